@@ -1,0 +1,3 @@
+"""compatcheck: which parts of a language-model training environment do not work together."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,152 @@
+"""Frozen values that travel between the stages; no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+SNAPSHOT_SCHEMA_VERSION = 1
+
+Status = Literal["confirmed", "affected", "possible", "refuted"]
+STATUSES: tuple[Status, ...] = ("confirmed", "affected", "possible", "refuted")
+
+Outcome = Literal["pass", "watch", "fail", "skip", "crash", "timeout"]
+
+
+class Location(NamedTuple):
+    """Where a fact stands in the user's own files; ``line`` counts from 1."""
+
+    file: str
+    line: int | None = None
+
+
+class Target(NamedTuple):
+    """The interpreter whose environment is judged.
+
+    ``search_path`` lists the folders distributions are looked for in, in import order.
+    ``selected_by`` says in words why this interpreter was chosen.
+    """
+
+    executable: str
+    version: str
+    prefix: str
+    search_path: tuple[str, ...]
+    selected_by: str
+
+
+class Facts(NamedTuple):
+    """What one collector found.
+
+    ``known`` is a part of the snapshot: a nested mapping in which ``None`` means "known to be
+    absent" and a key that is missing means "unknown". ``reasons`` says why, by dotted path, for
+    what was looked for and could not be told; ``locations`` says where a fact was read.
+    """
+
+    known: Mapping[str, Any]
+    reasons: Mapping[str, str] = {}
+    locations: Mapping[str, Location] = {}
+
+
+class Environment(NamedTuple):
+    """One environment as the snapshot states it; all collectors' facts merged."""
+
+    facts: Mapping[str, Any]
+    reasons: Mapping[str, str] = {}
+    locations: Mapping[str, Location] = {}
+
+
+class Unknown(NamedTuple):
+    """The value of a fact nobody knows, with the reason where there is one."""
+
+    reason: str | None = None
+
+
+class Remedy(NamedTuple):
+    """One way out of a finding; the fields that do not apply are empty.
+
+    ``steps`` says what to do in the words of the user's own files.
+    """
+
+    kind: str
+    why: str
+    pins: Mapping[str, str] = {}
+    config: Mapping[str, Any] = {}
+    environ: Mapping[str, str] = {}
+    code: str | None = None
+    steps: tuple[str, ...] = ()
+
+
+class ProbeResult(NamedTuple):
+    """What came of running one probe; ``measured`` is the probe's own JSON."""
+
+    probe: str
+    outcome: Outcome
+    why: str
+    measured: Mapping[str, Any] = {}
+    seconds: float = 0.0
+
+
+class Finding(NamedTuple):
+    """One entry of the matrix that speaks of this environment."""
+
+    id: str
+    title: str
+    status: Status
+    impact: str
+    confidence: str
+    packages: tuple[str, ...]
+    summary: str
+    missing: tuple[str, ...]
+    remedies: tuple[Remedy, ...]
+    evidence: tuple[str, ...]
+    probe_name: str | None = None
+    probe_request: Mapping[str, Any] = {}
+    probe: ProbeResult | None = None
+    location: Location | None = None
+
+
+class Report(NamedTuple):
+    """What one check has to say; ``findings`` are the worst first."""
+
+    environment: Environment
+    findings: tuple[Finding, ...]
+    matrix_revision: str
+    matrix_entries: int
+
+
+def dump(environment: Environment) -> dict[str, Any]:
+    """The environment as a snapshot: JSON that `compatcheck.facts.load` reads back to the same value."""
+    return {
+        "schema_version": SNAPSHOT_SCHEMA_VERSION,
+        **environment.facts,
+        **({"unknown": dict(environment.reasons)} if environment.reasons else {}),
+        **({"locations": {k: v._asdict() for k, v in environment.locations.items()}} if environment.locations else {}),
+    }
+
+
+def lookup(environment: Environment, path: str) -> Any:
+    """The fact at a dotted path: its value, ``None`` where it is known to be absent, or `Unknown`.
+
+    A distribution that is missing from a complete list is known to be absent; below an absent
+    parent everything is absent.
+    """
+    value: Any = environment.facts
+    parts = path.split(".", 1) if path.startswith(("distributions.", "environ.")) else path.split(".")
+    for part in parts:
+        if value is None:
+            return None
+        if not isinstance(value, Mapping) or part not in value:
+            if parts[0] == "distributions" and environment.facts.get("distributions_complete"):
+                return None
+            return Unknown(_reason(environment, path))
+        value = value[part]
+    return value
+
+
+def _reason(environment: Environment, path: str) -> str | None:
+    """The reason recorded for the path or for the nearest of its parents."""
+    while path:
+        if path in environment.reasons:
+            return environment.reasons[path]
+        path = path.rpartition(".")[0]
+    return None
