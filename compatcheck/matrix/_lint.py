@@ -1,0 +1,188 @@
+"""Prove each entry by its own examples: that it says what it means, and no more.
+
+A schema cannot see that a condition can never hold, or that a key does nothing; databases of rules rotted that way. So
+every key, and every bound of a range, must change the verdict on some example when it is left out, and every remedy must
+clear the examples it is for without walking into another entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from compatcheck.matrix._entry import Entry, Example, RemedyEntry
+from compatcheck.matrix._match import TraitFinder, any_of, match_table
+from compatcheck.matrix._order import is_range
+from compatcheck.matrix._traits import Table, trait_finder
+from compatcheck.model import Environment
+
+REVIEW_DAYS = 180
+_EXPECTATIONS = {True: "affected", False: "unaffected", None: "undetermined"}
+_SUPPORTED_PARTS = ("affected", "impact", "mechanism", "misleading", "probe", "remedies", "summary", "symptoms")
+
+
+class Fault(NamedTuple):
+    """What is wrong with an entry; a stale one asks for a new look and is no error."""
+
+    id: str
+    text: str
+    stale: bool = False
+
+
+def lint(entries: Mapping[Path, Entry], table: Table, probes: Sequence[str], today: date) -> list[Fault]:
+    """Every fault of every entry. ``probes`` names the probes that exist."""
+    active = [entry for entry in entries.values() if entry.withdrawn is None]
+    faults: list[Fault] = []
+    for path, entry in entries.items():
+        rules: tuple[Iterable[str], ...] = (
+            _misplaced(path, entry),
+            _unsupported(entry),
+            _unknown_probe(entry, probes),
+            _false_examples(entry, table),
+            _idle_conditions(entry, table),
+            _bad_remedies(entry, active, table),
+        )
+        faults += [Fault(entry.id, text) for rule in rules for text in rule]
+        faults += [Fault(entry.id, text, stale=True) for text in _stale(entry, today)]
+    return faults
+
+
+def _misplaced(path: Path, entry: Entry) -> Iterator[str]:
+    if path.stem != entry.id:
+        yield f"the file is named {path.name}, not {entry.id}.toml"
+    if path.parent.name not in entry.distributions:
+        yield f"it lies in {path.parent.name}/, which is none of its packages: {', '.join(entry.distributions)}"
+
+
+def _unsupported(entry: Entry) -> Iterator[str]:
+    """Evidence must name parts that exist, bear the range, and be worth the confidence claimed."""
+    parts = [part for evidence in entry.evidence for part in evidence.supports]
+    for part in parts:
+        name, _, number = part.partition(".")
+        items = getattr(entry, name, ()) if name in ("affected", "remedies") else ()
+        if name not in _SUPPORTED_PARTS or (number and not 1 <= int(number) <= len(items)):
+            yield f"evidence supports {part!r}, which the entry does not have"
+    if not any(part.partition(".")[0] == "affected" for part in parts):
+        yield "no evidence supports the affected range"
+    kinds = [evidence.kind for evidence in entry.evidence]
+    if entry.confidence == "upstream-fixed" and not {"upstream-fix", "documentation"} & set(kinds):
+        yield "confidence upstream-fixed needs evidence of an upstream fix"
+    if entry.confidence == "reproduced" and "reproduction" not in kinds:
+        yield "confidence reproduced needs a reproduction as evidence"
+    if entry.confidence == "corroborated" and len({evidence.url for evidence in entry.evidence}) < 2:
+        yield "confidence corroborated needs two sources"
+
+
+def _unknown_probe(entry: Entry, probes: Sequence[str]) -> Iterator[str]:
+    if entry.probe and entry.probe.name not in probes:
+        yield f"there is no probe {entry.probe.name!r}"
+    if entry.reproduce and not entry.probe:
+        yield "it can be reproduced but names no probe to do it with"
+
+
+def _false_examples(entry: Entry, table: Table) -> Iterator[str]:
+    for number, example in enumerate(entry.examples, 1):
+        seen = _verdict(entry.affected, example, table)
+        if seen != example.expect:
+            yield f"example {number} is {seen}, not {example.expect}"
+    lacking = set(_EXPECTATIONS.values()) - {example.expect for example in entry.examples}
+    if lacking:
+        yield f"no example is {' or '.join(sorted(lacking))}"
+    for number, conditions in enumerate(entry.affected, 1):
+        if not any(_verdict([conditions], example, table) == "affected" for example in entry.examples):
+            yield f"no example is affected by table {number}"
+
+
+def _idle_conditions(entry: Entry, table: Table) -> Iterator[str]:
+    before = [_verdict(entry.affected, example, table) for example in entry.examples]
+    for number, conditions in enumerate(entry.affected):
+        for what, fewer in _without_one(conditions):
+            tables = [*entry.affected[:number], fewer, *entry.affected[number + 1 :]]
+            if before == [_verdict(tables, example, table) for example in entry.examples]:
+                yield f"table {number + 1}: no example changes without {what}"
+
+
+def _without_one(conditions: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The table less one key, and less one bound of a range, each with the name of what is left out.
+
+    The presence of a package beside a trait stays: it says when the trait need not be computed at all.
+    """
+    for path, condition in conditions.items():
+        if condition == "present" and "traits" in conditions:
+            continue
+        yield path, {key: value for key, value in conditions.items() if key != path}
+        bounds = condition.split(",") if isinstance(condition, str) and is_range(condition) else []
+        for bound in bounds if len(bounds) > 1 else ():
+            rest = ",".join(other for other in bounds if other != bound)
+            yield f"{path} {bound}", {**conditions, path: rest}
+
+
+def _bad_remedies(entry: Entry, active: Sequence[Entry], table: Table) -> Iterator[str]:
+    harmed = [example for example in entry.examples if example.expect == "affected"]
+    for number, remedy in enumerate(entry.remedies, 1):
+        if not (remedy.pins or remedy.config or remedy.environ):
+            continue
+        for example in harmed:
+            try:
+                cured = apply_remedy(remedy, example)
+            except ValueError as error:
+                yield f"remedy {number}: {error}"
+                break
+            yield from (f"remedy {number}: {text}" for text in _still_bad(entry, example, cured, active, table))
+
+
+def _still_bad(entry: Entry, before: Example, after: Example, active: Sequence[Entry], table: Table) -> Iterator[str]:
+    if _verdict(entry.affected, after, table) != "unaffected":
+        yield f"does not clear the example {before.environment}"
+    for other in active:
+        was, becomes = (_verdict(other.affected, example, table) for example in (before, after))
+        if other.id != entry.id and becomes == "affected" and was != "affected":
+            yield f"walks into {other.id} ({other.title})"
+
+
+def apply_remedy(remedy: RemedyEntry, example: Example) -> Example:
+    """The example after the remedy. Raises ValueError where a pin names no version that can be tried."""
+    environment = {**example.environment}
+    pinned = {name: _edge(specifier) for name, specifier in remedy.pins.items()}
+    environment["distributions"] = {**environment.get("distributions", {}), **pinned}
+    environment["environ"] = {**environment.get("environ", {}), **remedy.environ}
+    for path, value in remedy.config.items():
+        environment = _with(environment, path.split("."), value)
+    return example.model_copy(update={"environment": environment})
+
+
+def _with(mapping: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    """A copy of the nested mapping in which the path has the value."""
+    head, *rest = path
+    inner = mapping.get(head)
+    return {**mapping, head: _with(inner if isinstance(inner, Mapping) else {}, rest, value) if rest else value}
+
+
+def _edge(specifier: str) -> str:
+    """The version that a pin names as its own edge: the one that was found good."""
+    edges = [clause.version for clause in SpecifierSet(specifier) if clause.operator in (">=", "==", "<=", "~=")]
+    if not edges:
+        raise ValueError(f"{specifier!r} names no version that is itself allowed; write '<=X' instead of '<Y'")
+    return max((edge.removesuffix(".*") for edge in edges), key=Version)
+
+
+def _stale(entry: Entry, today: date) -> Iterator[str]:
+    age = (today - entry.reviewed).days
+    if age > REVIEW_DAYS and any(_is_open(conditions) for conditions in entry.affected):
+        yield f"a range is open to newer releases and was last reviewed {age} days ago"
+
+
+def _is_open(conditions: Mapping[str, Any]) -> bool:
+    ranges = [value for path, value in conditions.items() if path.startswith("distributions.")]
+    return bool(ranges) and not any("<" in value or "==" in value for value in ranges)
+
+
+def _verdict(tables: Iterable[Mapping[str, Any]], example: Example, table: Table) -> str:
+    environment = Environment(example.environment)
+    traits: TraitFinder = trait_finder(table)
+    return _EXPECTATIONS[any_of(match_table(conditions, environment, traits) for conditions in tables).holds]

@@ -1,0 +1,159 @@
+"""Does a condition hold in an environment: yes, no, or unknown for want of named facts.
+
+The logic is Kleene's: within a table every key must hold, one that fails decides against the table, and an unknown
+one leaves it open; of several tables one that holds is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from compatcheck.matrix._keys import kind_of
+from compatcheck.matrix._order import (
+    contains,
+    is_range,
+    is_vendor_build,
+    number_in_range,
+    parse_range,
+    parse_version,
+)
+from compatcheck.model import Environment, Unknown, lookup
+
+Conditions = Mapping[str, Any]
+
+
+class Occurrence(NamedTuple):
+    """One place where a trait holds: what is seen there, who is at fault, and the pins that mend it."""
+
+    summary: str
+    packages: tuple[str, ...]
+    pins: Mapping[str, str] = {}
+
+
+class TraitVerdict(NamedTuple):
+    """Whether a trait holds (None: unknown), where, and which facts are missing to tell."""
+
+    holds: bool | None
+    occurrences: tuple[Occurrence, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+TraitFinder = Callable[[str, Environment], TraitVerdict]
+
+
+class Verdict(NamedTuple):
+    """``holds`` is None where facts are missing.
+
+    ``narrowed`` tells that something singular speaks for it: a setting, a trait, or a version below an upper bound.
+    That a package is there, or newer than some release, is true of almost everyone.
+    """
+
+    holds: bool | None
+    missing: tuple[str, ...] = ()
+    occurrences: tuple[Occurrence, ...] = ()
+    narrowed: bool = False
+
+
+def any_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """The best of several tables: one that holds, else one that is open, else none."""
+    best = Verdict(False)
+    for verdict in verdicts:
+        if verdict.holds:
+            return verdict
+        if verdict.holds is None and (best.holds is False or _closer(verdict, best)):
+            best = verdict
+    return best
+
+
+def _closer(one: Verdict, other: Verdict) -> bool:
+    return (not one.narrowed, len(one.missing)) < (not other.narrowed, len(other.missing))
+
+
+def match_table(conditions: Conditions, environment: Environment, traits: TraitFinder) -> Verdict:
+    """Judge one ``[[affected]]`` table; all its ``gpu.*`` keys must hold on one and the same GPU."""
+    gpu = {path: condition for path, condition in conditions.items() if path.startswith("gpu.")}
+    parts = [
+        _match_key(path, condition, environment, traits) for path, condition in conditions.items() if path not in gpu
+    ]
+    if gpu:
+        parts.append(_match_gpus(gpu, environment))
+    return _all_of(parts)
+
+
+def _all_of(parts: Iterable[Verdict]) -> Verdict:
+    missing: tuple[str, ...] = ()
+    occurrences: tuple[Occurrence, ...] = ()
+    narrowed = False
+    for part in parts:
+        if part.holds is False:
+            return Verdict(False)
+        missing += part.missing
+        occurrences += part.occurrences
+        narrowed = narrowed or part.narrowed
+    return Verdict(None if missing else True, missing, occurrences, narrowed)
+
+
+def _match_gpus(conditions: Conditions, environment: Environment) -> Verdict:
+    gpus = lookup(environment, "gpus")
+    if isinstance(gpus, Unknown):
+        return Verdict(None, tuple(conditions))
+    return any_of(
+        _all_of(
+            _compare(path, condition, gpu.get(path[4:], Unknown()) if isinstance(gpu, Mapping) else Unknown())
+            for path, condition in conditions.items()
+        )
+        for gpu in gpus or ()
+    )
+
+
+def _match_key(path: str, condition: Any, environment: Environment, traits: TraitFinder) -> Verdict:
+    if path == "traits":
+        found = [traits(name, environment) for name in condition]
+        return any_of(Verdict(t.holds, t.missing, t.occurrences, t.holds is True) for t in found)
+    return _compare(path, condition, lookup(environment, path))
+
+
+def _compare(path: str, condition: Any, value: Any) -> Verdict:
+    if isinstance(value, Unknown):
+        return Verdict(None, (path,))
+    if condition in ("present", "absent"):
+        return Verdict((value is not None) == (condition == "present"))
+    if value is None:
+        return Verdict(False)
+    holds = _holds(path, condition, value)
+    return Verdict(holds, (path,) if holds is None else (), narrowed=holds is True and not _is_open(condition))
+
+
+def _is_open(condition: Any) -> bool:
+    return isinstance(condition, str) and condition.lstrip()[:1] == ">" and "<" not in condition
+
+
+def _holds(path: str, condition: Any, value: Any) -> bool | None:
+    kind = kind_of(path)
+    if kind is None:
+        return None
+    if isinstance(condition, list):
+        return _is_member(condition, value)
+    if isinstance(condition, str) and is_range(condition):
+        return _in_range(condition, value, numeric=kind == "number")
+    if kind == "labels":
+        return _is_member([condition], value)
+    return bool(condition == value)
+
+
+def _is_member(allowed: list[Any], value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return not set(allowed).isdisjoint(value)
+    return value in allowed
+
+
+def _in_range(text: str, value: Any, *, numeric: bool) -> bool | None:
+    if numeric:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return number_in_range(text, value) if number else None
+    version = parse_version(str(value))
+    if version is None:
+        return None
+    inside = contains(parse_range(text), version)
+    return None if inside and is_vendor_build(str(value)) else inside

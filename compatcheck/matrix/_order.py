@@ -1,0 +1,90 @@
+"""Versions on one total order, and ranges on it.
+
+Known-bad ranges are not PEP 440 specifiers: a specifier skips pre-releases, `2.7.4.post1` is outside ``<=2.7.4``
+and inside nothing else, and a local label sorts above the release it belongs to. Here a version is compared
+by `packaging.version.Version` with the local label removed and every pre-, post- and dev-release in its place.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from typing import Any, NamedTuple
+
+from packaging.version import InvalidVersion, Version
+
+_OPERATORS = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_COMPARATOR = re.compile(r"\s*(>=|<=|==|>|<)\s*([^\s,]+)\s*$")
+_BUILD_LABEL = re.compile(r"(cpu|cu\d+|rocm[\d.]+|xpu)(\.|$)")
+
+
+class Comparator(NamedTuple):
+    operator: str
+    version: Version
+
+
+def is_range(text: str) -> bool:
+    """Whether the text is meant as a range rather than as a plain value."""
+    return text.lstrip()[:1] in ("<", ">", "=")
+
+
+def parse_range(text: str) -> tuple[Comparator, ...]:
+    """Read ``>=2.5.0,<2.5.1``; every comparator must hold. Raises ValueError with the part at fault."""
+    comparators = []
+    for part in text.split(","):
+        match = _COMPARATOR.match(part)
+        if match is None:
+            raise ValueError(f"{part.strip()!r} is not a comparison such as '>=2.5.0'")
+        comparators.append(Comparator(match[1], Version(match[2])))
+    return tuple(comparators)
+
+
+def parse_version(text: str) -> Version | None:
+    """The version without its local label, or None where the text is no version at all."""
+    try:
+        return Version(text.partition("+")[0])
+    except InvalidVersion:
+        return None
+
+
+def contains(comparators: tuple[Comparator, ...], version: Version) -> bool:
+    return all(_OPERATORS[op](version, bound) for op, bound in comparators)
+
+
+def number_in_range(text: str, value: float) -> bool:
+    """Whether a plain number satisfies every comparison; the bounds are read as numbers, not as versions."""
+    comparators = (_COMPARATOR.match(part) for part in text.split(","))
+    return all(match is not None and _OPERATORS[match[1]](value, float(match[2])) for match in comparators)
+
+
+def is_vendor_build(text: str) -> bool:
+    """Whether a version names a vendor's or somebody's own source build (``2.5.0a0+872d972e41.nv24.08``).
+
+    Such a build is cut from between two releases, often with fixes picked ahead of the later one, so evidence
+    about the releases does not decide about it.
+    """
+    release, _, label = text.partition("+")
+    if not label or _BUILD_LABEL.match(label):
+        return False
+    return ".nv" in f".{label}" or re.search(r"(a|b|rc)\d+$", release) is not None
+
+
+def sort_key(version: Version) -> list[Any]:
+    """The version as nested lists of integers that JSON can hold and that sort as the versions do."""
+    pre: list[int] = [3, 0]
+    if version.pre is not None:
+        pre = [("a", "b", "rc").index(version.pre[0]), version.pre[1]]
+    elif version.post is None and version.dev is not None:
+        pre = [-1, 0]
+    release = list(version.release)
+    while release and release[-1] == 0:
+        release.pop()
+    post = -1 if version.post is None else version.post
+    dev = [1, 0] if version.dev is None else [0, version.dev]
+    return [version.epoch, release, [*pre, post, *dev]]

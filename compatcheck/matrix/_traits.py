@@ -1,0 +1,49 @@
+"""Traits: named relations between facts, each computed by one unit in ``traits/``."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from compatcheck.matrix._match import TraitFinder, TraitVerdict
+from compatcheck.model import Environment, Unknown, lookup
+
+Table = Callable[[str], Mapping[str, Any]]
+
+_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "traits")
+
+
+def computed_traits() -> tuple[str, ...]:
+    """The names of the traits that are computed from facts and tables: one per unit file."""
+    return tuple(
+        sorted(
+            name[:-3].replace("_", "-")
+            for name in os.listdir(_FOLDER)
+            if name.endswith(".py") and not name.startswith("_")
+        )
+    )
+
+
+def trait_finder(table: Table) -> TraitFinder:
+    """A function that tells whether an environment has a trait, computing each one at most once."""
+    known: dict[str, TraitVerdict] = {}
+
+    def find(name: str, environment: Environment) -> TraitVerdict:
+        if name not in known:
+            known[name] = _find(name, environment, table)
+        return known[name]
+
+    return find
+
+
+def _find(name: str, environment: Environment, table: Table) -> TraitVerdict:
+    if name in computed_traits():
+        unit = importlib.import_module(f"compatcheck.matrix.traits.{name.replace('-', '_')}")
+        verdict: TraitVerdict = unit.find(environment, table)
+        return verdict
+    of_model = lookup(environment, "model.traits")
+    if isinstance(of_model, Unknown):
+        return TraitVerdict(None, missing=("model.traits",))
+    return TraitVerdict(name in (of_model or ()))

@@ -1,0 +1,1 @@
+"""One unit per computed trait: ``find(environment, table) -> TraitVerdict``."""

@@ -1,0 +1,57 @@
+"""Does a package that is built for one torch release stand beside another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._order import is_vendor_build, parse_version
+from compatcheck.model import Environment, Unknown, lookup
+
+
+def minor(version: str) -> str:
+    """``2.5`` of ``2.5.1+cu124``."""
+    return ".".join(version.partition("+")[0].split(".")[:2])
+
+
+def find_mismatch(companion: str, environment: Environment, table: Mapping[str, Any]) -> TraitVerdict:
+    """Compare by minor release, which is where the compiled interface changes.
+
+    A vendor's build, or a release that the table does not know, leaves it open.
+    """
+    names = ("distributions.torch", f"distributions.{companion}")
+    torch, installed = (lookup(environment, name) for name in names)
+    missing = tuple(name for name, value in zip(names, (torch, installed)) if isinstance(value, Unknown))
+    if missing or torch is None or installed is None:
+        return TraitVerdict(None if missing else False, missing=missing)
+    if is_vendor_build(torch) or is_vendor_build(installed):
+        return TraitVerdict(None, missing=names)
+    if _is_unpaired(installed, table.get("unpaired_from", {}).get(companion)):
+        return TraitVerdict(False)
+    partners = {minor(t) for t, row in table["releases"].items() if minor(row.get(companion, "")) == minor(installed)}
+    wanted = _wanted(companion, torch, table["releases"])
+    if not partners or wanted is None:
+        return TraitVerdict(None, missing=names)
+    if minor(torch) in partners:
+        return TraitVerdict(False)
+    summary = (
+        f"{companion} {installed} is built for torch {' or '.join(sorted(partners))}; "
+        f"torch {torch} goes with {companion} {wanted}"
+    )
+    return TraitVerdict(True, (Occurrence(summary, (companion, "torch"), {companion: f"=={wanted}"}),))
+
+
+def _is_unpaired(installed: str, first: str | None) -> bool:
+    version = parse_version(installed)
+    bound = parse_version(first) if first else None
+    return version is not None and bound is not None and version >= bound
+
+
+def _wanted(companion: str, torch: str, releases: Mapping[str, Mapping[str, str]]) -> str | None:
+    """The companion of exactly this torch, else the newest one of its minor release."""
+    exact = releases.get(torch.partition("+")[0], {}).get(companion)
+    if exact:
+        return exact
+    siblings = [row[companion] for t, row in releases.items() if minor(t) == minor(torch) and companion in row]
+    return siblings[-1] if siblings else None

@@ -1,0 +1,29 @@
+"""A distribution declares a requirement that the installed set does not meet (what ``pip check`` reports)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._traits import Table
+from compatcheck.model import Environment, Unknown, lookup
+
+_NAME_AND_SPECIFIER = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*\(?([^;)]*)")
+
+
+def find(environment: Environment, table: Table) -> TraitVerdict:
+    unmet = lookup(environment, "unmet_requirements")
+    if isinstance(unmet, Unknown):
+        return TraitVerdict(None, missing=("unmet_requirements",))
+    return TraitVerdict(bool(unmet), tuple(map(_occurrence, unmet or ())))
+
+
+def _occurrence(unmet: Mapping[str, str | None]) -> Occurrence:
+    requirement = unmet["requirement"] or ""
+    match = _NAME_AND_SPECIFIER.match(requirement)
+    name, specifier = (match[1], match[2].strip()) if match else (requirement, "")
+    seen = f"{unmet['installed']} is installed" if unmet["installed"] else "it is not installed"
+    summary = f"{unmet['distribution']} {unmet['version']} requires {name}{specifier}, but {seen}"
+    required = re.sub(r"[-_.]+", "-", name).lower()
+    return Occurrence(summary, (required, unmet["distribution"] or ""), {required: specifier})

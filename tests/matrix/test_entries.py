@@ -1,0 +1,152 @@
+"""The matrix itself: every entry proved by the linter, and the linter proved by bad entries."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compatcheck import matrix, probes
+from compatcheck.errors import DataError, InputError
+from compatcheck.matrix._compile import compile_entries, read_entries, read_entry
+from compatcheck.matrix._lint import Fault, lint
+from tests.matrix.conftest import SOURCES
+
+ENTRIES = read_entries(SOURCES)
+TODAY = date(2026, 11, 21)
+ENTRY = """
+id = "CC-2026-9999"
+title = "Something breaks"
+impact = "crash"
+confidence = "reported"
+summary = "It breaks."
+mechanism = "Because."
+published = 2026-11-01
+reviewed = 2026-11-21
+
+[[affected]]
+distributions.torch = ">=2.5.0,<2.5.1"
+training.packing = true
+
+[[remedies]]
+pins = { torch = ">=2.5.1" }
+why = "fixed there"
+
+[[evidence]]
+url = "https://example.org/issue/1"
+kind = "report"
+supports = ["affected"]
+
+[[examples]]
+expect = "affected"
+environment = { distributions = { torch = "2.5.0" }, training = { packing = true } }
+[[examples]]
+expect = "unaffected"
+environment = { distributions = { torch = "2.5.1" }, training = { packing = true } }
+[[examples]]
+expect = "unaffected"
+environment = { distributions = { torch = "2.4.1" }, training = { packing = true } }
+[[examples]]
+expect = "unaffected"
+environment = { distributions = { torch = "2.5.0" }, training = { packing = false } }
+[[examples]]
+expect = "undetermined"
+environment = { distributions = { torch = "2.5.0" } }
+"""
+
+
+@pytest.fixture(scope="module")
+def faults(known: matrix.Matrix) -> list[Fault]:
+    return lint(ENTRIES, known.table, probes.names(), TODAY)
+
+
+@pytest.mark.parametrize("path", ENTRIES, ids=lambda path: path.stem)
+def test_entry_proves_itself(path: Path, faults: list[Fault]) -> None:
+    assert [fault.text for fault in faults if fault.id == path.stem] == []
+
+
+def lint_text(tmp_path: Path, text: str, known: matrix.Matrix) -> list[str]:
+    path = tmp_path / "torch" / "CC-2026-9999.toml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return [fault.text for fault in lint({path: read_entry(path)}, known.table, ["labels_masked"], TODAY)]
+
+
+def test_a_good_entry_has_no_fault(tmp_path: Path, known: matrix.Matrix) -> None:
+    assert lint_text(tmp_path, ENTRY, known) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("training.packing = true\n\n[[rem", "\n[[rem", "example 4 is affected, not unaffected"),
+        (">=2.5.0,<2.5.1", "<2.5.1", "example 3 is affected, not unaffected"),
+        (
+            'distributions = { torch = "2.4.1" }',
+            'distributions = { torch = "2.5.1" }',
+            "without distributions.torch >=2.5.0",
+        ),
+        (">=2.5.0,<2.5.1", ">=2.5.1,<2.5.0", "no example is affected by table 1"),
+        ('">=2.5.1"', '">=2.5.0"', "remedy 1: does not clear"),
+        ('">=2.5.1"', '"<2.5.0"', "names no version that is itself allowed"),
+        ('supports = ["affected"]', 'supports = ["remedies.2"]', "'remedies.2', which the entry does not have"),
+        ('supports = ["affected"]', 'supports = ["summary"]', "no evidence supports the affected range"),
+        ('"reported"', '"corroborated"', "needs two sources"),
+        ('"reported"', '"reproduced"', "needs a reproduction"),
+        ('"reported"', '"upstream-fixed"', "needs evidence of an upstream fix"),
+        ("[[evidence]]", '[probe]\nname = "nonsense"\n[[evidence]]', "there is no probe 'nonsense'"),
+        ('id = "CC-2026-9999"', 'id = "CC-2026-9998"', "the file is named"),
+        ("distributions.torch", "distributions.peft", "it lies in torch/"),
+        ('expect = "undetermined"', 'expect = "affected"', "no example is undetermined"),
+    ],
+)
+def test_the_linter_sees(tmp_path: Path, known: matrix.Matrix, old: str, new: str, fault: str) -> None:
+    assert old in ENTRY
+    assert any(fault in text for text in lint_text(tmp_path, ENTRY.replace(old, new), known))
+
+
+def test_a_range_that_stays_open_asks_for_a_new_look(tmp_path: Path, known: matrix.Matrix) -> None:
+    text = ENTRY.replace(">=2.5.0,<2.5.1", ">=2.5.0").replace("reviewed = 2026-11-21", "reviewed = 2026-11-01")
+    path = tmp_path / "CC-2026-9999.toml"
+    path.write_text(text, encoding="utf-8")
+    late = date(2027, 11, 21)
+    assert any(fault.stale for fault in lint({path: read_entry(path)}, known.table, [], late))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "seen"),
+    [
+        ("title", "tittle", "tittle: Extra inputs are not permitted"),
+        ("training.packing", "training.paking", "unknown condition key 'training.paking'"),
+        ('">=2.5.0,<2.5.1"', '"2.5.0"', "a version is compared with a range"),
+        ('">=2.5.0,<2.5.1"', '"~=2.5"', "a version is compared with a range"),
+        ("packing = true\n\n[[rem", 'packing = "yes"\n\n[[rem', "a flag is compared with true or false"),
+        ("distributions.torch", 'distributions."Torch"', "write the normalised name 'torch'"),
+        ('">=2.5.1"', '"2.5.1 or later"', "is not a version specifier"),
+        ("reviewed = 2026-11-21", "reviewed = 2026-10-01", "reviewed lies before published"),
+        ("2026-11-21", "2026-11-31", "Invalid date or datetime"),
+    ],
+)
+def test_a_malformed_entry_is_refused_in_one_line(tmp_path: Path, old: str, new: str, seen: str) -> None:
+    path = tmp_path / "CC-2026-9999.toml"
+    path.write_text(ENTRY.replace(old, new), encoding="utf-8")
+    with pytest.raises(InputError) as refusal:
+        read_entry(path)
+    assert seen in str(refusal.value)
+    assert str(path) in str(refusal.value)
+
+
+def test_an_id_is_never_used_twice() -> None:
+    entry = next(iter(ENTRIES.values()))
+    with pytest.raises(DataError, match="used twice"):
+        compile_entries([entry, entry])
+
+
+def test_a_withdrawn_entry_stays_readable_and_matches_nothing() -> None:
+    entry: Any = next(iter(ENTRIES.values()))
+    withdrawn = entry.model_validate({**entry.model_dump(), "withdrawn": {"on": TODAY, "reason": "was wrong"}})
+    index, text = compile_entries([withdrawn])
+    assert (index["guards"], index["unguarded"]) == ({}, [])
+    assert b"was wrong" in text

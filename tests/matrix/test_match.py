@@ -1,0 +1,116 @@
+"""Three-valued matching."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compatcheck.matrix._match import Occurrence, TraitVerdict, Verdict, any_of, match_table
+from compatcheck.model import Environment
+
+KEYS = ("distributions.torch", "training.attention", "training.packing")
+CONDITIONS = {"distributions.torch": ">=2.5", "training.attention": "sdpa", "training.packing": True}
+VALUES = {
+    "distributions.torch": {True: "2.6.0", False: "2.4.0"},
+    "training.attention": {True: "sdpa", False: "eager"},
+    "training.packing": {True: True, False: False},
+}
+truths = st.sampled_from([True, False, None])
+
+
+def no_traits(name: str, environment: Environment) -> TraitVerdict:
+    return TraitVerdict(None, missing=(name,))
+
+
+def environment(truth: dict[str, bool | None]) -> Environment:
+    facts: dict[str, dict[str, object]] = {}
+    for path, value in truth.items():
+        if value is not None:
+            section, key = path.split(".")
+            facts.setdefault(section, {})[key] = VALUES[path][value]
+    return Environment(facts)
+
+
+@given(st.fixed_dictionaries(dict.fromkeys(KEYS, truths)))
+def test_keys_are_joined_as_kleene_and(truth: dict[str, bool | None]) -> None:
+    verdict = match_table(CONDITIONS, environment(truth), no_traits)
+    expected = False if False in truth.values() else None if None in truth.values() else True
+    assert verdict.holds is expected
+    if expected is None:
+        assert set(verdict.missing) == {key for key, value in truth.items() if value is None}
+
+
+@given(st.lists(truths))
+def test_tables_are_joined_as_kleene_or(truths: list[bool | None]) -> None:
+    expected = True if True in truths else None if None in truths else False
+    assert any_of(Verdict(truth, ("x",) if truth is None else ()) for truth in truths).holds is expected
+
+
+@given(st.fixed_dictionaries(dict.fromkeys(KEYS, truths)), st.sampled_from(KEYS), st.booleans())
+def test_learning_a_fact_never_overturns_a_decision(truth: dict[str, bool | None], key: str, value: bool) -> None:
+    before = match_table(CONDITIONS, environment({**truth, key: None}), no_traits).holds
+    after = match_table(CONDITIONS, environment({**truth, key: value}), no_traits).holds
+    assert before is None or after is before
+
+
+def test_the_keys_of_a_gpu_must_hold_on_one_gpu() -> None:
+    conditions = {"gpu.compute_capability": ">=9.0", "gpu.memory_mib": "<=50000"}
+    apart = [{"compute_capability": "9.0", "memory_mib": 81000}, {"compute_capability": "8.0", "memory_mib": 24000}]
+    assert match_table(conditions, Environment({"gpus": apart}), no_traits).holds is False
+    assert match_table(conditions, Environment({"gpus": [{"compute_capability": "9.0"}]}), no_traits).missing == (
+        "gpu.memory_mib",
+    )
+    assert match_table(conditions, Environment({"gpus": []}), no_traits).holds is False
+    assert match_table(conditions, Environment({}), no_traits).holds is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "condition", "holds"),
+    [
+        ({}, "absent", None),
+        ({"training": None}, "absent", True),
+        ({"training": {"deepspeed": None}}, "absent", True),
+        ({"training": {"deepspeed": {"zero_stage": 2}}}, "present", True),
+        ({"training": {"deepspeed": {"zero_stage": 2}}}, ">=1", True),
+        ({"training": {"deepspeed": {"zero_stage": 2}}}, [1, 3], False),
+        ({"training": {"deepspeed": {"zero_stage": "auto"}}}, ">=1", None),
+        ({"training": {"deepspeed": {"zero_stage": True}}}, ">=1", None),
+    ],
+)
+def test_absent_unknown_and_value_differ(facts: dict[str, object], condition: object, holds: bool | None) -> None:
+    key = "training.deepspeed.zero_stage"
+    assert match_table({key: condition}, Environment(facts), no_traits).holds is holds
+
+
+def test_a_distribution_missing_from_a_complete_list_is_absent() -> None:
+    listed = {"distributions": {"torch": "2.5.0"}}
+    condition = {"distributions.peft": "<0.12"}
+    assert match_table(condition, Environment(listed), no_traits).holds is None
+    assert match_table(condition, Environment({**listed, "distributions_complete": True}), no_traits).holds is False
+
+
+def test_a_vendor_build_inside_a_range_is_open() -> None:
+    facts = {"distributions": {"torch": "2.5.0a0+872d972e41.nv24.08"}}
+    inside, outside = {"distributions.torch": ">=2.4,<2.5"}, {"distributions.torch": ">=2.6"}
+    assert match_table(inside, Environment(facts), no_traits).holds is None
+    assert match_table(outside, Environment(facts), no_traits).holds is False
+
+
+def test_a_condition_of_a_newer_matrix_is_unknown() -> None:
+    verdict = match_table({"training.not_invented_yet": True}, Environment({}), no_traits)
+    assert verdict == Verdict(None, ("training.not_invented_yet",))
+
+
+@pytest.mark.parametrize(("held", "open_"), list(product([True, False, None], repeat=2)))
+def test_one_trait_of_a_list_is_enough(held: bool | None, open_: bool | None) -> None:
+    verdicts = {"a": held, "b": open_}
+
+    def traits(name: str, environment: Environment) -> TraitVerdict:
+        here = (Occurrence("seen", ("x",)),) if verdicts[name] else ()
+        return TraitVerdict(verdicts[name], here, (name,) if verdicts[name] is None else ())
+
+    expected = True if True in verdicts.values() else None if None in verdicts.values() else False
+    assert match_table({"traits": ["a", "b"]}, Environment({}), traits).holds is expected
