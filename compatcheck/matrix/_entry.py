@@ -109,7 +109,9 @@ class RemedyEntry(_Part):
 
 
 class Evidence(_Part):
-    url: str = Field(pattern=r"^https://\S+$")
+    """A public source, or a record of what was measured, by its path below the matrix folder."""
+
+    url: str = Field(pattern=r"^(https://|records/)\S+$")
     kind: EvidenceKind
     supports: list[str] = Field(min_length=1)
     note: str | None = None

@@ -42,6 +42,7 @@ def lint(entries: Mapping[Path, Entry], table: Table, probes: Sequence[str], tod
         rules: tuple[Iterable[str], ...] = (
             _misplaced(path, entry),
             _unsupported(entry),
+            _missing_records(path, entry),
             _unknown_probe(entry, probes),
             _false_examples(entry, table),
             _idle_conditions(entry, table),
@@ -76,6 +77,12 @@ def _unsupported(entry: Entry) -> Iterator[str]:
         yield "confidence reproduced needs a reproduction as evidence"
     if entry.confidence == "corroborated" and len({evidence.url for evidence in entry.evidence}) < 2:
         yield "confidence corroborated needs two sources"
+
+
+def _missing_records(path: Path, entry: Entry) -> Iterator[str]:
+    for evidence in entry.evidence:
+        if evidence.url.startswith("records/") and not (path.parent.parent / evidence.url).is_file():
+            yield f"there is no record {evidence.url}"
 
 
 def _unknown_probe(entry: Entry, probes: Sequence[str]) -> Iterator[str]:
