@@ -58,6 +58,8 @@ _EXACT: dict[str, Kind] = {
     "training.deepspeed.gradient_clipping": "number",
     "training.deepspeed.compile": "flag",
     "training.deepspeed.bf16.check_grad_overflow": "flag",
+    "training.observed.loss": "number",
+    "training.observed.grad_norm": "number",
     "traits": "labels",
 }
 _FREE: dict[str, Kind] = {"distributions.": "version", "environ.": "text"}
