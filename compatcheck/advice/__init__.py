@@ -1,0 +1,19 @@
+"""Stage 4: what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from compatcheck.model import Environment, Finding
+
+
+def recommend(environment: Environment, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings with each remedy spelled out as steps in the user's own files."""
+    return tuple(_spelled(environment, finding) for finding in findings)
+
+
+def _spelled(environment: Environment, finding: Finding) -> Finding:
+    from compatcheck.advice.edits import steps
+
+    remedies = (remedy._replace(steps=tuple(steps(remedy, environment))) for remedy in finding.remedies)
+    return finding._replace(remedies=tuple(remedies))

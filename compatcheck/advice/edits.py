@@ -1,0 +1,78 @@
+"""What a remedy asks the user to do, spelled as the user's own files spell it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from compatcheck.model import Environment, Remedy
+
+_DEEPSPEED_SECTIONS = {
+    "zero_stage": ("zero_optimization", "stage"),
+    "overlap_comm": ("zero_optimization", "overlap_comm"),
+    "contiguous_gradients": ("zero_optimization", "contiguous_gradients"),
+    "reduce_scatter": ("zero_optimization", "reduce_scatter"),
+    "reduce_bucket_size": ("zero_optimization", "reduce_bucket_size"),
+    "use_multi_rank_bucket_allreduce": ("zero_optimization", "use_multi_rank_bucket_allreduce"),
+    "gradient_clipping": ("gradient_clipping",),
+    "bf16.check_grad_overflow": ("bf16", "check_grad_overflow"),
+}
+_PYTHON_ARGUMENTS = {
+    "training.attention": "from_pretrained(..., attn_implementation={})",
+    "training.load_dtype": "from_pretrained(..., torch_dtype=torch.{})",
+    "training.padding_side": "tokenizer.padding_side = {}",
+    "training.lora.autocast_adapter_dtype": "get_peft_model(..., autocast_adapter_dtype={})",
+    "training.gradient_checkpointing": "TrainingArguments(..., gradient_checkpointing={})",
+    "training.gradient_accumulation_steps": "TrainingArguments(..., gradient_accumulation_steps={})",
+    "training.dtype": "TrainingArguments(..., {})",
+}
+_TRAINER_DTYPES = {
+    "bfloat16": "bf16=True, fp16=False",
+    "float16": "fp16=True, bf16=False",
+    "float32": "bf16=False, fp16=False",
+}
+
+
+def steps(remedy: Remedy, environment: Environment) -> Iterator[str]:
+    """One line for each thing to do."""
+    if remedy.pins:
+        yield "pin " + " ".join(f"'{name}{specifier}'" for name, specifier in remedy.pins.items())
+    for path, value in remedy.config.items():
+        yield spell(path, value, environment)
+    for name, setting in remedy.environ.items():
+        yield f"export {name}={setting}"
+    if remedy.code:
+        yield remedy.code
+    if not (remedy.pins or remedy.config or remedy.environ or remedy.code):
+        yield {"driver": "install a newer NVIDIA driver", "rebuild": "rebuild or install another build"}.get(
+            remedy.kind, remedy.kind
+        )
+
+
+def spell(path: str, value: Any, environment: Environment) -> str:
+    """A setting of the snapshot in the words of the file it belongs to, with that file's name where it is known."""
+    if path.startswith("training.deepspeed."):
+        return f"in {_deepspeed_file(environment)} set {_nested_json(path[19:], value)}"
+    if path == "training.dtype":
+        return f"set {_PYTHON_ARGUMENTS[path].format(_TRAINER_DTYPES.get(value, value))}"
+    if path == "training.load_dtype":
+        return f"set {_PYTHON_ARGUMENTS[path].format(value)}"
+    if path in _PYTHON_ARGUMENTS:
+        return f"set {_PYTHON_ARGUMENTS[path].format(repr(value))}"
+    return f"set {path} = {json.dumps(value)}"
+
+
+def _deepspeed_file(environment: Environment) -> str:
+    files = {
+        location.file for path, location in environment.locations.items() if path.startswith("training.deepspeed.")
+    }
+    return files.pop() if len(files) == 1 else "the DeepSpeed JSON"
+
+
+def _nested_json(key: str, value: Any) -> str:
+    *sections, name = _DEEPSPEED_SECTIONS.get(key, tuple(key.split(".")))
+    text = f"{json.dumps(name)}: {json.dumps(value)}"
+    for section in reversed(sections):
+        text = f"{json.dumps(section)}: {{{text}}}"
+    return text

@@ -1,0 +1,151 @@
+"""Pins from a real resolver: ``uv pip compile`` with what the matrix demands as constraints."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from compatcheck.errors import CompatcheckError, InputError
+from compatcheck.model import Finding, Target
+
+_PINNED = re.compile(r"^([A-Za-z0-9._-]+)(\[[^\]]*\])?\s*===?\s*([^\s;,\\#]+)([^#]*)")
+_RESOLVED = re.compile(r"^([a-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)")
+
+
+class Wanted(NamedTuple):
+    """What the user asks for: ranges and names as they stand, and the exact versions to stay with where possible."""
+
+    lines: tuple[str, ...]
+    preferred: Mapping[str, str]
+
+
+class Move(NamedTuple):
+    """A demand on one distribution, and the entry that makes it."""
+
+    name: str
+    specifier: str
+    entry: str
+
+
+class Unsolvable(CompatcheckError):
+    """The resolver found no set of versions; exit status 1, as the environment stays at fault."""
+
+    exit_status = 1
+
+
+def read_wanted(paths: Sequence[str]) -> Wanted:
+    """Requirements files as wishes. An exact pin is a preference: it may move if an entry demands it, a range may not.
+
+    Raises InputError for a file that cannot be read.
+    """
+    lines: list[str] = []
+    preferred: dict[str, str] = {}
+    for path in paths:
+        for line in _read(path).replace("\\\n", " ").splitlines():
+            text = line.split(" --hash", 1)[0].strip()
+            match = _PINNED.match(text)
+            if match:
+                preferred[normalised(match[1])] = match[3]
+                text = f"{match[1]}{match[2] or ''}{match[4]}".strip()
+            lines.append(_absolute(text, path))
+    return Wanted(tuple(lines), preferred)
+
+
+def installed_wanted(top_level: Iterable[str], distributions: Mapping[str, str]) -> Wanted:
+    """What is installed as wishes: the distributions that nothing else asked for, at the versions they have."""
+    return Wanted(tuple(sorted(top_level)), distributions)
+
+
+def normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8-sig") as stream:
+            return stream.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("reading requirements", path, str(error), "name a UTF-8 requirements file") from None
+
+
+def _absolute(text: str, path: str) -> str:
+    """Includes are relative to the file that names them; the resolver reads our copy elsewhere."""
+    match = re.match(r"^(-r|-c|--requirement|--constraint|-e|--editable)[ =]+(.+)$", text)
+    if match is None or re.match(r"[a-z+]+://", match[2]):
+        return text
+    return f"{match[1]} {os.path.join(os.path.dirname(os.path.abspath(path)), match[2])}"
+
+
+def resolve(wanted: Wanted, moves: Iterable[Move], target: Target, *, offline: bool = False) -> str:
+    """The resolver's requirements text. Raises Unsolvable with its explanation where there is no solution."""
+    with tempfile.TemporaryDirectory(prefix="compatcheck-pin-") as folder:
+        solution = os.path.join(folder, "requirements.txt")
+        _lines(solution, (f"{name}=={version.partition('+')[0]}" for name, version in wanted.preferred.items()))
+        requirements = _lines(os.path.join(folder, "requirements.in"), wanted.lines)
+        constraints = _lines(os.path.join(folder, "constraints.txt"), (m.name + m.specifier for m in moves))
+        command = [_uv(), "pip", "compile", requirements, "--constraints", constraints, "-o", solution]
+        command += ["--python", target.executable, "--no-header", "--no-annotate", "--quiet"]
+        environ = {**os.environ, "UV_PYTHON_DOWNLOADS": "never"}
+        done = subprocess.run(
+            command + (["--offline"] if offline else []), env=environ, capture_output=True, text=True, encoding="utf-8"
+        )
+        if done.returncode:
+            seen = " ".join(done.stderr.split()).removeprefix("× ")
+            raise Unsolvable("resolving", "the requirements", seen, "loosen one of the requirements named")
+        return _read(solution)
+
+
+def _lines(path: str, lines: Iterable[str]) -> str:
+    with open(path, "w", encoding="utf-8") as stream:
+        stream.writelines(line + "\n" for line in lines)
+    return path
+
+
+def _uv() -> str:
+    from uv import find_uv_bin
+
+    return find_uv_bin()
+
+
+def resolved_versions(text: str) -> dict[str, str]:
+    matches = (_RESOLVED.match(line) for line in text.splitlines())
+    return {normalised(match[1]): match[2] for match in matches if match}
+
+
+def demands(finding: Finding) -> list[tuple[Move, ...]]:
+    """The ways to clear a finding by versions alone, in the order to try them.
+
+    Each remedy is tried first at the very version it names, which is the least change that was found good, then as the
+    range it states.
+    """
+    choices: list[tuple[Move, ...]] = []
+    for remedy in finding.remedies:
+        if remedy.pins:
+            ranged = tuple(Move(name, specifier, finding.id) for name, specifier in remedy.pins.items())
+            edges = tuple(move._replace(specifier=_edge(move.specifier)) for move in ranged)
+            choices += [edges, ranged] if edges != ranged else [ranged]
+    return choices
+
+
+def _edge(specifier: str) -> str:
+    match = re.search(r"(?:>=|<=|==)\s*([^\s,*]+)(?:,|$)", specifier)
+    return f"=={match[1]}" if match else specifier
+
+
+def annotate(text: str, wanted: Wanted, moves: Sequence[Move]) -> str:
+    """Say on every line that differs from what was wanted which entry moved it, or that it moved along."""
+    entries = {move.name: move.entry for move in moves}
+    return "".join(_annotated(line, wanted.preferred, entries) + "\n" for line in text.splitlines())
+
+
+def _annotated(line: str, before: Mapping[str, str], entries: Mapping[str, str]) -> str:
+    match = _RESOLVED.match(line)
+    name = normalised(match[1]) if match else ""
+    if match is None or name not in before or before[name].partition("+")[0] == match[2].partition("+")[0]:
+        return line
+    cause = entries.get(name) or ("with " + ", ".join(sorted(set(entries.values()))) if entries else "the requirements")
+    return f"{line}  # compatcheck: {cause}, was {before[name]}"

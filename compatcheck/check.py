@@ -1,0 +1,113 @@
+"""The pipeline: the only module that knows the order of the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from compatcheck import advice, matrix
+from compatcheck.model import STATUSES, Environment, Finding, Outcome, ProbeResult, Report, Status, Target
+
+OnProbe = Callable[[str, str], None]
+"""Called with the name of the probe that runs and the stage it has reached."""
+
+if TYPE_CHECKING:
+    from compatcheck.advice import pins
+
+BAD: tuple[Status, ...] = ("confirmed", "affected")
+JUDGEMENT: dict[Outcome, Status] = {"fail": "confirmed", "pass": "refuted"}
+
+
+def check(
+    environment: Environment,
+    known: matrix.Matrix,
+    *,
+    select: Collection[str] = (),
+    ignore: Collection[str] = (),
+) -> Report:
+    """Compare the environment with the matrix."""
+    findings = matrix.match(known, environment)
+    chosen = [f for f in findings if (not select or f.id in select) and f.id not in ignore]
+    advised = advice.recommend(environment, chosen)
+    return Report(environment, _sorted(advised), known.revision, known.entries)
+
+
+def confirm(
+    report: Report, target: Target, *, budget_seconds: float | None = None, on_probe: OnProbe | None = None
+) -> Report:
+    """Run the probes that the findings name, in the target's own interpreter, and join their results."""
+    from compatcheck import probes
+
+    trials = [_trial(finding, report.environment) for finding in report.findings]
+    distinct = list({repr(trial): trial for trial in trials if trial}.values())
+    results = probes.run_all(distinct, target, budget_seconds=budget_seconds, on_progress=on_probe)
+    by_trial = {repr(trial): result for trial, result in zip(distinct, results)}
+    joined = (judge(finding, by_trial.get(repr(trial))) for finding, trial in zip(report.findings, trials))
+    return report._replace(findings=_sorted(joined))
+
+
+def _trial(finding: Finding, environment: Environment) -> tuple[str, dict[str, object]] | None:
+    """The probe a finding names and what it is asked: the entry's request, and the user's dtype where it is known."""
+    if finding.probe_name is None:
+        return None
+    training = environment.facts.get("training") or {}
+    context = {"dtype": training["dtype"]} if training.get("dtype") else {}
+    return finding.probe_name, {**context, **finding.probe_request}
+
+
+def judge(finding: Finding, result: ProbeResult | None) -> Finding:
+    """A probe rules only for a finding that names it, and one that could not decide leaves it as it was."""
+    status = JUDGEMENT.get(result.outcome, finding.status) if result else finding.status
+    return finding._replace(status=status, probe=result)
+
+
+def _sorted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=lambda finding: (STATUSES.index(finding.status), finding.id)))
+
+
+class Pins(NamedTuple):
+    """Requirements text, the report on it, and why what is left could not be cleared by versions."""
+
+    text: str
+    report: Report
+    causes: tuple[str, ...] = ()
+
+
+def pin(
+    environment: Environment, known: matrix.Matrix, wanted: pins.Wanted, target: Target, *, offline: bool = False
+) -> Pins:
+    """Resolve, judge the solution, demand what its findings ask for, and resolve again until none is affected.
+
+    Raises `compatcheck.advice.pins.Unsolvable` where the requirements contradict each other from the start.
+    """
+    from compatcheck.advice import pins
+
+    def solve(moves: tuple[pins.Move, ...]) -> tuple[str, Report]:
+        text = pins.resolve(wanted, moves, target, offline=offline)
+        return text, check(_solved(environment, pins.resolved_versions(text)), known)
+
+    moves: tuple[pins.Move, ...] = ()
+    causes: dict[str, str] = {}
+    text, report = solve(moves)
+    while open_findings := [f for f in report.findings if f.status in BAD and f.id not in causes]:
+        finding = open_findings[0]
+        causes[finding.id] = "no release of a package clears it"
+        for demand in pins.demands(finding):
+            try:
+                tried, tried_report = solve((*moves, *demand))
+            except pins.Unsolvable as error:
+                causes[finding.id] = str(error)
+                continue
+            if not any(left.id == finding.id and left.status in BAD for left in tried_report.findings):
+                moves, text, report = (*moves, *demand), tried, tried_report
+                del causes[finding.id]
+                break
+    annotated = pins.annotate(text, wanted, moves)
+    return Pins(annotated, report, tuple(f"{entry_id}: {cause}" for entry_id, cause in causes.items()))
+
+
+def _solved(environment: Environment, versions: dict[str, str]) -> Environment:
+    """The environment with the solution's versions; what was read of the old files no longer holds."""
+    stale = ("unmet_requirements", "distribution_problems", "torch_build")
+    kept = {key: value for key, value in environment.facts.items() if key not in stale}
+    return environment._replace(facts={**kept, "distributions": versions, "distributions_complete": True})

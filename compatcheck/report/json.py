@@ -1,0 +1,71 @@
+"""The JSON report: a shape of its own, versioned apart from everything inside."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from compatcheck.model import Finding, ProbeResult, Remedy, Report, dump
+
+SCHEMA_VERSION = 1
+
+
+def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
+    shape = {
+        "schema_version": SCHEMA_VERSION,
+        "matrix": {"revision": report.matrix_revision, "entries": report.matrix_entries},
+        "environment": dump(report.environment),
+        "findings": [_finding(finding) for finding in report.findings],
+        "exit_reason": exit_reason,
+    }
+    return json.dumps(finite(shape), indent=2, ensure_ascii=False) + "\n"
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "id": finding.id,
+        "title": finding.title,
+        "status": finding.status,
+        "impact": finding.impact,
+        "confidence": finding.confidence,
+        "packages": finding.packages,
+        "summary": finding.summary,
+        "missing": finding.missing,
+        "remedies": [_remedy(remedy) for remedy in finding.remedies],
+        "evidence": finding.evidence,
+        "probe": probe_shape(finding.probe) if finding.probe else None,
+        "location": finding.location._asdict() if finding.location else None,
+    }
+
+
+def _remedy(remedy: Remedy) -> dict[str, Any]:
+    return {
+        "kind": remedy.kind,
+        "pins": remedy.pins,
+        "config": remedy.config,
+        "environ": remedy.environ,
+        "code": remedy.code,
+        "steps": remedy.steps,
+        "why": remedy.why,
+    }
+
+
+def probe_shape(result: ProbeResult) -> dict[str, Any]:
+    return {
+        "name": result.probe,
+        "outcome": result.outcome,
+        "why": result.why,
+        "seconds": round(result.seconds, 3),
+        "measured": result.measured,
+    }
+
+
+def finite(value: Any) -> Any:
+    """JSON has no NaN or infinity: such a number is written as a string."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, (list, tuple)) else value
