@@ -246,7 +246,7 @@ def _environment(
     target = None if snapshot is not None else facts.find_target(python, os.environ)
     found = facts.collect(target, known.environ) if target else facts.load_file(snapshot or "-")
     stated = facts.with_paths(found, paths, replace_distributions=python is None) if paths else found
-    judged = matrix.with_compute_capabilities(known, facts.assume_all(stated, assume))
+    judged = matrix.complete(known, facts.assume_all(stated, assume))
     real = judged.facts.get("distributions") == found.facts.get("distributions")
     return judged, target if real else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from compatcheck.matrix._gpu_names import with_compute_capabilities
+from compatcheck.matrix._complete import complete
 from compatcheck.matrix._load import Matrix, all_entries, candidates, find_entry, load, search
 from compatcheck.matrix._match import Occurrence, Verdict, any_of, match_table
 from compatcheck.matrix._traits import trait_finder
@@ -19,12 +19,12 @@ __all__ = [
     "Matrix",
     "all_entries",
     "compile_folder",
+    "complete",
     "find_entry",
     "lint_folder",
     "load",
     "match",
     "search",
-    "with_compute_capabilities",
 ]
 
 

@@ -1,4 +1,4 @@
-"""A GPU that is known by name alone gets its compute capability from the table."""
+"""Facts that follow from others: a GPU's compute capability from its name, torch's CUDA runtime from its label."""
 
 from __future__ import annotations
 
@@ -7,10 +7,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from compatcheck.matrix._load import Matrix
-from compatcheck.model import Environment
+from compatcheck.model import Environment, Unknown, lookup
+
+_CUDA_LABEL = re.compile(r"cu(\d+)(\d)(?:\.|$)")
 
 
-def with_compute_capabilities(matrix: Matrix, environment: Environment) -> Environment:
+def complete(matrix: Matrix, environment: Environment) -> Environment:
+    """The environment with what its own facts imply and nobody stated."""
+    return _with_runtime(_with_compute_capabilities(matrix, environment))
+
+
+def _with_runtime(environment: Environment) -> Environment:
+    """``2.5.0+cu118`` is built with CUDA 11.8, and ``2.5.0+cpu`` with none; other labels tell nothing."""
+    torch = lookup(environment, "distributions.torch")
+    if not isinstance(torch, str) or not isinstance(lookup(environment, "cuda.runtime"), Unknown):
+        return environment
+    label = torch.partition("+")[2]
+    match = _CUDA_LABEL.match(label)
+    if match is None and label.split(".")[0] != "cpu":
+        return environment
+    cuda = {**(environment.facts.get("cuda") or {}), "runtime": f"{match[1]}.{match[2]}" if match else None}
+    return environment._replace(facts={**environment.facts, "cuda": cuda})
+
+
+def _with_compute_capabilities(matrix: Matrix, environment: Environment) -> Environment:
     gpus = environment.facts.get("gpus")
     if not gpus or all("compute_capability" in gpu for gpu in gpus):
         return environment

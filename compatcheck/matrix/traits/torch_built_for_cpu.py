@@ -1,0 +1,16 @@
+"""torch is a build without CUDA or ROCm, so that training runs on the CPU.
+
+Where nobody states the build, the answer is no: what an installer brings on Linux unless told otherwise is the CUDA build,
+and a bug report that says nothing of its build is about a GPU.
+"""
+
+from __future__ import annotations
+
+from compatcheck.matrix._match import TraitVerdict
+from compatcheck.matrix._traits import Table
+from compatcheck.model import Environment, lookup
+
+
+def find(environment: Environment, table: Table) -> TraitVerdict:
+    built_with_rocm = isinstance(lookup(environment, "torch_build.hip"), str)
+    return TraitVerdict(lookup(environment, "cuda.runtime") is None and not built_with_rocm)

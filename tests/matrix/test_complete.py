@@ -1,0 +1,61 @@
+"""Facts that follow from others."""
+
+from __future__ import annotations
+
+import pytest
+
+from compatcheck import matrix
+from compatcheck.matrix._complete import compute_capability
+from compatcheck.model import Environment, Unknown, lookup
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("NVIDIA A100-SXM4-80GB", "8.0"),
+        ("NVIDIA A10", "8.6"),
+        ("NVIDIA H100 80GB HBM3", "9.0"),
+        ("NVIDIA GH200 480GB", "9.0"),
+        ("Tesla V100-SXM2-32GB", "7.0"),
+        ("Tesla T4", "7.5"),
+        ("NVIDIA GeForce RTX 4090", "8.9"),
+        ("NVIDIA GeForce RTX 3080 Laptop GPU", "8.6"),
+        ("NVIDIA GeForce GTX 1080 Ti", "6.1"),
+        ("NVIDIA RTX 6000 Ada Generation", "8.9"),
+        ("Quadro RTX 6000", "7.5"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "12.0"),
+        ("NVIDIA L40S", "8.9"),
+        ("NVIDIA B200", "10.0"),
+        ("NVIDIA Graphics Device", None),
+        ("", None),
+    ],
+)
+def test_a_name_gives_its_compute_capability(known: matrix.Matrix, name: str, capability: str | None) -> None:
+    assert compute_capability(name, known.table("gpu-compute-capability")["compute_capability"]) == capability
+
+
+def test_what_is_stated_is_left_alone(known: matrix.Matrix) -> None:
+    facts = {"gpus": [{"name": "NVIDIA A100", "compute_capability": "8.1"}, {"name": "NVIDIA A100"}]}
+    completed = matrix.complete(known, Environment(facts))
+    assert [gpu["compute_capability"] for gpu in completed.facts["gpus"]] == ["8.1", "8.0"]
+
+
+@pytest.mark.parametrize(
+    ("torch", "runtime"),
+    [
+        ("2.5.0+cu118", "11.8"),
+        ("2.9.0+cu130", "13.0"),
+        ("2.13.0+cpu", None),
+        ("2.5.0", Unknown()),
+        ("2.4.0+rocm6.1", Unknown()),
+        ("2.5.0a0+872d972e41.nv24.08", Unknown()),
+    ],
+)
+def test_a_label_gives_the_cuda_runtime(known: matrix.Matrix, torch: str, runtime: object) -> None:
+    completed = matrix.complete(known, Environment({"distributions": {"torch": torch}}))
+    assert lookup(completed, "cuda.runtime") == runtime
+
+
+def test_a_stated_runtime_counts_more_than_a_label(known: matrix.Matrix) -> None:
+    facts = {"distributions": {"torch": "2.5.0+cu118"}, "cuda": {"runtime": "12.4"}}
+    assert lookup(matrix.complete(known, Environment(facts)), "cuda.runtime") == "12.4"
