@@ -26,6 +26,7 @@ def check(
     ignore: Collection[str] = (),
 ) -> Report:
     """Compare the environment with the matrix."""
+    environment = matrix.complete(known, environment)
     findings = matrix.match(known, environment)
     chosen = [f for f in findings if (not select or f.id in select) and f.id not in ignore]
     advised = advice.recommend(environment, chosen)

@@ -241,12 +241,12 @@ def _environment(
     known: Any, paths: tuple[str, ...], python: str | None, snapshot: str | None, assume: tuple[str, ...]
 ) -> tuple[Environment, Target | None]:
     """The environment to judge, and the interpreter its probes can run in, where it is a real one on this machine."""
-    from compatcheck import facts, matrix
+    from compatcheck import facts
 
     target = None if snapshot is not None else facts.find_target(python, os.environ)
     found = facts.collect(target, known.environ) if target else facts.load_file(snapshot or "-")
     stated = facts.with_paths(found, paths, replace_distributions=python is None) if paths else found
-    judged = matrix.complete(known, facts.assume_all(stated, assume))
+    judged = facts.assume_all(stated, assume)
     real = judged.facts.get("distributions") == found.facts.get("distributions")
     return judged, target if real else None
 

@@ -1,8 +1,8 @@
 """Prove each entry by its own examples: that it says what it means, and no more.
 
-A schema cannot see that a condition can never hold, or that a key does nothing; databases of rules rotted that way. So
-every key, and every bound of a range, must change the verdict on some example when it is left out, and every remedy must
-clear the examples it is for without walking into another entry.
+A schema cannot see that a condition can never hold, or that a key does nothing; databases of rules rotted that way.
+So every key, and every bound of a range, must change the verdict on some example when it is left out, and every
+remedy must clear the examples it is for without walking into another entry.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """torch is a build without CUDA or ROCm, so that training runs on the CPU.
 
-Where nobody states the build, the answer is no: what an installer brings on Linux unless told otherwise is the CUDA build,
-and a bug report that says nothing of its build is about a GPU.
+Where nobody states the build, the answer is no: what an installer brings on Linux unless told otherwise is the CUDA
+build, and a bug report that says nothing of its build is about a GPU.
 """
 
 from __future__ import annotations

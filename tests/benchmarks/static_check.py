@@ -1,0 +1,131 @@
+"""Time the static check against the commands a person would run instead, all in one run.
+
+    python tests/benchmarks/static_check.py --target PATH/TO/VENV/bin/python
+
+The commands take turns, round by round, so that a machine that slows down slows them all; the medians, the ratios
+round by round and each command's peak memory are printed. `--grown N` adds a matrix of N times as many entries. Exit
+status 1 where a budget is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+COMPATCHECK = "compatcheck check --no-probe"
+
+
+class Run(NamedTuple):
+    seconds: float
+    peak_mib: float
+    status: int
+
+
+def timed(command: list[str], environ: dict[str, str]) -> Run:
+    """Wall time and peak memory of one whole process."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environ)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Run(time.perf_counter() - start, usage.ru_maxrss / 1024, process.returncode)
+
+
+def commands(target: str) -> dict[str, list[str]]:
+    from uv import find_uv_bin
+
+    return {
+        COMPATCHECK: [sys.executable, "-m", "compatcheck", "check", "--no-probe", "--python", target],
+        "pip check": [target, "-m", "pip", "check"],
+        "uv pip check": [find_uv_bin(), "pip", "check", "--python", target],
+        "python -m torch.utils.collect_env": [target, "-m", "torch.utils.collect_env"],
+    }
+
+
+def grown_matrix(folder: str, factor: int) -> str:
+    """A copy of this installation's package whose matrix has ``factor`` times as many entries, under new ids."""
+    import compatcheck
+    from compatcheck.matrix._compile import compile_entries, read_entries, read_tables
+
+    sources = Path(__file__).parents[2] / "matrix"
+    entries = list(read_entries(sources).values())
+    copies = [
+        entry.model_copy(update={"id": f"CC-{3000 + number}-{entry.id[3:7]}{entry.id[8:]}"})
+        for number in range(factor - 1)
+        for entry in entries
+    ]
+    package = Path(folder) / "compatcheck"
+    subprocess.run(["cp", "-r", str(Path(compatcheck.__file__).parent), str(package)], check=True)
+    data = package / "matrix" / "data"
+    (data / "tables").mkdir(parents=True, exist_ok=True)
+    index, text = compile_entries([*entries, *copies])
+    (data / "index.json").write_text(json.dumps(index), encoding="utf-8")
+    (data / "entries.jsonl").write_bytes(text)
+    for name, table in read_tables(sources).items():
+        (data / "tables" / f"{name}.json").write_text(json.dumps(table, default=str), encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "compileall", "-q", str(package)], check=True)
+    return folder
+
+
+def measure(listed: dict[str, list[str]], rounds: int, environs: dict[str, dict[str, str]]) -> dict[str, list[Run]]:
+    runs: dict[str, list[Run]] = {name: [] for name in listed}
+    for round_number in range(rounds + 1):
+        for name, command in listed.items():
+            run = timed(command, environs.get(name, dict(os.environ)))
+            if round_number:
+                runs[name].append(run)
+    return runs
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", default=sys.executable, help="the interpreter whose environment is judged")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--grown", type=int, default=100, help="factor of the grown matrix; 0 leaves it out")
+    options = parser.parse_args()
+    listed, environs = commands(options.target), {}
+    with tempfile.TemporaryDirectory() as folder:
+        if options.grown:
+            for name, factor in (
+                (f"{COMPATCHECK}, 1 x matrix", 1),
+                (f"{COMPATCHECK}, {options.grown} x matrix", options.grown),
+            ):
+                place = Path(folder) / str(factor)
+                place.mkdir()
+                listed[name] = listed[COMPATCHECK]
+                environs[name] = {**os.environ, "PYTHONPATH": grown_matrix(str(place), factor), "PYTHONSAFEPATH": "1"}
+        runs = measure(listed, options.rounds, environs)
+    return report(runs, options.grown)
+
+
+def report(runs: dict[str, list[Run]], grown: int) -> int:
+    print(f"{'command':48} {'median ms':>10} {'peak MiB':>9} {'compatcheck / it':>17}")
+    ratios = {}
+    for name, taken in runs.items():
+        ratios[name] = statistics.median(ours.seconds / run.seconds for ours, run in zip(runs[COMPATCHECK], taken))
+        middle = statistics.median(run.seconds for run in taken) * 1000
+        print(f"{name:48} {middle:10.1f} {max(run.peak_mib for run in taken):9.1f} {ratios[name]:17.3f}")
+    peak = max(run.peak_mib for run in runs[COMPATCHECK])
+    budgets = [
+        ("at most 1/10 of pip check", ratios["pip check"], 1 / 10),
+        ("at most 1/15 of collect_env", ratios["python -m torch.utils.collect_env"], 1 / 15),
+        ("at most 40 MiB", peak, 40),
+    ]
+    if grown:
+        small, large = runs[f"{COMPATCHECK}, 1 x matrix"], runs[f"{COMPATCHECK}, {grown} x matrix"]
+        growth = statistics.median(b.seconds / a.seconds for a, b in zip(small, large))
+        budgets.append((f"matrix grown {grown}-fold: at most 1.3 x the time", growth, 1.3))
+    for text, seen, allowed in budgets:
+        print(f"{'kept  ' if seen <= allowed else 'MISSED'} {text}: {seen:.3f}")
+    return int(any(seen > allowed for _, seen, allowed in budgets))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

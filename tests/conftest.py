@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+class Wheel(NamedTuple):
+    """The built wheel, and a fresh virtual environment that holds it and nothing of the source tree."""
+
+    path: Path
+    python: Path
+
+    def run(self, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+        return run_command(self.python, *arguments, cwd=cwd)
+
+
+def run_command(python: Path | str, *arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """The command as people type it, with nothing of the caller's environment that could change its output."""
+    scrubbed = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX")}
+    return subprocess.run(
+        [str(python), "-m", "compatcheck", *arguments],
+        cwd=cwd,
+        env={**scrubbed, "NO_COLOR": "1", **environ},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def uv(*arguments: str, cwd: Path | None = None) -> None:
+    from uv import find_uv_bin
+
+    done = subprocess.run([find_uv_bin(), *arguments], cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    path = next(folder.glob("*.whl"))
+    uv("venv", "--python", sys.executable, str(folder / "venv"))
+    python = folder / "venv" / "bin" / "python"
+    uv("pip", "install", "--python", str(python), str(path))
+    return Wheel(path, python)
+
+
+@pytest.fixture(scope="session")
+def stack() -> Path:
+    """The interpreter of this test environment, which holds torch, transformers, DeepSpeed and PEFT."""
+    pytest.importorskip("torch")
+    return Path(sys.executable)

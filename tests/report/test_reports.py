@@ -1,0 +1,124 @@
+"""What the formats say of the same findings."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compatcheck import facts, matrix
+from compatcheck.check import check
+from compatcheck.model import Environment, Finding, Location, ProbeResult, Remedy, Report
+from compatcheck.report import FORMATS, explanation, probes, render
+
+ROOT = Path(__file__).parents[2]
+PROBE = ProbeResult("attention_masked", "fail", "theta is infinite in dq", {"theta": float("inf")}, 1.5)
+FINDINGS = (
+    Finding(
+        "CC-2024-0001",
+        "Attention breaks",
+        "confirmed",
+        "divergence",
+        "corroborated",
+        ("torch",),
+        "It breaks. " * 30,
+        (),
+        (Remedy("pins", "fixed there", {"torch": ">=2.5.1"}, steps=("pin 'torch>=2.5.1'",)),),
+        ("https://example.org/1",),
+        "attention_masked",
+        {},
+        PROBE,
+        Location("ds_config.json", 14),
+    ),
+    Finding("CC-2024-0002", "中文标题", "possible", "hang", "reported", ("peft",), "x", ("gpus",), (), ()),
+    Finding("CC-2024-0003", "Refuted here", "refuted", "slow", "reported", ("peft",), "x", (), (), (), probe=PROBE),
+)
+REPORT = Report(Environment({"python": "3.11.7", "distributions": {"torch": "2.5.0"}}), FINDINGS, "abc", 3)
+
+
+def test_json_has_the_shape_that_scripts_rely_on() -> None:
+    shape = json.loads(render(REPORT, "json", exit_reason="1 findings"))
+    assert set(shape) == {"schema_version", "matrix", "environment", "findings", "exit_reason"}
+    assert shape["schema_version"] == 1
+    assert shape["matrix"] == {"revision": "abc", "entries": 3}
+    finding = shape["findings"][0]
+    expected = "id title status impact confidence packages summary missing remedies evidence probe location"
+    assert set(finding) == set(expected.split())
+    assert finding["location"] == {"file": "ds_config.json", "line": 14}
+    assert finding["probe"]["measured"] == {"theta": "inf"}
+    assert finding["remedies"][0]["pins"] == {"torch": ">=2.5.1"}
+
+
+def test_the_environment_in_json_is_a_snapshot(tmp_path: Path) -> None:
+    shape = json.loads(render(REPORT, "json", exit_reason=""))
+    assert facts.load(json.dumps(shape["environment"]), "report") == REPORT.environment
+
+
+def test_text_says_the_verdict_the_place_and_the_way_out() -> None:
+    text = render(REPORT, "text", exit_reason="")
+    assert "confirmed CC-2024-0001  Attention breaks" in text
+    assert "ds_config.json:14" in text
+    assert "fix  pin 'torch>=2.5.1'" in text
+    assert "probe  attention_masked: fail, theta is infinite in dq" in text
+    assert "needs gpus" in text and "中文标题" in text
+    assert "Refuted here" not in text
+    assert "1 confirmed, 1 possible, 1 refuted" in text
+    assert max(map(len, text.splitlines())) <= 110
+
+
+def test_what_was_refuted_is_shown_on_request() -> None:
+    assert "Refuted here" in render(REPORT, "text", exit_reason="", refuted=True)
+
+
+def test_colour_changes_nothing_but_colour() -> None:
+    coloured = render(REPORT, "text", exit_reason="", colour=True)
+    assert "\x1b[" in coloured
+    stripped = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", coloured).splitlines()]
+    assert stripped == render(REPORT, "text", exit_reason="").splitlines()
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_every_format_ends_in_a_newline(format_name: str) -> None:
+    assert render(REPORT, format_name, exit_reason="").endswith("\n")
+
+
+def test_probes_run_by_hand_are_listed() -> None:
+    assert probes.render([PROBE], "text") == "fail     attention_masked (1.5 s): theta is infinite in dq\n"
+    assert json.loads(probes.render([PROBE], "json"))["probes"][0]["outcome"] == "fail"
+
+
+def entries() -> list[dict[str, Any]]:
+    return matrix.all_entries(matrix.load(str(ROOT / "matrix")))
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry["id"])
+def test_every_entry_explains_itself_on_a_page(entry: dict[str, Any]) -> None:
+    page = explanation.render(entry)
+    for heading in ("What you see", "Why", "Applies when", "What to do", "Evidence"):
+        assert heading in page
+    for advice in entry.get("misleading", ()):
+        assert " ".join(advice.split()[:6]) in page
+    assert all(evidence["url"] in page for evidence in entry["evidence"])
+
+
+def test_remedies_are_spelled_as_the_users_own_files_spell_them() -> None:
+    facts_ = {"training": {"deepspeed": {"zero_stage": 2, "overlap_comm": True}}}
+    places = {"training.deepspeed.overlap_comm": Location("ds_z2.json", 9)}
+    from compatcheck.advice.edits import spell
+
+    environment = Environment(facts_, {}, places)
+    step = spell("training.deepspeed.overlap_comm", False, environment)
+    assert step == 'in ds_z2.json set "zero_optimization": {"overlap_comm": false}'
+    assert spell("training.attention", "eager", environment) == (
+        "set from_pretrained(..., attn_implementation='eager')"
+    )
+    assert spell("training.dtype", "bfloat16", environment) == "set TrainingArguments(..., bf16=True, fp16=False)"
+
+
+def test_the_demo_is_the_glm_4_case() -> None:
+    known = matrix.load(str(ROOT / "matrix"))
+    report = check(facts.load_file(str(ROOT / "compatcheck" / "demo" / "glm-4.json")), known)
+    assert [(f.id, f.status) for f in report.findings] == [("CC-2024-0001", "affected")]

@@ -1,0 +1,72 @@
+"""Budgets and contracts of the code base, held by a machine."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "compatcheck"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+HEAVY = ("torch", "transformers", "deepspeed", "peft", "accelerate", "pydantic", "httpx", "rich", "pynvml", "yaml")
+BROAD_HANDLERS = {"cli.py", "_child.py"}
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=relative)
+def test_modules_and_functions_stay_small(module: Path) -> None:
+    text = module.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 400
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 60, f"{node.name} is too long"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=relative)
+def test_broad_handlers_stand_in_two_places_only(module: Path) -> None:
+    broad = [
+        node
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ExceptHandler)
+        and (node.type is None or (isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException")))
+    ]
+    assert not broad or (module.name in BROAD_HANDLERS and len(broad) == 1)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=relative)
+def test_names_tell_the_subject(module: Path) -> None:
+    assert module.stem.strip("_") not in {"utils", "common", "misc", "helpers", "core", "base"}
+
+
+@pytest.mark.parametrize("folder", ["matrix/traits", "probes", "report"])
+def test_units_import_without_the_libraries_they_speak_of(folder: str) -> None:
+    units = [path for path in sorted((PACKAGE / folder).glob("*.py")) if not path.stem.startswith("_")]
+    names = [".".join(("compatcheck", *path.relative_to(PACKAGE).with_suffix("").parts)) for path in units]
+    code = f"import sys, importlib; [importlib.import_module(n) for n in {names}]; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not set(loaded) & {"torch", "transformers", "deepspeed", "peft", "accelerate"}
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "matrix" / "traits").glob("[!_]*.py")), ids=lambda path: path.stem)
+def test_traits_keep_their_contract(path: Path) -> None:
+    assert callable(importlib.import_module(f"compatcheck.matrix.traits.{path.stem}").find)
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "probes").glob("[!_]*.py")), ids=lambda path: path.stem)
+def test_probes_keep_their_contract(path: Path) -> None:
+    unit = importlib.import_module(f"compatcheck.probes.{path.stem}")
+    assert unit.__doc__ and isinstance(unit.NEEDS, dict) and unit.TIMEOUT > 0
+    assert callable(unit.measure) and callable(unit.judge)
+
+
+def test_the_command_line_starts_light() -> None:
+    code = "import sys, compatcheck.cli, compatcheck.check, compatcheck.facts; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not set(loaded) & set(HEAVY)

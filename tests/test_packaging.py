@@ -1,0 +1,44 @@
+"""The wheel as people get it: built here, installed in a fresh environment, the source tree out of reach."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+from tests.conftest import ROOT, Wheel
+
+HEAVY = {"torch", "transformers", "deepspeed", "pydantic", "httpx", "rich", "pynvml"}
+
+
+def test_the_wheel_carries_every_entry_and_table(wheel: Wheel) -> None:
+    with zipfile.ZipFile(wheel.path) as archive:
+        names = set(archive.namelist())
+        lines = archive.read("compatcheck/matrix/data/entries.jsonl").splitlines()
+    authored = {path.stem for path in (ROOT / "matrix").glob("*/CC-*.toml")}
+    tables = {path.stem for path in (ROOT / "matrix" / "tables").glob("*.toml")}
+    assert {json.loads(line)["id"] for line in lines} == authored
+    assert {f"compatcheck/matrix/data/tables/{table}.json" for table in tables} <= names
+    assert "compatcheck/py.typed" in names
+
+
+def test_the_installed_command_runs_away_from_the_sources(wheel: Wheel, tmp_path: Path) -> None:
+    done = wheel.run("demo", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    report = json.loads(done.stdout)
+    assert [f["id"] for f in report["findings"] if f["status"] == "affected"] == ["CC-2024-0001"]
+
+
+def test_a_clean_check_imports_nothing_heavy(wheel: Wheel, tmp_path: Path) -> None:
+    code = (
+        "import sys, compatcheck.cli as cli\n"
+        "sys.argv = ['compatcheck', 'check']\n"
+        "try: cli.main()\n"
+        "except SystemExit as stop: print(stop.code, *sys.modules, file=sys.stderr)"
+    )
+    import subprocess
+
+    done = subprocess.run([str(wheel.python), "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    status, *loaded = done.stderr.split()
+    assert status == "0", done.stdout
+    assert not HEAVY & set(loaded)
