@@ -6,7 +6,17 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from compatcheck import advice, matrix
-from compatcheck.model import STATUSES, Environment, Finding, Outcome, ProbeResult, Report, Status, Target
+from compatcheck.model import (
+    STATUSES,
+    Environment,
+    Finding,
+    Outcome,
+    ProbeResult,
+    Report,
+    Status,
+    Target,
+    lookup,
+)
 
 OnProbe = Callable[[str, str], None]
 """Called with the name of the probe that runs and the stage it has reached."""
@@ -108,7 +118,13 @@ def pin(
 
 
 def _solved(environment: Environment, versions: dict[str, str]) -> Environment:
-    """The environment with the solution's versions; what was read of the old files no longer holds."""
+    """The environment with the solution's versions; what was read of the files they replace no longer holds."""
     stale = ("unmet_requirements", "distribution_problems", "torch_build")
-    kept = {key: value for key, value in environment.facts.items() if key not in stale}
-    return environment._replace(facts={**kept, "distributions": versions, "distributions_complete": True})
+    facts = {key: value for key, value in environment.facts.items() if key not in stale}
+    before = lookup(environment, "distributions.torch")
+    if not isinstance(before, str) or before.partition("+")[0] != versions.get("torch"):
+        kept = {
+            key: value for key, value in (facts.get("cuda") or {}).items() if key not in ("runtime", "cudnn", "nccl")
+        }
+        facts["cuda"] = kept
+    return environment._replace(facts={**facts, "distributions": versions, "distributions_complete": True})

@@ -12,8 +12,13 @@ from typing import NamedTuple
 from compatcheck.errors import CompatcheckError, InputError
 from compatcheck.model import Finding, Target
 
-_PINNED = re.compile(r"^([A-Za-z0-9._-]+)(\[[^\]]*\])?\s*===?\s*([^\s;,\\#]+)([^#]*)")
+_PINNED = re.compile(r"^([A-Za-z0-9._-]+)(\[[^\]]*\])?\s*===?\s*([^\s;,*]+)\s*(;.*)?$")
+_COMMENT = re.compile(r"(^|\s)#.*$")
 _RESOLVED = re.compile(r"^([a-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)")
+
+
+_TOOLS = {"pip", "wheel", "uv", "compatcheck"}
+"""What manages an environment is no part of what trains in it."""
 
 
 class Wanted(NamedTuple):
@@ -46,18 +51,18 @@ def read_wanted(paths: Sequence[str]) -> Wanted:
     preferred: dict[str, str] = {}
     for path in paths:
         for line in _read(path).replace("\\\n", " ").splitlines():
-            text = line.split(" --hash", 1)[0].strip()
+            text = _COMMENT.sub("", line).split(" --hash", 1)[0].strip()
             match = _PINNED.match(text)
             if match:
                 preferred[normalised(match[1])] = match[3]
-                text = f"{match[1]}{match[2] or ''}{match[4]}".strip()
+                text = " ".join(filter(None, (match[1] + (match[2] or ""), match[4])))
             lines.append(_absolute(text, path))
     return Wanted(tuple(lines), preferred)
 
 
 def installed_wanted(top_level: Iterable[str], distributions: Mapping[str, str]) -> Wanted:
     """What is installed as wishes: the distributions that nothing else asked for, at the versions they have."""
-    return Wanted(tuple(sorted(top_level)), distributions)
+    return Wanted(tuple(sorted(set(top_level) - _TOOLS)), distributions)
 
 
 def normalised(name: str) -> str:

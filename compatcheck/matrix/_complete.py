@@ -9,6 +9,7 @@ from typing import Any
 from compatcheck.matrix._load import Matrix
 from compatcheck.model import Environment, Unknown, lookup
 
+_RUNTIME_WHEEL = re.compile(r"nvidia-cuda-runtime(-cu\d+)?$")
 _CUDA_LABEL = re.compile(r"cu(\d+)(\d)(?:\.|$)")
 
 
@@ -18,16 +19,30 @@ def complete(matrix: Matrix, environment: Environment) -> Environment:
 
 
 def _with_runtime(environment: Environment) -> Environment:
-    """``2.5.0+cu118`` is built with CUDA 11.8, and ``2.5.0+cpu`` with none; other labels tell nothing."""
-    torch = lookup(environment, "distributions.torch")
-    if not isinstance(torch, str) or not isinstance(lookup(environment, "cuda.runtime"), Unknown):
+    if not isinstance(lookup(environment, "cuda.runtime"), Unknown):
         return environment
-    label = torch.partition("+")[2]
-    match = _CUDA_LABEL.match(label)
-    if match is None and label.split(".")[0] != "cpu":
+    runtime = _runtime_of_label(lookup(environment, "distributions.torch"))
+    if isinstance(runtime, Unknown):
+        runtime = _runtime_of_wheels(environment.facts.get("distributions") or {})
+    if isinstance(runtime, Unknown):
         return environment
-    cuda = {**(environment.facts.get("cuda") or {}), "runtime": f"{match[1]}.{match[2]}" if match else None}
+    cuda = {**(environment.facts.get("cuda") or {}), "runtime": runtime}
     return environment._replace(facts={**environment.facts, "cuda": cuda})
+
+
+def _runtime_of_label(torch: object) -> str | Unknown | None:
+    """``2.5.0+cu118`` is built with CUDA 11.8, and ``2.5.0+cpu`` with none; other labels tell nothing."""
+    label = torch.partition("+")[2] if isinstance(torch, str) else ""
+    match = _CUDA_LABEL.match(label)
+    if match:
+        return f"{match[1]}.{match[2]}"
+    return None if label.split(".")[0] == "cpu" else Unknown()
+
+
+def _runtime_of_wheels(distributions: Mapping[str, str]) -> str | Unknown:
+    """torch's own wheels take the CUDA runtime from a distribution beside it."""
+    versions = {version for name, version in distributions.items() if _RUNTIME_WHEEL.match(name)}
+    return ".".join(versions.pop().split(".")[:2]) if len(versions) == 1 else Unknown()
 
 
 def _with_compute_capabilities(matrix: Matrix, environment: Environment) -> Environment:

@@ -59,3 +59,10 @@ def test_a_label_gives_the_cuda_runtime(known: matrix.Matrix, torch: str, runtim
 def test_a_stated_runtime_counts_more_than_a_label(known: matrix.Matrix) -> None:
     facts = {"distributions": {"torch": "2.5.0+cu118"}, "cuda": {"runtime": "12.4"}}
     assert lookup(matrix.complete(known, Environment(facts)), "cuda.runtime") == "12.4"
+
+
+def test_the_runtime_wheel_beside_torch_gives_its_cuda_runtime(known: matrix.Matrix) -> None:
+    listed = {"torch": "2.5.1", "nvidia-cuda-runtime-cu12": "12.4.127"}
+    assert lookup(matrix.complete(known, Environment({"distributions": listed})), "cuda.runtime") == "12.4"
+    two = {**listed, "nvidia-cuda-runtime": "13.0.96"}
+    assert lookup(matrix.complete(known, Environment({"distributions": two})), "cuda.runtime") == Unknown()
