@@ -1,0 +1,74 @@
+"""One fact that the user states on the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from compatcheck.errors import InputError
+from compatcheck.facts._merge import overlay
+from compatcheck.facts.distributions import normalised
+from compatcheck.model import Environment, Facts
+
+TOP_LEVEL = frozenset(
+    (
+        "python",
+        "platform",
+        "distributions",
+        "distributions_complete",
+        "cuda",
+        "torch_build",
+        "gpu",
+        "gpus",
+        "environ",
+        "model",
+        "training",
+    )
+)
+_DOING = "reading --assume"
+_STRINGS = re.compile(
+    r"python\Z|platform\.|distributions\.|cuda\.|environ\.|torch_build\.(?!architectures)"
+    r"|model\.(name|type|revision|torch_dtype)\Z|gpu\.(name|compute_capability|uuid)\Z"
+)
+
+
+def assume(environment: Environment, statement: str) -> Environment:
+    """The environment with ``key=value`` in it; the value is JSON where it parses, else a string.
+
+    Versions, names and environment variables are strings however they look, and ``null`` is "known to
+    be absent". ``gpu.…`` speaks of every GPU, or of one where none is known. Raises `InputError` where
+    the statement has another form.
+    """
+    key, equals, value = statement.partition("=")
+    key = key.strip()
+    parts = _parts(key)
+    if not equals or not all(parts):
+        raise InputError(_DOING, statement, "it has no key or no value", "write key=value")
+    if parts[0] not in TOP_LEVEL or (parts[0] == "gpu" and len(parts) != 2):
+        known = ", ".join(sorted(TOP_LEVEL))
+        raise InputError(_DOING, key, "no fact has this name", f"begin with one of {known}")
+    typed = _typed(key, value)
+    if parts[0] == "gpu":
+        gpus = environment.facts.get("gpus") or [{}]
+        return overlay(environment, Facts({"gpus": [{**gpu, parts[1]: typed} for gpu in gpus]}))
+    nested: Any = typed
+    for part in reversed(parts):
+        nested = {part: nested}
+    return overlay(environment, Facts(nested))
+
+
+def _parts(key: str) -> list[str]:
+    head, _, tail = key.partition(".")
+    if head == "distributions" and tail:
+        return [head, normalised(tail)]
+    return [head, tail] if head == "environ" and tail else key.split(".")
+
+
+def _typed(key: str, value: str) -> Any:
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    as_written = _STRINGS.match(key) and parsed is not None and not isinstance(parsed, str)
+    return value if as_written else parsed

@@ -1,0 +1,45 @@
+"""The folders that ``.pth`` files add to a site folder; their ``import`` lines are never run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+_LARGEST = 1 << 20
+_MOST_FOLDERS = 500
+
+
+def with_pth_folders(site_folders: Iterable[str]) -> tuple[str, ...]:
+    """Each site folder that exists, followed by the folders its ``.pth`` files name, without repeats."""
+    found: dict[str, None] = {}
+    for folder in site_folders:
+        if folder in found or not os.path.isdir(folder):
+            continue
+        found[folder] = None
+        for named in _named_folders(folder):
+            if len(found) < _MOST_FOLDERS:
+                found.setdefault(named)
+    return tuple(found)
+
+
+def _named_folders(folder: str) -> Iterator[str]:
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".pth"))
+    except OSError:
+        return
+    for name in names:
+        for line in _lines(os.path.join(folder, name)):
+            named = os.path.normpath(os.path.join(folder, line))
+            if os.path.isdir(named):
+                yield named
+
+
+def _lines(path: str) -> list[str]:
+    """The path lines of one ``.pth`` file; none where it cannot be read, as Python itself does."""
+    try:
+        with open(path, encoding="utf-8-sig", errors="surrogateescape") as stream:
+            text = stream.read(_LARGEST)
+    except OSError:
+        return []
+    lines = [line.strip() for line in text.splitlines() if "\0" not in line]
+    return [line for line in lines if line and not line.startswith(("#", "import ", "import\t"))]

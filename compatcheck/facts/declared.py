@@ -1,0 +1,200 @@
+"""Declared requirements that the environment breaks: what ``pip check`` reports."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from compatcheck.facts._acquit import Requirement, acquits, marker_value, parse
+from compatcheck.facts._metadata import read_header, text
+from compatcheck.facts.distributions import Installation, Inventory, normalised, scan
+from compatcheck.facts.host import machine, system
+from compatcheck.model import Facts, Target
+
+_FIELD = b"Requires-Dist:"
+_PLAIN_EXTRA = re.compile(rb"[^;@]*;\s*(?:\([^()@]*\)\s*and\s*)?extra\s*==\s*(['\"])[^'\"]+\1\s*\Z")
+_SOME_EXTRA = re.compile(rb"\bextra\s*==\s*(?:'[^']+'|\"[^\"]+\")")
+_EGG_SECTION = re.compile(r"\[([^:\]]*):?([^\]]*)\]\Z")
+
+
+class _Line(NamedTuple):
+    """One requirement as a distribution declares it."""
+
+    owner: Installation
+    requirement: str
+
+
+def collect(target: Target, inventory: Inventory | None = None) -> Facts:
+    """``unmet_requirements``, and ``distribution_problems`` where metadata is missing or invalid."""
+    inventory = inventory or scan(target)
+    problems: list[dict[str, str]] = []
+    lines = [line for found in inventory.installed for line in _declared_by(found, problems)]
+    unmet = _unmet(lines, inventory, marker_environment(target), problems)
+    known: dict[str, Any] = {"unmet_requirements": unmet}
+    if problems:
+        known["distribution_problems"] = problems
+    return Facts(known)
+
+
+def top_level(target: Target) -> tuple[str, ...]:
+    """The installed distributions that no other one asks for, sorted.
+
+    A project installed from a folder of its own is left out, as no index has it; what it asks for is not.
+    """
+    inventory, markers = scan(target), marker_environment(target)
+    local = {found.name for found in inventory.installed if _is_local(found)}
+    required: set[str] = set(local)
+    for found in inventory.installed:
+        for line in () if found.name in local else _declared_by(found, []):
+            simple = parse(line.requirement)
+            if simple is not None and simple.name != found.name and marker_value(simple.marker, markers) is not False:
+                required.add(simple.name)
+    return tuple(found.name for found in inventory.installed if found.name not in required)
+
+
+def _is_local(found: Installation) -> bool:
+    """Installed from a folder or file rather than from an index (PEP 610)."""
+    try:
+        with open(os.path.join(found.metadata, "direct_url.json"), encoding="utf-8") as stream:
+            return '"file:' in stream.read(1 << 16)
+    except OSError:
+        return False
+
+
+def marker_environment(target: Target) -> dict[str, str]:
+    """The values of the environment markers for the target; ``extra`` is empty."""
+    pypy = any("pypy" in os.path.basename(os.path.dirname(folder)) for folder in target.search_path)
+    uname = os.uname() if hasattr(os, "uname") else None
+    return {
+        "python_version": ".".join(target.version.split(".")[:2]),
+        "python_full_version": target.version,
+        "sys_platform": sys.platform,
+        "platform_system": system(),
+        "platform_machine": machine(),
+        "platform_release": uname.release if uname else "",
+        "platform_version": uname.version if uname else "",
+        "os_name": os.name,
+        "implementation_name": "pypy" if pypy else "cpython",
+        "implementation_version": target.version,
+        "platform_python_implementation": "PyPy" if pypy else "CPython",
+        "extra": "",
+    }
+
+
+def _declared_by(found: Installation, problems: list[dict[str, str]]) -> Iterator[_Line]:
+    try:
+        header = read_header(found.metadata)
+    except OSError as error:
+        what = "has no metadata" if isinstance(error, FileNotFoundError) else "its metadata cannot be read"
+        problems.append({"path": _shown(found), "problem": what})
+        return
+    lines = requires_dist(header)
+    if not lines and not found.metadata.endswith(".dist-info"):
+        lines = list(_requires_txt(os.path.join(found.metadata, "requires.txt")))
+    for line in lines:
+        yield _Line(found, line)
+
+
+def requires_dist(header: bytes) -> list[str]:
+    """The requirements that a metadata header states and that do not plainly belong to an extra alone."""
+    if _FIELD not in header:
+        return []
+    return [
+        text(line[len(_FIELD) :].strip())
+        for line in header.split(b"\n")
+        if line.startswith(_FIELD) and not _for_an_extra(line)
+    ]
+
+
+def _for_an_extra(line: bytes) -> bool:
+    """The marker cannot hold without an extra: ``extra == "…"`` joined to the rest by ``and`` alone."""
+    if b"extra" not in line:
+        return False
+    if _PLAIN_EXTRA.match(line):
+        return True
+    marker = line.partition(b";")[2]
+    return b"@" not in line and not re.search(rb"\bor\b", marker) and bool(_SOME_EXTRA.search(marker))
+
+
+def _requires_txt(path: str) -> Iterator[str]:
+    """An egg's requirements; the sections of extras are left out, those of markers are kept as markers."""
+    try:
+        with open(path, "rb") as stream:
+            lines = text(stream.read(1 << 20)).splitlines()
+    except OSError:
+        return
+    extra, marker = "", ""
+    for line in (line.strip() for line in lines):
+        section = _EGG_SECTION.match(line)
+        if section:
+            extra, marker = section[1], section[2]
+        elif line and not line.startswith("#") and not extra:
+            yield f"{line}; {marker}" if marker else line
+
+
+def _unmet(
+    lines: list[_Line], inventory: Inventory, markers: Mapping[str, str], problems: list[dict[str, str]]
+) -> list[dict[str, Any]]:
+    installed = {found.name: found.version for found in inventory.installed}
+    unmet: list[dict[str, Any]] = []
+    for line in lines:
+        simple = parse(line.requirement)
+        if simple is not None and acquits(simple, installed, markers):
+            continue
+        broken = _broken(line, simple, installed, markers, problems)
+        if broken and broken not in unmet:
+            unmet.append(broken)
+    return sorted(unmet, key=lambda each: (each["distribution"], each["requirement"]))
+
+
+def _broken(
+    line: _Line,
+    simple: Requirement | None,
+    installed: Mapping[str, str | None],
+    markers: Mapping[str, str],
+    problems: list[dict[str, str]],
+) -> dict[str, Any] | None:
+    """The requirement where the environment does not satisfy it; packaging has the last word."""
+    stated = line.requirement.partition(";")[0].strip()
+    if simple is not None and simple.name not in installed and _surely_applies(simple, markers):
+        return _record(line, stated, None)
+    from packaging.requirements import Requirement as Full
+
+    try:
+        full = Full(line.requirement)
+        name = normalised(full.name)
+        if full.marker is not None and not full.marker.evaluate(dict(markers)):
+            return None
+        if name not in installed:
+            return _record(line, stated, None)
+        version = installed[name]
+        if version is None or full.specifier.contains(version, prereleases=True):
+            return None
+    except (ValueError, RecursionError) as error:
+        problems.append({"path": _shown(line.owner), "problem": _in_one_line(line.requirement, error)})
+        return None
+    return _record(line, stated, version)
+
+
+def _surely_applies(simple: Requirement, markers: Mapping[str, str]) -> bool:
+    return simple.understood and (not simple.marker or marker_value(simple.marker, markers) is True)
+
+
+def _record(line: _Line, requirement: str, installed: str | None) -> dict[str, Any]:
+    return {
+        "distribution": line.owner.name,
+        "version": line.owner.version,
+        "requirement": requirement,
+        "installed": installed,
+    }
+
+
+def _in_one_line(requirement: str, error: Exception) -> str:
+    return f"requirement {requirement!r} is not valid: {str(error).splitlines()[0]}"[:200]
+
+
+def _shown(found: Installation) -> str:
+    return os.path.relpath(found.metadata, found.folder)

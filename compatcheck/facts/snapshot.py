@@ -1,0 +1,63 @@
+"""An environment as a JSON document, so that a bug report, a login node or a test can stand for a machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compatcheck.errors import InputError
+from compatcheck.facts._text import LARGEST_JSON, decoded, json_object, read_text
+from compatcheck.facts.distributions import normalised
+from compatcheck.model import SNAPSHOT_SCHEMA_VERSION, Environment, Location
+
+_DOING = "reading the snapshot"
+
+
+def load(text: str, source: str) -> Environment:
+    """The environment that a snapshot states; keys this version does not know are kept.
+
+    Raises `InputError` where it is not JSON, of another schema version, or a value has a wrong type.
+    """
+    document = json_object(text, source)
+    _require_version(document, source)
+    _require_types(document, source)
+    facts = {key: value for key, value in document.items() if key not in ("schema_version", "unknown", "locations")}
+    if facts.get("distributions"):
+        facts["distributions"] = {normalised(name): version for name, version in facts["distributions"].items()}
+    places = document.get("locations", {})
+    locations = {path: Location(at["file"], at.get("line")) for path, at in places.items()}
+    return Environment(facts, document.get("unknown", {}), locations)
+
+
+def load_file(path: str) -> Environment:
+    """The environment in a snapshot file; ``-`` is standard input. Errors as for `load`."""
+    if path != "-":
+        return load(read_text(path), path)
+    import sys
+
+    return load(decoded(sys.stdin.buffer.read(LARGEST_JSON), "standard input"), "standard input")
+
+
+def _require_version(document: dict[str, Any], source: str) -> None:
+    version = document.get("schema_version")
+    if version == SNAPSHOT_SCHEMA_VERSION and isinstance(version, int) and not isinstance(version, bool):
+        return
+    seen = f"its schema_version is {version!r}" if "schema_version" in document else "it has no schema_version"
+    advice = f"this compatcheck reads version {SNAPSHOT_SCHEMA_VERSION}; write it anew with `compatcheck env`"
+    raise InputError(_DOING, source, seen, advice)
+
+
+def _require_types(document: dict[str, Any], source: str) -> None:
+    from pydantic import ValidationError
+
+    from compatcheck.facts._snapshot_model import Snapshot
+
+    try:
+        Snapshot.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = ".".join(str(part) for part in first["loc"] if part not in _BRANCHES)
+        seen = f"{path}: {first['msg'][:1].lower()}{first['msg'][1:]}, not {first['input']!r:.60}"
+        raise InputError(_DOING, source, seen, "correct that value, or leave it out if it is not known") from None
+
+
+_BRANCHES = frozenset(("int", "float", "constrained-str"))

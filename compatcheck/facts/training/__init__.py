@@ -1,0 +1,1 @@
+"""Training configurations, one reader per format: ``recognises(document)`` and ``read(path)``."""

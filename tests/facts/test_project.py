@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compatcheck import facts
+from compatcheck.errors import InputError
+from compatcheck.facts.project import Source
+from compatcheck.model import Environment, Unknown, lookup
+
+
+def lay_deepspeed(path: Path, stage: int) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"zero_optimization": {"stage": stage}}))
+    return str(path)
+
+
+def test_a_folder_is_searched_for_what_we_read(tmp_path: Path) -> None:
+    deepspeed = lay_deepspeed(tmp_path / "configs" / "zero2.json", 2)
+    (tmp_path / "requirements-dev.txt").write_text("torch==2.5.0\n")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text('{"model_type": "glm"}')
+    (tmp_path / "package.json").write_text("{}")
+    for skipped in (".git/a.json", "node_modules/b.json", "a/b/c/d.json", "env2/lib/e.json"):
+        lay_deepspeed(tmp_path / skipped, 3)
+    (tmp_path / "env2" / "pyvenv.cfg").write_text("")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    reading = facts.read_paths([str(tmp_path)])
+    assert set(reading.sources) == {
+        Source("deepspeed", deepspeed),
+        Source("model", str(tmp_path / "model")),
+        Source("requirements", str(tmp_path / "requirements-dev.txt")),
+    }
+    assert lookup(reading.environment, "training.deepspeed.zero_stage") == 2
+    assert lookup(reading.environment, "model.type") == "glm"
+    assert lookup(reading.environment, "distributions.torch") == "2.5.0"
+
+
+def test_two_configurations_in_a_folder_decide_nothing_until_one_is_named(tmp_path: Path) -> None:
+    two = lay_deepspeed(tmp_path / "zero2.json", 2)
+    three = lay_deepspeed(tmp_path / "zero3.json", 3)
+    reading = facts.read_paths([str(tmp_path)])
+    unknown = lookup(reading.environment, "training.deepspeed.zero_stage")
+    assert isinstance(unknown, Unknown)
+    assert two in (unknown.reason or "") and three in (unknown.reason or "")
+    named = facts.read_paths([str(tmp_path), three])
+    assert lookup(named.environment, "training.deepspeed.zero_stage") == 3
+    assert named.sources == (Source("deepspeed", three),)
+    assert "training.deepspeed" not in named.environment.reasons
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "seen"),
+    [
+        ("notes.md", "hello", "it is nothing compatcheck reads; give a DeepSpeed JSON"),
+        ("other.json", "{}", "it is nothing compatcheck reads"),
+        ("broken.json", "{", "line 1, column 2"),
+        (None, None, "there is no such file or folder"),
+    ],
+)
+def test_a_named_file_that_is_none_of_ours(tmp_path: Path, name: str | None, content: str, seen: str) -> None:
+    path = tmp_path / (name or "gone")
+    if name:
+        path.write_text(content)
+    with pytest.raises(InputError, match=seen):
+        facts.read_paths([str(path)])
+
+
+def test_broken_files_met_on_the_way_are_passed_over_unless_their_name_says_deepspeed(tmp_path: Path) -> None:
+    folder = tmp_path / "app"
+    folder.mkdir()
+    (folder / "other.json").write_text("{")
+    (folder / "config.json").write_text("[1, 2")
+    for path in (tmp_path, folder):
+        assert facts.read_paths([str(path)]).sources == ()
+    (folder / "ds_config.json").write_text('{"a": 1,}')
+    with pytest.raises(InputError, match=r"ds_config.json: line 1, column \d+: a comma"):
+        facts.read_paths([str(tmp_path)])
+
+
+def test_a_broken_configuration_in_a_model_folder_that_is_named_is_told(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{")
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(InputError, match="config.json: line 1"):
+        facts.read_paths([str(tmp_path)])
+
+
+def test_a_model_folder_and_its_config_name_the_same(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "glm"}')
+    for path in (tmp_path, tmp_path / "config.json"):
+        assert facts.read_paths([str(path)]).sources == (Source("model", str(tmp_path)),)
+
+
+def test_pins_take_the_place_of_what_is_installed(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch==2.5.0\n")
+    environment = Environment(
+        {
+            "python": "3.11.7",
+            "target": {"prefix": "/venv"},
+            "distributions": {"torch": "2.4.0", "numpy": "2.0"},
+            "distributions_complete": True,
+            "unmet_requirements": [],
+            "torch_build": {"cuda": "12.1"},
+            "cuda": {"runtime": "12.1", "driver": "550.1"},
+        },
+        {"torch_build.architectures": "why", "gpus": "none here"},
+    )
+    pinned = facts.with_paths(environment, [str(tmp_path)])
+    assert pinned.facts == {
+        "python": "3.11.7",
+        "distributions": {"torch": "2.5.0"},
+        "distributions_complete": False,
+        "cuda": {"driver": "550.1"},
+    }
+    assert pinned.reasons == {"gpus": "none here"}
+    kept = facts.with_paths(environment, [str(tmp_path)], replace_distributions=False)
+    assert kept == environment
+
+
+def test_a_folder_without_bounds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compatcheck.facts.project._MOST_ENTRIES", 3)
+    for number in range(5):
+        (tmp_path / f"{number}.log").touch()
+    with pytest.raises(InputError, match="holds over 3 files"):
+        facts.read_paths([str(tmp_path)])
