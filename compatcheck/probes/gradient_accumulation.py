@@ -1,0 +1,212 @@
+"""Gradient accumulation of the transformers Trainer.
+
+One SGD step of a tiny random Llama on four micro-batches of one sequence is compared with one on a
+single batch of the same four sequences, which is the reference: same weights, no clipping, no decay.
+Losses that are summed but not divided, or divided twice, make the accumulated update larger or
+smaller by the number of micro-batches.
+
+A failure means that the relative distance of the two updates is above 4 times its bound of
+64 u (1 + |p| / |update|), u = 2^-24 for float32: 64 roundings of each gradient, and the rounding of
+the stored parameters, from which the updates are read. Healthy stacks give 2e-7 where the bound is
+4e-5; faults give 3 or 0.75.
+Known: transformers multiplies the update by the number of micro-batches for models without
+`**kwargs` from 4.46.0 to 4.47.1 and for Llama itself in 4.47.0 and 4.48.0; 4.45.2 and 4.48.1 are right
+(measured with this probe; huggingface/transformers#34263, #35207, #35438).
+
+Models: loss_kwargs is LlamaForCausalLM as it stands; no_kwargs is a wrapper whose forward takes no
+`**kwargs`, as ChatGLM and other remote code; ignored_kwargs takes them and does nothing with them,
+whose update is multiplied too (4.46.0 to 5.23.0, where tried): that says something about the model, so
+it is run only where the request names it.
+Sequences of unequal length: where the model takes no loss arguments, the mean of per-micro-batch means
+is the documented result and is recorded, not judged.
+
+Request: seed, device, models (default loss_kwargs and no_kwargs), gradient_accumulation_steps
+(default 4, at most 8).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import tempfile
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+
+NEEDS: dict[str, str] = {"torch": ">=1.13", "transformers": ">=4.31", "accelerate": ">=0.20"}
+TIMEOUT: float = 180.0
+
+VOCABULARY = 32
+IGNORED = -100
+MODELS = ("loss_kwargs", "no_kwargs")
+ROUNDINGS = 64
+
+
+def measure(
+    request: Mapping[str, Any], criterion: Any, stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """Rows of the ratio and the relative distance (error) of the two updates, with the bound of the latter."""
+    import torch
+
+    device = str(request.get("device", "auto"))
+    if device == "cuda" and not torch.cuda.is_available():
+        return {"unsupported": "no CUDA device is usable from this interpreter"}
+    steps = min(max(int(request.get("gradient_accumulation_steps") or 4), 2), 8)
+    stage("models")
+    models = _models()
+    for name in request.get("models") or MODELS:
+        for lengths in ("equal", "unequal"):
+            stage(f"{name} {lengths}")
+            samples = _samples(lengths, steps, int(request["seed"]))
+            large = _update(models[name], samples, 1, device, int(request["seed"]))
+            small = _update(models[name], samples, steps, device, int(request["seed"]))
+            case = {
+                "model": name,
+                "lengths": lengths,
+                "steps": steps,
+                "judged": _judged(models[name], lengths),
+            }
+            yield {**case, **_compare(small, large, criterion)}
+    return {"device": device}
+
+
+def judge(measured: Mapping[str, Any]) -> tuple[Outcome, str]:
+    """The judged row furthest above its bound decides."""
+    from compatcheck.probes._criterion import verdict
+
+    if "unsupported" in measured:
+        return "skip", str(measured["unsupported"])
+    judged = [row for row in measured["rows"] if row["judged"]]
+    if not judged:
+        return "skip", "no case was chosen that can be judged"
+
+    def excess(row: Mapping[str, Any]) -> float:
+        error = float(row["error"])
+        return error / float(row["bound"]) if math.isfinite(error) else math.inf
+
+    worst = max(judged, key=excess)
+    outcome: Outcome = verdict(excess(worst))
+    return outcome, (
+        f"accumulating {worst['steps']} micro-batches gives {float(worst['ratio']):.4g} times the update of one batch, "
+        f"relative distance {float(worst['error']):.2g} (bound {float(worst['bound']):.1g}; "
+        f"{worst['model']}, {worst['lengths']} lengths)"
+    )
+
+
+def _models() -> Dict[str, Any]:
+    from torch.nn.functional import cross_entropy
+    from transformers import LlamaForCausalLM
+
+    class NoKwargs(LlamaForCausalLM):  # type: ignore[misc]
+        """Computes its own loss, as remote code does."""
+
+        def forward(self, input_ids: Any = None, attention_mask: Any = None, labels: Any = None) -> Dict[str, Any]:
+            hidden = self.model(input_ids=input_ids, attention_mask=attention_mask)[0]
+            logits = self.lm_head(hidden).float()
+            targets = labels[:, 1:].reshape(-1)
+            return {"loss": cross_entropy(logits[:, :-1].reshape(-1, VOCABULARY), targets), "logits": logits}
+
+    class IgnoredKwargs(NoKwargs):
+        def forward(
+            self, input_ids: Any = None, attention_mask: Any = None, labels: Any = None, **kwargs: Any
+        ) -> Dict[str, Any]:
+            return super().forward(input_ids, attention_mask, labels)
+
+    return {"loss_kwargs": LlamaForCausalLM, "no_kwargs": NoKwargs, "ignored_kwargs": IgnoredKwargs}
+
+
+def _judged(model: Any, lengths: str) -> bool:
+    parameters = inspect.signature(model.forward).parameters.values()
+    return lengths == "equal" or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+
+
+def _samples(lengths: str, count: int, seed: int) -> List[Any]:
+    import torch
+
+    generator = torch.Generator().manual_seed(seed + 1)
+    sizes = [12] * count if lengths == "equal" else [4 * (number + 1) for number in range(count)]
+    return [{"input_ids": torch.randint(3, VOCABULARY, (size,), generator=generator)} for size in sizes]
+
+
+def _pad(samples: List[Any]) -> Dict[str, Any]:
+    import torch
+
+    length = max(len(sample["input_ids"]) for sample in samples)
+    ids = torch.zeros(len(samples), length, dtype=torch.long)
+    mask, labels = torch.zeros_like(ids), torch.full_like(ids, IGNORED)
+    for row, sample in enumerate(samples):
+        size = len(sample["input_ids"])
+        ids[row, :size], mask[row, :size], labels[row, :size] = sample["input_ids"], 1, sample["input_ids"]
+    return {"input_ids": ids, "attention_mask": mask, "labels": labels}
+
+
+def _update(model_class: Any, samples: List[Any], steps: int, device: str, seed: int) -> Tuple[Any, Any]:
+    """Parameters before and after one step at learning rate 1, as flat float64 vectors on the CPU."""
+    import torch
+    from transformers import LlamaConfig, Trainer
+
+    config = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=64,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
+    torch.manual_seed(seed)
+    model = model_class(config).float()
+    before = _flat(model)
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = _arguments(folder, len(samples) // steps, steps, device)
+        Trainer(model=model, args=arguments, train_dataset=samples, data_collator=_pad).train()
+    return before, _flat(model)
+
+
+def _arguments(folder: str, batch_size: int, steps: int, device: str) -> Any:
+    """Arguments spelt as every Trainer since 4.31 knows them; one GPU at most."""
+    import torch
+    from transformers import TrainingArguments
+
+    known = inspect.signature(TrainingArguments.__init__).parameters
+    on_cpu = device == "cpu" or not torch.cuda.is_available()
+    arguments = TrainingArguments(
+        output_dir=folder,
+        per_device_train_batch_size=batch_size,
+        gradient_accumulation_steps=steps,
+        max_steps=1,
+        learning_rate=1.0,
+        lr_scheduler_type="constant",
+        optim="sgd",
+        max_grad_norm=0.0,
+        weight_decay=0.0,
+        report_to="none",
+        disable_tqdm=True,
+        save_strategy="no",
+        remove_unused_columns=False,
+        **{"use_cpu" if "use_cpu" in known else "no_cuda": on_cpu},
+    )
+    if arguments.device.type == "cuda":
+        arguments._n_gpu = 1
+    return arguments
+
+
+def _flat(model: Any) -> Any:
+    import torch
+
+    return torch.cat([parameter.detach().double().cpu().flatten() for parameter in model.parameters()])
+
+
+def _compare(small: Tuple[Any, Any], large: Tuple[Any, Any], criterion: Any) -> Dict[str, float]:
+    update, reference = small[1] - small[0], large[1] - large[0]
+    size = float(reference.norm())
+    bound = ROUNDINGS * criterion.UNIT_ROUNDOFF["float32"] * (1 + float(large[0].norm()) / size)
+    return {
+        "ratio": float(update.norm()) / size,
+        "error": float((update - reference).norm()) / size,
+        "bound": bound,
+    }
