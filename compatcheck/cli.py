@@ -133,7 +133,7 @@ def probe(names: tuple[str, ...], python: str | None, output: str | None, reques
     from compatcheck.report import probes as probe_report
 
     asked = probes.parse_request(request)
-    trials = [(name, asked) for name in names or probes.names()]
+    trials = [(name, asked) for name in probes.require(names)]
     with _progress() as show:
         results = probes.run_all(trials, facts.find_target(python, os.environ), on_progress=show)
     _write(probe_report.render(results, format_name), output)
@@ -180,7 +180,7 @@ def explain(entry_id: str, output: str | None) -> None:
     from compatcheck.report import explanation
 
     entry = matrix.find_entry(matrix.load(), entry_id)
-    described = probes.describe(entry["probe"]["name"]) if entry.get("probe") else None
+    described = probes.describe(entry["probe"]["name"]) if entry.get("probe") else ()
     _write(explanation.render(entry, described), output)
 
 
@@ -281,7 +281,7 @@ def _exit_status(report: Report, fail_on: str, require_probe: bool) -> tuple[int
     unrun = [
         f for f in report.findings if f.probe_name and (not f.probe or f.probe.outcome in ("skip", "crash", "timeout"))
     ]
-    failing = STATUSES[: STATUSES.index(fail_on) + 1] if fail_on != "never" else ()  # type: ignore[arg-type]
+    failing = STATUSES[: STATUSES.index(fail_on) + 1] if fail_on != "never" else ()
     count = sum(finding.status in failing for finding in report.findings)
     if count:
         return EXIT_FINDINGS, f"{count} findings at or above {fail_on}"

@@ -23,7 +23,9 @@ class Wheel(NamedTuple):
 
 def run_command(python: Path | str, *arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """The command as people type it, with nothing of the caller's environment that could change its output."""
-    scrubbed = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX")}
+    scrubbed = {
+        key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX")
+    }
     return subprocess.run(
         [str(python), "-m", "compatcheck", *arguments],
         cwd=cwd,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 WIDTH = 88
 
 
-def render(entry: Mapping[str, Any], probe: str | None = None) -> str:
+def render(entry: Mapping[str, Any], probe: Sequence[str] = ()) -> str:
     """The page of one entry, given as the plain values of its file; ``probe`` describes the probe it names."""
     return "\n".join(_page(entry, probe)) + "\n"
 
@@ -18,7 +18,7 @@ def render_list(entries: Iterable[Mapping[str, Any]]) -> str:
     return "".join(f"{e['id']}  {e['impact']:<12}  {e['confidence']:<14}  {e['title']}\n" for e in entries)
 
 
-def _page(entry: Mapping[str, Any], probe: str | None) -> Iterator[str]:
+def _page(entry: Mapping[str, Any], probe: Sequence[str]) -> Iterator[str]:
     yield f"{entry['id']}  {entry['title']}"
     yield f"{entry['impact']}, {entry['confidence']}; published {entry['published']}, reviewed {entry['reviewed']}"
     if entry.get("withdrawn"):
@@ -29,7 +29,7 @@ def _page(entry: Mapping[str, Any], probe: str | None) -> Iterator[str]:
     yield from _section("What to do, the best first", map(_remedy, entry["remedies"]))
     yield from _section("Advice that misleads", entry.get("misleading", ()))
     if probe:
-        yield from _section(f"Probe {entry['probe']['name']}", [probe])
+        yield from _section(f"Probe {entry['probe']['name']}", probe[:1])
     yield from ("", "Evidence")
     for evidence in entry["evidence"]:
         note = f": {evidence['note']}" if evidence.get("note") else ""
