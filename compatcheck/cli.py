@@ -110,14 +110,17 @@ def demo(**options: Any) -> NoReturn:
 @_python
 @_assume
 @_output
-def env(paths: tuple[str, ...], python: str | None, assume: tuple[str, ...], output: str | None) -> None:
+@click.option("--hash-weights", is_flag=True, help="Hash the weight files of a model folder as well.")
+def env(
+    paths: tuple[str, ...], python: str | None, assume: tuple[str, ...], output: str | None, hash_weights: bool
+) -> None:
     """Print the snapshot: every fact that `check` would judge, as JSON."""
     import json
 
     from compatcheck import matrix
     from compatcheck.model import dump
 
-    environment, _ = _environment(matrix.load(), paths, python, None, assume)
+    environment, _ = _environment(matrix.load(), paths, python, None, assume, hash_weights)
     _write(json.dumps(dump(environment), indent=2, ensure_ascii=False) + "\n", output)
 
 
@@ -238,14 +241,22 @@ def build(folder: str, destination: str) -> None:
 
 
 def _environment(
-    known: Any, paths: tuple[str, ...], python: str | None, snapshot: str | None, assume: tuple[str, ...]
+    known: Any,
+    paths: tuple[str, ...],
+    python: str | None,
+    snapshot: str | None,
+    assume: tuple[str, ...],
+    hash_weights: bool = False,
 ) -> tuple[Environment, Target | None]:
     """The environment to judge, and the interpreter its probes can run in, where it is a real one on this machine."""
     from compatcheck import facts
 
     target = None if snapshot is not None else facts.find_target(python, os.environ)
     found = facts.collect(target, known.environ) if target else facts.load_file(snapshot or "-")
-    stated = facts.with_paths(found, paths, replace_distributions=python is None) if paths else found
+    if paths:
+        stated = facts.with_paths(found, paths, replace_distributions=python is None, weights=hash_weights)
+    else:
+        stated = found
     judged = facts.assume_all(stated, assume)
     real = judged.facts.get("distributions") == found.facts.get("distributions")
     return judged, target if real else None

@@ -33,11 +33,13 @@ def read_paths(paths: Iterable[str], weights: bool = False) -> Reading:
     return project.read_paths(paths, weights)
 
 
-def with_paths(environment: Environment, paths: Iterable[str], *, replace_distributions: bool = True) -> Environment:
+def with_paths(
+    environment: Environment, paths: Iterable[str], *, replace_distributions: bool = True, weights: bool = False
+) -> Environment:
     """The environment with what the user's own files say; see `compatcheck.facts.project.over`."""
     from compatcheck.facts import project
 
-    return project.over(environment, project.read_paths(paths), replace_distributions)
+    return project.over(environment, project.read_paths(paths, weights), replace_distributions)
 
 
 def top_level(target: Target) -> tuple[str, ...]:

@@ -13,6 +13,10 @@ from compatcheck.errors import InputError
 LARGEST_JSON = 16 << 20
 
 
+class OversizeError(InputError):
+    """A file larger or deeper than anything of its kind, which nobody keeps by accident."""
+
+
 def read_text(path: str, largest: int = LARGEST_JSON) -> str:
     """The text of a file of at most ``largest`` bytes; raises `InputError` where it is none."""
     try:
@@ -24,7 +28,7 @@ def read_text(path: str, largest: int = LARGEST_JSON) -> str:
     except OSError as error:
         raise InputError("reading", path, error.strerror or str(error), "make it readable") from None
     if len(raw) > largest:
-        raise InputError("reading", path, f"it is larger than {largest >> 20} MiB", "give a file of this kind")
+        raise OversizeError("reading", path, f"it is larger than {largest >> 20} MiB", "give a file of this kind")
     return decoded(raw, path)
 
 
@@ -45,7 +49,7 @@ def parse_json(text: str, source: str) -> Any:
         seen = f"line {error.lineno}, column {error.colno}: {_explained(error)}"
         raise InputError("reading JSON from", source, seen, "correct it there") from None
     except RecursionError:
-        raise InputError("reading JSON from", source, "it is nested too deeply", "give an ordinary file") from None
+        raise OversizeError("reading JSON from", source, "it is nested too deeply", "give an ordinary file") from None
     except ValueError as error:
         raise InputError("reading JSON from", source, str(error), "correct it") from None
 

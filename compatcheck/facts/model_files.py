@@ -29,7 +29,7 @@ def recognises(folder: str) -> bool:
 
 
 def read(folder: str, weights: bool = False) -> Facts:
-    """The facts under ``model``; with ``weights`` the weight files are hashed and checked as well.
+    """The facts under ``model``; with ``weights`` the weight files are hashed as well.
 
     Raises `InputError` where the configuration is missing, too large or not JSON, or where a
     safetensors header is hostile.
@@ -43,7 +43,7 @@ def read(folder: str, weights: bool = False) -> Facts:
     names = _file_names(folder)
     model["remote_code"] = "auto_map" in config or any(each.startswith("modeling_") for each in names)
     model["files"] = _files(folder, names, weights, reasons)
-    problems = _weight_problems(folder, names) if weights else []
+    problems = _weight_problems(folder, names)
     if problems:
         model["file_problems"] = problems
     traits = _traits(folder, names, config, reasons)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from compatcheck.errors import InputError
 from compatcheck.facts import model_files, requirements
 from compatcheck.facts._merge import EMPTY, overlay
-from compatcheck.facts._text import LARGEST_JSON, read_json_object
+from compatcheck.facts._text import LARGEST_JSON, OversizeError, read_json_object
 from compatcheck.facts.training import deepspeed
 from compatcheck.model import Environment, Facts
 
@@ -150,6 +150,8 @@ def _is_model(folder: str) -> bool:
     """As `_holds_model` for a folder that the user named: a broken configuration beside a model's files is told."""
     try:
         return model_files.recognises(folder)
+    except OversizeError:
+        raise
     except InputError:
         if any(name.startswith(_MODEL_FILES) for name in os.listdir(folder)):
             raise

@@ -125,3 +125,10 @@ def test_a_folder_without_bounds_is_refused(tmp_path: Path, monkeypatch: pytest.
         (tmp_path / f"{number}.log").touch()
     with pytest.raises(InputError, match="holds over 3 files"):
         facts.read_paths([str(tmp_path)])
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000 + b"]" * 100_000, b" " * ((16 << 20) + 1)])
+def test_a_configuration_that_is_a_bomb_is_told_wherever_it_lies(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "config.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"config\.json: it is (nested too deeply|larger than 16 MiB)"):
+        facts.read_paths([str(tmp_path)])
