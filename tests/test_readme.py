@@ -1,0 +1,33 @@
+"""What the README shows is what the commands print."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from tests.conftest import ROOT, run_command
+
+
+def test_the_first_screen_is_what_the_demo_prints(tmp_path: Path) -> None:
+    shown = re.search(
+        r"<!-- demo -->\n```console\n\$ compatcheck demo\n(.*?)```\n", (ROOT / "README.md").read_text("utf-8"), re.S
+    )
+    assert shown is not None
+    printed = run_command(sys.executable, "demo", cwd=tmp_path).stdout
+    assert masked(shown[1]) == masked(printed)
+
+
+def masked(text: str) -> str:
+    """The matrix's revision and size change with every entry."""
+    return re.sub(r"matrix [0-9a-f]{12}, \d+ entries", "matrix", text)
+
+
+def test_every_option_and_verb_of_the_readme_exists(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    helped = "".join(
+        run_command(sys.executable, *verb, "--help", cwd=tmp_path).stdout
+        for verb in (["check"], ["env"], ["pin"], ["explain"], ["probe"], ["matrix"], ["demo"])
+    )
+    for option in set(re.findall(r"--[a-z-]+", re.sub(r"```.*?```", "", text, flags=re.S))) - {"--target"}:
+        assert option in helped, option
