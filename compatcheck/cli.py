@@ -302,12 +302,12 @@ def _exit_status(report: Report, fail_on: str, require_probe: bool) -> tuple[int
 
 
 def _write(text: str, output: str | None) -> None:
-    from compatcheck import _files
-
     if output is None:
         click.echo(text, nl=False)
-    else:
-        _files.write(output, text)
+        return
+    from compatcheck import _files
+
+    _files.write(output, text)
 
 
 def _progress() -> Any:

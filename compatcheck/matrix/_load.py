@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compatcheck.errors import DataError, InputError
@@ -16,11 +16,15 @@ _COMPILED = os.path.join(_PACKAGE, "data")
 _CHECKOUT = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "matrix")
 
 
+Place = tuple[int, int]
+"""Where an entry's line starts among the compiled lines, and how long it is, in bytes."""
+
+
 class Matrix(NamedTuple):
     """The compiled index, and how to get at what it points to.
 
     ``guards`` holds by distribution rows of lowest version, highest version, start and length of an entry's line;
-    ``read`` gives the bytes of a line; ``table`` gives a pair table by name.
+    ``read`` gives the bytes of the lines at such places, or of all; ``table`` gives a pair table by name.
     """
 
     revision: str
@@ -28,7 +32,7 @@ class Matrix(NamedTuple):
     environ: tuple[str, ...]
     guards: Mapping[str, list[list[Any]]]
     unguarded: list[list[int]]
-    read: Callable[[int, int], bytes]
+    read: Callable[[Sequence[Place] | None], Iterable[bytes]]
     table: Callable[[str], Mapping[str, Any]]
 
 
@@ -53,10 +57,13 @@ def source_folder(folder: str | None) -> str:
 def _load_compiled(folder: str) -> Matrix:
     lines = os.path.join(folder, "entries.jsonl")
 
-    def read(start: int, length: int) -> bytes:
+    def read(places: Sequence[Place] | None) -> Iterator[bytes]:
         with open(lines, "rb") as stream:
-            stream.seek(start)
-            return stream.read(length)
+            if places is None:
+                yield from stream
+            for start, length in places or ():
+                stream.seek(start)
+                yield stream.read(length)
 
     def table(name: str) -> Mapping[str, Any]:
         return _read_json(os.path.join(folder, "tables", f"{name}.json"))
@@ -72,14 +79,14 @@ def _load_sources(folder: str) -> Matrix:
     index, text = compile_entries(read_entries(Path(folder)).values())
     return _matrix(
         index,
-        lambda start, length: text[start : start + length],
+        lambda places: text.splitlines() if places is None else [text[at : at + length] for at, length in places],
         lambda name: read_toml(Path(folder) / "tables" / f"{name}.toml"),
     )
 
 
 def _matrix(
     index: Mapping[str, Any],
-    read: Callable[[int, int], bytes],
+    read: Callable[[Sequence[Place] | None], Iterable[bytes]],
     table: Callable[[str], Mapping[str, Any]],
 ) -> Matrix:
     return Matrix(
@@ -98,7 +105,7 @@ def _read_json(path: str) -> dict[str, Any]:
 
 def candidates(matrix: Matrix, environment: Environment) -> Iterator[dict[str, Any]]:
     """The entries that the versions at hand do not rule out, as plain JSON, in the order of their ids."""
-    places = {tuple(place) for place in matrix.unguarded}
+    places: set[Place] = {(start, length) for start, length in matrix.unguarded}
     for name, guards in matrix.guards.items():
         installed = lookup(environment, f"distributions.{name}")
         if installed is None:
@@ -113,13 +120,13 @@ def candidates(matrix: Matrix, environment: Environment) -> Iterator[dict[str, A
             for low, high, start, length in guards
             if (low is None or low <= key) and (high is None or key <= high)
         )
-    for start, length in sorted(places):
-        yield json.loads(matrix.read(start, length))
+    for line in matrix.read(sorted(places)):
+        yield json.loads(line)
 
 
 def all_entries(matrix: Matrix) -> list[dict[str, Any]]:
     """Every entry whole as plain JSON, withdrawn ones included, in the order of their ids."""
-    return [json.loads(line) for line in matrix.read(0, 1 << 40).splitlines()]
+    return [json.loads(line) for line in matrix.read(None)]
 
 
 def find_entry(matrix: Matrix, entry_id: str) -> dict[str, Any]:
