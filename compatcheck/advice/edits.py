@@ -35,9 +35,10 @@ _TRAINER_DTYPES = {
 
 
 def steps(remedy: Remedy, environment: Environment) -> Iterator[str]:
-    """One line for each thing to do."""
+    """One line for each thing to do; a remedy that is none of versions or settings says it in its own words."""
     if remedy.pins:
-        yield "pin " + " ".join(f"'{name}{specifier}'" for name, specifier in remedy.pins.items())
+        verb = "pin" if any(remedy.pins.values()) else "install"
+        yield f"{verb} " + " ".join(f"'{name}{specifier}'" for name, specifier in remedy.pins.items())
     for path, value in remedy.config.items():
         yield spell(path, value, environment)
     for name, setting in remedy.environ.items():
@@ -45,9 +46,7 @@ def steps(remedy: Remedy, environment: Environment) -> Iterator[str]:
     if remedy.code:
         yield remedy.code
     if not (remedy.pins or remedy.config or remedy.environ or remedy.code):
-        yield {"driver": "install a newer NVIDIA driver", "rebuild": "rebuild or install another build"}.get(
-            remedy.kind, remedy.kind
-        )
+        yield remedy.why
 
 
 def spell(path: str, value: Any, environment: Environment) -> str:

@@ -54,7 +54,7 @@ def _findings(raw: dict[str, Any], verdict: Verdict, environment: Environment) -
 def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, environment: Environment) -> Finding:
     remedies = tuple(remedy.remedy() for remedy in entry.remedies)
     if occurrence and occurrence.pins:
-        remedies = (Remedy("pins", occurrence.summary, occurrence.pins), *remedies)
+        remedies = (Remedy("pins", "what belongs together by its own metadata", occurrence.pins), *remedies)
     return Finding(
         id=entry.id,
         title=entry.title,

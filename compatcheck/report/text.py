@@ -45,10 +45,13 @@ def _lines(report: Report, refuted: bool) -> Iterator[Line]:
     yield [(f"compatcheck {__version__}, matrix {report.matrix_revision}, {report.matrix_entries} entries", "dim")]
     for text in _environment(report.environment):
         yield [(text, "dim")]
-    for finding in report.findings:
-        if finding.status in ("confirmed", "affected"):
+    bad = [finding for finding in report.findings if finding.status in ("confirmed", "affected")]
+    for above, finding in zip([None, *bad], bad):
+        if above is None or (above.id, above.status) != (finding.id, finding.status):
             yield []
             yield from _in_full(finding)
+        else:
+            yield from _again(finding)
     yield from _in_brief(report, "possible", "would apply if the facts named here are as it needs them")
     if refuted:
         yield from _in_brief(report, "refuted", "matched, but the probe passed on this machine")
@@ -85,12 +88,20 @@ def _in_full(finding: Finding) -> Iterator[Line]:
     yield [(f"{finding.status:<10}", _STYLES[finding.status]), (f"{finding.id}  {finding.title}", "bold")]
     place = f", {_place(finding)}" if finding.location else ""
     yield [(f"{'':10}{finding.impact}, {finding.confidence}, {' '.join(finding.packages)}{place}", "dim")]
-    yield from ([(text, "")] for text in _wrapped(finding.summary))
+    yield from ([(text, "")] for text in _wrapped(finding.summary, indent=10))
     for number, remedy in enumerate(finding.remedies):
-        for text in _remedy("or " if number else "fix", remedy):
+        for text in _remedy("or" if number else "fix", remedy):
             yield [(text, "green" if not number else "")]
     if finding.probe:
-        yield [(f"{'':10}probe  {finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}", "")]
+        text = f"{finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}"
+        yield from ([(line, "")] for line in _wrapped(text, "probe"))
+
+
+def _again(finding: Finding) -> Iterator[Line]:
+    """One more place where the entry above applies: what is seen there, and its own way out."""
+    yield from ([(text, "")] for text in _wrapped(finding.summary, indent=10))
+    for step in finding.remedies[0].steps:
+        yield from ([(text, "green")] for text in _wrapped(step, "fix"))
 
 
 def _place(finding: Finding) -> str:
@@ -100,12 +111,22 @@ def _place(finding: Finding) -> str:
 
 def _remedy(label: str, remedy: Remedy) -> Iterator[str]:
     for number, step in enumerate(remedy.steps):
-        yield f"{'':10}{label if not number else 'and'}  {step}"
-    yield from _wrapped(remedy.why, indent=15)
+        yield from _wrapped(step, label if not number else "and")
+    if remedy.why not in remedy.steps:
+        yield from _wrapped(remedy.why, "")
 
 
-def _wrapped(text: str, indent: int = 10) -> list[str]:
-    return textwrap.wrap(" ".join(text.split()), WIDTH, initial_indent=" " * indent, subsequent_indent=" " * indent)
+def _wrapped(text: str, label: str = "", indent: int = 17) -> list[str]:
+    """The text in lines of at most `WIDTH`, indented, with the label in the margin of the first."""
+    first = f"{'':10}{label}".ljust(indent)
+    return textwrap.wrap(
+        " ".join(text.split()),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _in_brief(report: Report, status: Status, meaning: str) -> Iterator[Line]:
