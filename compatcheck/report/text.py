@@ -72,7 +72,9 @@ def _environment(environment: Environment) -> Iterator[str]:
     distributions = environment.facts.get("distributions") or {}
     named = [f"{name} {distributions[name]}" for name in _NAMED_DISTRIBUTIONS if name in distributions]
     others = len(distributions) - len(named)
-    yield "packages     " + ", ".join([*named, f"{others} more" if named else f"{others} distributions"])
+    if others or not named:
+        named.append(f"{others} more" if named else f"{others} distributions")
+    yield "packages     " + ", ".join(named)
 
 
 def _devices(environment: Environment) -> Iterator[str]:

@@ -61,7 +61,7 @@ def test_text_says_the_verdict_the_place_and_the_way_out() -> None:
     text = render(REPORT, "text", exit_reason="")
     assert "confirmed CC-2024-0001  Attention breaks" in text
     assert "ds_config.json:14" in text
-    assert "fix  pin 'torch>=2.5.1'" in text
+    assert "fix    pin 'torch>=2.5.1'" in text
     assert "probe  attention_masked: fail, theta is infinite in dq" in text
     assert "needs gpus" in text and "中文标题" in text
     assert "Refuted here" not in text
