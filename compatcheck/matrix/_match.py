@@ -43,16 +43,16 @@ TraitFinder = Callable[[str, Environment], TraitVerdict]
 
 
 class Verdict(NamedTuple):
-    """``holds`` is None where facts are missing.
-
-    ``narrowed`` tells that something singular speaks for it: a setting, a trait, or a version below an upper bound.
-    That a package is there, or newer than some release, is true of almost everyone.
-    """
+    """``holds`` is None where facts are missing; ``narrowed`` tells that something singular speaks for it."""
 
     holds: bool | None
     missing: tuple[str, ...] = ()
     occurrences: tuple[Occurrence, ...] = ()
     narrowed: bool = False
+
+
+_IDENTITIES = ("model.type", "model.architectures", "model.name", "traits")
+_OWN_SETTINGS = {"deepspeed": "training.deepspeed", "peft": "training.lora", "bitsandbytes": "training.quantization"}
 
 
 def any_of(verdicts: Iterable[Verdict]) -> Verdict:
@@ -73,12 +73,30 @@ def _closer(one: Verdict, other: Verdict) -> bool:
 def match_table(conditions: Conditions, environment: Environment, traits: TraitFinder) -> Verdict:
     """Judge one ``[[affected]]`` table; all its ``gpu.*`` keys must hold on one and the same GPU."""
     gpu = {path: condition for path, condition in conditions.items() if path.startswith("gpu.")}
-    parts = [
-        _match_key(path, condition, environment, traits) for path, condition in conditions.items() if path not in gpu
-    ]
+    parts = {
+        path: _match_key(path, condition, environment, traits)
+        for path, condition in conditions.items()
+        if path not in gpu
+    }
     if gpu:
-        parts.append(_match_gpus(gpu, environment))
-    return _all_of(parts)
+        parts["gpu"] = _match_gpus(gpu, environment)
+    return _all_of(parts.values())._replace(narrowed=_is_narrowed(parts))
+
+
+def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
+    """Whether a table that is still open is worth telling.
+
+    Something singular must hold: a setting, a trait, or a version below an upper bound; that a package is there, or
+    newer than some release, is true of almost everyone. And what the entry is about must be known to be there: the
+    model, and each package, unless the settings stated are that package's own.
+    """
+    holding = [path for path, part in parts.items() if part.holds and part.narrowed]
+    for path in (path for path, part in parts.items() if part.holds is None):
+        settings = _OWN_SETTINGS.get(path.removeprefix("distributions."))
+        has_settings = settings is not None and any(stated.startswith(settings) for stated in holding)
+        if path in _IDENTITIES or (path.startswith("distributions.") and not has_settings):
+            return False
+    return bool(holding)
 
 
 def _all_of(parts: Iterable[Verdict]) -> Verdict:

@@ -104,6 +104,33 @@ def test_a_condition_of_a_newer_matrix_is_unknown() -> None:
     assert verdict == Verdict(None, ("training.not_invented_yet",))
 
 
+DEEPSPEED = {"distributions.deepspeed": ">=0.12.4,<0.19.0", "training.deepspeed.overlap_comm": True}
+GEMMA = {"distributions.transformers": ">=4.42.0,<4.45.0", "model.type": "gemma2"}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "facts", "narrowed"),
+    [
+        (DEEPSPEED, {"distributions": {"deepspeed": "0.14.4"}}, True),
+        (DEEPSPEED, {"training": {"deepspeed": {"overlap_comm": True}}}, True),
+        (DEEPSPEED, {}, False),
+        (GEMMA, {"distributions": {"transformers": "4.43.0"}}, False),
+        (GEMMA, {"model": {"type": "gemma2"}}, False),
+        (
+            {**GEMMA, "training.packing": True},
+            {"distributions": {"transformers": "4.43.0"}, "model": {"type": "gemma2"}},
+            True,
+        ),
+        ({"distributions.torch": ">=2.3", "training.packing": True}, {"distributions": {"torch": "2.9.0"}}, False),
+    ],
+)
+def test_an_open_table_is_told_only_where_something_singular_speaks_for_it(
+    conditions: dict[str, object], facts: dict[str, object], narrowed: bool
+) -> None:
+    verdict = match_table(conditions, Environment(facts), no_traits)
+    assert (verdict.holds, verdict.narrowed) == (None, narrowed)
+
+
 @pytest.mark.parametrize(("held", "open_"), list(product([True, False, None], repeat=2)))
 def test_one_trait_of_a_list_is_enough(held: bool | None, open_: bool | None) -> None:
     verdicts = {"a": held, "b": open_}

@@ -18,14 +18,15 @@ def minor(version: str) -> str:
 def find_mismatch(companion: str, environment: Environment, table: Mapping[str, Any]) -> TraitVerdict:
     """Compare by minor release, which is where the compiled interface changes.
 
-    A vendor's build, or a release that the table does not know, leaves it open.
+    A vendor's build, a nightly (whose numbers do not run in step), or a release that the table does not know leaves it
+    open.
     """
     names = ("distributions.torch", f"distributions.{companion}")
     torch, installed = (lookup(environment, name) for name in names)
     missing = tuple(name for name, value in zip(names, (torch, installed)) if isinstance(value, Unknown))
     if missing or torch is None or installed is None:
         return TraitVerdict(None if missing else False, missing=missing)
-    if is_vendor_build(torch) or is_vendor_build(installed):
+    if any(is_vendor_build(version) or _is_nightly(version) for version in (torch, installed)):
         return TraitVerdict(None, missing=names)
     if _is_unpaired(installed, table.get("unpaired_from", {}).get(companion)):
         return TraitVerdict(False)
@@ -40,6 +41,11 @@ def find_mismatch(companion: str, environment: Environment, table: Mapping[str, 
         f"torch {torch} goes with {companion} {wanted}"
     )
     return TraitVerdict(True, (Occurrence(summary, (companion, "torch"), {companion: f"=={wanted}"}),))
+
+
+def _is_nightly(text: str) -> bool:
+    version = parse_version(text)
+    return version is None or version.is_devrelease
 
 
 def _is_unpaired(installed: str, first: str | None) -> bool:
