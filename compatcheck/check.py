@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from compatcheck.advice import pins
 
 BAD: tuple[Status, ...] = ("confirmed", "affected")
+_SEEN_BY_PROBES = ("gpu.", "cuda.", "torch_build.")
 JUDGEMENT: dict[Outcome, Status] = {"fail": "confirmed", "pass": "refuted"}
 
 
@@ -67,8 +68,14 @@ def _trial(finding: Finding, environment: Environment) -> tuple[str, dict[str, o
 
 
 def judge(finding: Finding, result: ProbeResult | None) -> Finding:
-    """A probe rules only for a finding that names it, and one that could not decide leaves it as it was."""
+    """A probe rules only for a finding that names it, and one that could not decide leaves it as it was.
+
+    A failure shows that the fault is live on this machine. Whether the user's own settings and model run into it is
+    another matter, so a finding that lacks such facts stays possible.
+    """
     status = JUDGEMENT.get(result.outcome, finding.status) if result else finding.status
+    if status == "confirmed" and not all(path.startswith(_SEEN_BY_PROBES) for path in finding.missing):
+        status = finding.status
     return finding._replace(status=status, probe=result)
 
 

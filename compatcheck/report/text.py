@@ -139,6 +139,8 @@ def _in_brief(report: Report, status: Status, meaning: str) -> Iterator[Line]:
     for finding in findings:
         yield [(f"{'':10}{finding.id}  {finding.title}", "")]
         detail = finding.probe.why if finding.probe and status == "refuted" else _missing(finding)
+        if finding.probe and finding.probe.outcome == "fail":
+            detail += f"; the fault itself is live here ({finding.probe.probe} fails)"
         yield from ([(text, "dim")] for text in _wrapped(detail, indent=24))
 
 
