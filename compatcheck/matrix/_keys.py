@@ -60,6 +60,7 @@ _EXACT: dict[str, Kind] = {
     "training.deepspeed.bf16.check_grad_overflow": "flag",
     "training.observed.loss": "number",
     "training.observed.grad_norm": "number",
+    "training.observed.nonfinite": "flag",
     "traits": "labels",
 }
 _FREE: dict[str, Kind] = {"distributions.": "version", "environ.": "text"}
