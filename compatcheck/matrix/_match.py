@@ -51,7 +51,7 @@ class Verdict(NamedTuple):
     narrowed: bool = False
 
 
-_IDENTITIES = ("model.type", "model.architectures", "model.name", "traits")
+_SPOKEN_OF = ("model.", "traits", "training.observed.", "training.torch_compile", "training.deepspeed.compile")
 _OWN_SETTINGS = {"deepspeed": "training.deepspeed", "peft": "training.lora", "bitsandbytes": "training.quantization"}
 
 
@@ -88,17 +88,14 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
 
     Something singular must hold: a setting, a trait, or a version below an upper bound; that a package is there, or
     newer than some release, is true of almost everyone. And what the entry is about must be known to be there: the
-    model, what was seen in a log, and each package, unless the settings stated are that package's own.
+    model, what was seen in a log, a compiler that is off unless switched on, and each package, unless the settings
+    stated are that package's own.
     """
     holding = [path for path, part in parts.items() if part.holds and part.narrowed]
     for path in (path for path, part in parts.items() if part.holds is None):
         settings = _OWN_SETTINGS.get(path.removeprefix("distributions."))
         has_settings = settings is not None and any(stated.startswith(settings) for stated in holding)
-        if (
-            path in _IDENTITIES
-            or path.startswith("training.observed.")
-            or (path.startswith("distributions.") and not has_settings)
-        ):
+        if path.startswith(_SPOKEN_OF) or (path.startswith("distributions.") and not has_settings):
             return False
     return bool(holding)
 
