@@ -87,7 +87,11 @@ def check(
     budget: float | None,
     **options: Any,
 ) -> NoReturn:
-    """Judge an environment, and the project files named (DeepSpeed JSON, requirements, model folders)."""
+    """Judge an environment.
+
+    A PATH is a file or folder of the project: DeepSpeed JSON, requirements, a model folder. Requirements stand for
+    what is installed, unless --python names an interpreter.
+    """
     from compatcheck import matrix
 
     known = matrix.load()
@@ -98,7 +102,7 @@ def check(
 @cli.command()
 @_check_options
 def demo(**options: Any) -> NoReturn:
-    """Judge a recorded environment that ships with compatcheck: GLM-4 fine-tuned on torch 2.5.0."""
+    """Judge a recorded environment. It is that of a GLM-4 fine-tune on torch 2.5.0."""
     from compatcheck import facts, matrix
 
     path = os.path.join(os.path.dirname(__file__), "demo", "glm-4.json")
@@ -114,7 +118,7 @@ def demo(**options: Any) -> NoReturn:
 def env(
     paths: tuple[str, ...], python: str | None, assume: tuple[str, ...], output: str | None, hash_weights: bool
 ) -> None:
-    """Print the snapshot: every fact that `check` would judge, as JSON."""
+    """Print every fact that `check` would judge. The snapshot is JSON; `check --snapshot` reads it back."""
     import json
 
     from compatcheck import matrix
@@ -131,7 +135,7 @@ def env(
 @click.option("--request", metavar="JSON", default="{}", help='What to ask of it, as {"dtype": "float16"}.')
 @click.option("--format", "format_name", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def probe(names: tuple[str, ...], python: str | None, output: str | None, request: str, format_name: str) -> NoReturn:
-    """Run probes in the target's interpreter; without a name, all of them."""
+    """Run probes in the target's interpreter. Without a name, all of them."""
     from compatcheck import facts, probes
     from compatcheck.report import probes as probe_report
 
@@ -152,7 +156,10 @@ def probe(names: tuple[str, ...], python: str | None, output: str | None, reques
 def pin(
     requirements: tuple[str, ...], python: str | None, assume: tuple[str, ...], output: str | None, offline: bool
 ) -> NoReturn:
-    """Pin requirements, or what is installed, so that no finding is affected and as little as can be changes."""
+    """Print pins that leave no affected finding.
+
+    They come from REQUIREMENTS files, else from what is installed, and change as little as can be.
+    """
     from compatcheck import check, facts, matrix
     from compatcheck.advice import pins
 
@@ -178,7 +185,7 @@ def pin(
 @click.argument("entry_id", metavar="ID")
 @_output
 def explain(entry_id: str, output: str | None) -> None:
-    """Show one entry of the matrix as a page: what goes wrong, why, the evidence, the way out."""
+    """Show one entry as a page. What goes wrong, why, the evidence, the way out, the advice that misleads."""
     from compatcheck import matrix, probes
     from compatcheck.report import explanation
 
@@ -189,7 +196,7 @@ def explain(entry_id: str, output: str | None) -> None:
 
 @cli.group("matrix")
 def matrix_group() -> None:
-    """Look at, search, check and compile the matrix."""
+    """List, search, lint or build the matrix."""
 
 
 @matrix_group.command("list")
@@ -322,7 +329,7 @@ def main() -> NoReturn:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        sys.exit(cli.main(standalone_mode=False) or EXIT_CLEAN)
+        sys.exit(cli.main(prog_name="compatcheck", standalone_mode=False) or EXIT_CLEAN)
     except CompatcheckError as error:
         click.echo(f"compatcheck: {error}", err=True)
         sys.exit(error.exit_status)
