@@ -173,6 +173,8 @@ def pin(
     result = check.pin(environment, known, wanted, target, offline=offline)
     _write(result.text, output)
     left = [finding for finding in result.report.findings if finding.status in check.BAD]
+    for name, label in pins.lost_labels(result.text, wanted).items():
+        click.echo(f"{name} was the {label} build: install these pins from the index it came from", err=True)
     for cause in result.causes:
         click.echo(f"not cleared: {cause}", err=True)
     for finding in left:

@@ -141,6 +141,13 @@ def _edge(specifier: str) -> str:
     return f"=={match[1]}" if match else specifier
 
 
+def lost_labels(text: str, wanted: Wanted) -> dict[str, str]:
+    """The builds (``torch``: ``cu118``) that were wanted by a label and that the pins, which name releases, leave open."""
+    resolved = resolved_versions(text)
+    labels = {name: version.partition("+")[2] for name, version in wanted.preferred.items()}
+    return {name: label for name, label in labels.items() if label and "+" not in resolved.get(name, "+")}
+
+
 def annotate(text: str, wanted: Wanted, moves: Sequence[Move]) -> str:
     """Say on every line that differs from what was wanted which entry moved it, or that it moved along."""
     entries = {move.name: move.entry for move in moves}

@@ -15,6 +15,7 @@ from compatcheck.advice.pins import (
     annotate,
     demands,
     installed_wanted,
+    lost_labels,
     read_wanted,
     resolve,
     resolved_versions,
@@ -86,6 +87,12 @@ def test_every_moved_line_says_which_entry_moved_it() -> None:
         "torch==2.5.1  # compatcheck: CC-2024-0001, was 2.5.0+cu118",
         "torchvision==0.20.1  # compatcheck: with CC-2024-0001, was 0.20.0",
     ]
+
+
+def test_a_build_that_the_pins_leave_open_is_named() -> None:
+    wanted = Wanted(("torch", "peft"), {"torch": "2.5.0+cu118", "peft": "0.14.0", "gone": "1.0+cpu"})
+    assert lost_labels("peft==0.14.0\ntorch==2.5.1\n", wanted) == {"torch": "cu118"}
+    assert lost_labels("torch==2.5.1+cu118\n", wanted) == {}
 
 
 @pytest.mark.network
