@@ -11,27 +11,33 @@ from compatcheck.errors import InputError
 def write(path: str, text: str) -> None:
     """Replace the file's content in one step, so that what was there before is never half lost.
 
-    Raises InputError where the folder cannot be written or the disk is full; nothing is left behind then.
+    A link is followed; a pipe or a device is written to as it is. Raises InputError where the folder cannot be
+    written or the disk is full; nothing is left behind then.
     """
-    folder = os.path.dirname(os.path.abspath(path))
+    real = os.path.realpath(path)
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=folder)
+        if os.path.exists(real) and not os.path.isfile(real):
+            with open(real, "w", encoding="utf-8", errors="replace") as stream:
+                stream.write(text)
+        else:
+            _replace(real, text)
     except OSError as error:
-        raise _refused(path, error) from None
+        seen = error.strerror or str(error)
+        raise InputError("writing", path, seen, "name a file in a folder you can write to") from None
+
+
+def _replace(path: str, text: str) -> None:
+    handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path))
     try:
-        with open(handle, "w", encoding="utf-8") as stream:
+        with open(handle, "w", encoding="utf-8", errors="replace") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(temporary, _mode(path))
         os.replace(temporary, path)
-    except OSError as error:
-        os.unlink(temporary)
-        raise _refused(path, error) from None
-
-
-def _refused(path: str, error: OSError) -> InputError:
-    return InputError("writing", path, error.strerror or str(error), "name a file in a folder you can write to")
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
 
 
 def _mode(path: str) -> int:
