@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from compatcheck import advice, matrix
+from compatcheck.errors import NothingInspectedError
 from compatcheck.model import (
     STATUSES,
     Environment,
@@ -36,7 +37,15 @@ def check(
     select: Collection[str] = (),
     ignore: Collection[str] = (),
 ) -> Report:
-    """Compare the environment with the matrix."""
+    """Compare the environment with the matrix.
+
+    Raises NothingInspectedError where nothing is known that an entry could speak of: no package, model or setting.
+    """
+    if not any(environment.facts.get(key) for key in ("distributions", "model", "training", "unmet_requirements")):
+        seen = "no package, model or setting is known"
+        raise NothingInspectedError(
+            "judging", "the environment", seen, "name an interpreter, a snapshot or project files"
+        )
     environment = matrix.complete(known, environment)
     findings = matrix.match(known, environment)
     chosen = [f for f in findings if (not select or f.id in select) and f.id not in ignore]
@@ -102,7 +111,7 @@ def pin(
 
     def solve(moves: tuple[pins.Move, ...]) -> tuple[str, Report]:
         text = pins.resolve(wanted, moves, target, offline=offline)
-        return text, check(_solved(environment, pins.resolved_versions(text)), known)
+        return text, check(_solved(environment, text), known)
 
     moves: tuple[pins.Move, ...] = ()
     causes: dict[str, str] = {}
@@ -124,14 +133,22 @@ def pin(
     return Pins(annotated, report, tuple(f"{entry_id}: {cause}" for entry_id, cause in causes.items()))
 
 
-def _solved(environment: Environment, versions: dict[str, str]) -> Environment:
-    """The environment with the solution's versions; what was read of the files they replace no longer holds."""
-    stale = ("unmet_requirements", "distribution_problems", "torch_build")
+def _solved(environment: Environment, text: str) -> Environment:
+    """The environment with the solution's versions; what was read of files that they replace no longer holds.
+
+    A requirement by URL has no version here, and the list is not complete then.
+    """
+    from compatcheck.advice import pins
+
+    versions = pins.resolved_versions(text)
+    lines = [line for line in text.splitlines() if line[:1].isalnum()]
+    stale = {"unmet_requirements", "distribution_problems", "distributions"}
+    cuda = dict(environment.facts.get("cuda") or {})
+    if lookup(environment, "distributions.torch") != versions.get("torch"):
+        stale.add("torch_build")
+        cuda = {key: value for key, value in cuda.items() if key not in ("runtime", "cudnn", "nccl")}
     facts = {key: value for key, value in environment.facts.items() if key not in stale}
-    before = lookup(environment, "distributions.torch")
-    if not isinstance(before, str) or before.partition("+")[0] != versions.get("torch"):
-        kept = {
-            key: value for key, value in (facts.get("cuda") or {}).items() if key not in ("runtime", "cudnn", "nccl")
-        }
-        facts["cuda"] = kept
-    return environment._replace(facts={**facts, "distributions": versions, "distributions_complete": True})
+    complete = len(lines) == len(versions)
+    return environment._replace(
+        facts={**facts, "cuda": cuda, "distributions": versions, "distributions_complete": complete}
+    )

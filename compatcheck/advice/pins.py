@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from compatcheck._requirement import edge, normalised
 from compatcheck.errors import CompatcheckError, InputError
 from compatcheck.model import Finding, Target
 
@@ -26,6 +28,8 @@ class Wanted(NamedTuple):
 
     lines: tuple[str, ...]
     preferred: Mapping[str, str]
+    whole: bool = False
+    """Whether the preferred versions are all there is, so that any other line of a solution is new."""
 
 
 class Move(NamedTuple):
@@ -44,29 +48,31 @@ class Unsolvable(CompatcheckError):
 
 def read_wanted(paths: Sequence[str]) -> Wanted:
     """Requirements files as wishes. An exact pin is a preference: it may move if an entry demands it, a range may not.
+    A name that is pinned more than once, as markers do, stays as it stands.
 
     Raises InputError for a file that cannot be read.
     """
-    lines: list[str] = []
-    preferred: dict[str, str] = {}
-    for path in paths:
-        for line in _read(path).replace("\\\n", " ").splitlines():
-            text = _COMMENT.sub("", line).split(" --hash", 1)[0].strip()
-            match = _PINNED.match(text)
-            if match:
-                preferred[normalised(match[1])] = match[3]
-                text = " ".join(filter(None, (match[1] + (match[2] or ""), match[4])))
-            lines.append(_absolute(text, path))
-    return Wanted(tuple(lines), preferred)
+    lines = [line for path in paths for line in _requirement_lines(path)]
+    pins = [(line, match) for line, match in ((line, _PINNED.match(line)) for line in lines) if match]
+    counted = Counter(normalised(match[1]) for _, match in pins)
+    movable = {line: match for line, match in pins if counted[normalised(match[1])] == 1}
+    kept = tuple(_without_version(movable[line]) if line in movable else line for line in lines)
+    return Wanted(kept, {normalised(match[1]): match[3] for match in movable.values()})
+
+
+def _requirement_lines(path: str) -> list[str]:
+    joined = _read(path).replace("\\\n", " ").splitlines()
+    texts = (_COMMENT.sub("", line).split(" --hash", 1)[0].strip() for line in joined)
+    return [_absolute(text, path) for text in texts if text]
+
+
+def _without_version(match: re.Match[str]) -> str:
+    return " ".join(filter(None, (match[1] + (match[2] or ""), match[4])))
 
 
 def installed_wanted(top_level: Iterable[str], distributions: Mapping[str, str]) -> Wanted:
     """What is installed as wishes: the distributions that nothing else asked for, at the versions they have."""
-    return Wanted(tuple(sorted(set(top_level) - _TOOLS)), distributions)
-
-
-def normalised(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    return Wanted(tuple(sorted(set(top_level) - _TOOLS)), distributions, whole=True)
 
 
 def _read(path: str) -> str:
@@ -86,10 +92,16 @@ def _absolute(text: str, path: str) -> str:
 
 
 def resolve(wanted: Wanted, moves: Iterable[Move], target: Target, *, offline: bool = False) -> str:
-    """The resolver's requirements text. Raises Unsolvable with its explanation where there is no solution."""
+    """The resolver's requirements text; of the versions a move allows, the very one it names is taken where it can be.
+
+    Raises Unsolvable with the resolver's explanation where there is no solution, InputError where it could not work.
+    """
+    moves = tuple(moves)
+    edges = {move.name: version for move in moves if (version := edge(move.specifier))}
+    preferred = {**wanted.preferred, **edges}
     with tempfile.TemporaryDirectory(prefix="compatcheck-pin-") as folder:
         solution = os.path.join(folder, "requirements.txt")
-        _lines(solution, (f"{name}=={version.partition('+')[0]}" for name, version in wanted.preferred.items()))
+        _lines(solution, (f"{name}=={version.partition('+')[0]}" for name, version in preferred.items() if version))
         requirements = _lines(os.path.join(folder, "requirements.in"), wanted.lines)
         constraints = _lines(os.path.join(folder, "constraints.txt"), (m.name + m.specifier for m in moves))
         command = [_uv(), "pip", "compile", requirements, "--constraints", constraints, "-o", solution]
@@ -99,9 +111,16 @@ def resolve(wanted: Wanted, moves: Iterable[Move], target: Target, *, offline: b
             command + (["--offline"] if offline else []), env=environ, capture_output=True, text=True, encoding="utf-8"
         )
         if done.returncode:
-            seen = " ".join(done.stderr.split()).removeprefix("× ")
-            raise Unsolvable("resolving", "the requirements", seen, "loosen one of the requirements named")
+            raise _failure(done.returncode, done.stderr.replace(requirements, "the requirements"))
         return _read(solution)
+
+
+def _failure(status: int, stderr: str) -> CompatcheckError:
+    """uv ends with 1 where there is no solution, and with another status where it could not look for one."""
+    seen = " ".join(stderr.split()).removeprefix("\u00d7 ").removeprefix("error: ")
+    if status == 1:
+        return Unsolvable("resolving", "the requirements", seen, "loosen one of the requirements named")
+    return InputError("resolving the requirements with", "uv", seen, "mend what uv names, and run it again")
 
 
 def _lines(path: str, lines: Iterable[str]) -> str:
@@ -122,27 +141,16 @@ def resolved_versions(text: str) -> dict[str, str]:
 
 
 def demands(finding: Finding) -> list[tuple[Move, ...]]:
-    """The ways to clear a finding by versions alone, in the order to try them.
-
-    Each remedy is tried first at the very version it names, which is the least change that was found good, then as the
-    range it states.
-    """
-    choices: list[tuple[Move, ...]] = []
-    for remedy in finding.remedies:
-        if remedy.pins:
-            ranged = tuple(Move(name, specifier, finding.id) for name, specifier in remedy.pins.items())
-            edges = tuple(move._replace(specifier=_edge(move.specifier)) for move in ranged)
-            choices += [edges, ranged] if edges != ranged else [ranged]
-    return choices
-
-
-def _edge(specifier: str) -> str:
-    match = re.search(r"(?:>=|<=|==)\s*([^\s,*]+)(?:,|$)", specifier)
-    return f"=={match[1]}" if match else specifier
+    """The ways to clear a finding by versions alone, in the order to try them."""
+    return [
+        tuple(Move(name, specifier, finding.id) for name, specifier in remedy.pins.items())
+        for remedy in finding.remedies
+        if remedy.pins
+    ]
 
 
 def lost_labels(text: str, wanted: Wanted) -> dict[str, str]:
-    """The builds (``torch``: ``cu118``) that were wanted by a label and that the pins, which name releases, leave open."""
+    """The builds (``torch``: ``cu118``) that were wanted by a label and that pins, which name releases, leave open."""
     resolved = resolved_versions(text)
     labels = {name: version.partition("+")[2] for name, version in wanted.preferred.items()}
     return {name: label for name, label in labels.items() if label and "+" not in resolved.get(name, "+")}
@@ -151,13 +159,18 @@ def lost_labels(text: str, wanted: Wanted) -> dict[str, str]:
 def annotate(text: str, wanted: Wanted, moves: Sequence[Move]) -> str:
     """Say on every line that differs from what was wanted which entry moved it, or that it moved along."""
     entries = {move.name: move.entry for move in moves}
-    return "".join(_annotated(line, wanted.preferred, entries) + "\n" for line in text.splitlines())
+    return "".join(_annotated(line, wanted, entries) + "\n" for line in text.splitlines())
 
 
-def _annotated(line: str, before: Mapping[str, str], entries: Mapping[str, str]) -> str:
+def _annotated(line: str, wanted: Wanted, entries: Mapping[str, str]) -> str:
     match = _RESOLVED.match(line)
     name = normalised(match[1]) if match else ""
-    if match is None or name not in before or before[name].partition("+")[0] == match[2].partition("+")[0]:
+    before = wanted.preferred.get(name)
+    if match is None or (before is None and not wanted.whole) or _release(before) == _release(match[2]):
         return line
     cause = entries.get(name) or ("with " + ", ".join(sorted(set(entries.values()))) if entries else "the requirements")
-    return f"{line}  # compatcheck: {cause}, was {before[name]}"
+    return f"{line}  # compatcheck: {cause}, {'new' if before is None else f'was {before}'}"
+
+
+def _release(version: str | None) -> str | None:
+    return version and version.partition("+")[0]
