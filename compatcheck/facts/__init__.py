@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compatcheck.model import dump as dump
 
 if TYPE_CHECKING:
-    from compatcheck.facts.project import Reading
+    from compatcheck.facts.project import Pins, Reading
     from compatcheck.model import Environment, Facts, Target
 
 
@@ -26,7 +26,7 @@ def collect(target: Target, environ_names: Iterable[str] = (), architectures: bo
     return _collect.collect(target, environ_names, architectures)
 
 
-def read_paths(paths: Iterable[str], weights: bool = False) -> Reading:
+def read_paths(paths: Sequence[str], weights: bool = False) -> Reading:
     """What the user's own files say: training configurations, model folders, requirements."""
     from compatcheck.facts import project
 
@@ -34,12 +34,19 @@ def read_paths(paths: Iterable[str], weights: bool = False) -> Reading:
 
 
 def with_paths(
-    environment: Environment, paths: Iterable[str], *, replace_distributions: bool = True, weights: bool = False
+    environment: Environment, paths: Sequence[str], *, pins: Pins = "instead", weights: bool = False
 ) -> Environment:
     """The environment with what the user's own files say; see `compatcheck.facts.project.over`."""
     from compatcheck.facts import project
 
-    return project.over(environment, project.read_paths(paths, weights), replace_distributions)
+    return project.over(environment, project.read_paths(paths, weights), pins)
+
+
+def requirements_among(paths: Sequence[str]) -> tuple[str, ...]:
+    """The requirements files that the paths are or hold."""
+    from compatcheck.facts import project
+
+    return tuple(source.path for source in project.read_paths(paths).sources if source.kind == "requirements")
 
 
 def top_level(target: Target) -> tuple[str, ...]:
@@ -64,7 +71,10 @@ def assume(environment: Environment, statement: str) -> Environment:
 
 
 def assume_all(environment: Environment, statements: Iterable[str]) -> Environment:
-    """The environment with every ``key=value`` that the user states, the last one counting."""
+    """The environment with every ``key=value`` that the user states, the last one counting.
+
+    Raises `InputError` where one names no fact, or has a value that the fact cannot have.
+    """
     for statement in statements:
         environment = assume(environment, statement)
     return environment

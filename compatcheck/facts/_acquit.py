@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from compatcheck.facts.distributions import normalised
+from compatcheck._requirement import normalised
 
 _REQUIREMENT = re.compile(
     r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*(\([^()]*\)|[^;@()]*)\s*(?:;\s*(.*))?\Z", re.DOTALL

@@ -6,9 +6,10 @@ import json
 import re
 from typing import Any
 
+from compatcheck._requirement import normalised
 from compatcheck.errors import InputError
+from compatcheck.facts import snapshot
 from compatcheck.facts._merge import overlay
-from compatcheck.facts.distributions import normalised
 from compatcheck.model import Environment, Facts
 
 TOP_LEVEL = frozenset(
@@ -48,14 +49,30 @@ def assume(environment: Environment, statement: str) -> Environment:
     if parts[0] not in TOP_LEVEL or (parts[0] == "gpu" and len(parts) != 2):
         known = ", ".join(sorted(TOP_LEVEL))
         raise InputError(_DOING, key, "no fact has this name", f"begin with one of {known}")
+    _require_name("gpus." + parts[1] if parts[0] == "gpu" else ".".join(parts))
     typed = _typed(key, value)
     if parts[0] == "gpu":
         gpus = environment.facts.get("gpus") or [{}]
-        return overlay(environment, Facts({"gpus": [{**gpu, parts[1]: typed} for gpu in gpus]}))
-    nested: Any = typed
+        stated: dict[str, Any] = {"gpus": [{**gpu, parts[1]: typed} for gpu in gpus]}
+    else:
+        stated = _nested(parts, typed)
+    snapshot.require_types(stated, statement, _DOING)
+    return overlay(environment, Facts(stated))
+
+
+def _nested(parts: list[str], value: Any) -> dict[str, Any]:
     for part in reversed(parts):
-        nested = {part: nested}
-    return overlay(environment, Facts(nested))
+        value = {part: value}
+    nested: dict[str, Any] = value
+    return nested
+
+
+def _require_name(path: str) -> None:
+    from compatcheck.facts._snapshot_model import unknown_name
+
+    unknown = unknown_name(path)
+    if unknown is not None:
+        raise InputError(_DOING, path, f"there is no fact called {unknown}", "see `compatcheck env` for the names")
 
 
 def _parts(key: str) -> list[str]:

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from compatcheck._requirement import normalised
 from compatcheck.facts._acquit import Requirement, acquits, marker_value, parse
 from compatcheck.facts._metadata import read_header, text
-from compatcheck.facts.distributions import Installation, Inventory, normalised, scan
+from compatcheck.facts.distributions import Installation, Inventory, scan
 from compatcheck.facts.host import machine, system
 from compatcheck.model import Facts, Target
 
@@ -116,7 +117,9 @@ def _for_an_extra(line: bytes) -> bool:
     if _PLAIN_EXTRA.match(line):
         return True
     marker = line.partition(b";")[2]
-    return b"@" not in line and not re.search(rb"\bor\b", marker) and bool(_SOME_EXTRA.search(marker))
+    alternatives = re.split(rb"\bor\b", marker)
+    flat = len(alternatives) == 1 or not re.search(rb"\)\s*and\b|\band\s*\(", marker)
+    return b"@" not in line and flat and all(map(_SOME_EXTRA.search, alternatives))
 
 
 def _requires_txt(path: str) -> Iterator[str]:

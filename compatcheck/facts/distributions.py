@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from compatcheck._requirement import normalised
 from compatcheck.facts._metadata import header_field, read_header
 from compatcheck.model import Facts, Target
 
@@ -16,7 +17,6 @@ _CANONICAL_VERSION = re.compile(
 )
 _PYTHON_TAG = re.compile(r"-py\d[^-]*(-[^-]+)?\Z")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
-_SEPARATORS = re.compile(r"[-_.]+")
 
 
 class Installation(NamedTuple):
@@ -72,11 +72,6 @@ def scan(target: Target) -> Inventory:
     installed = tuple(sorted(winners.values()))
     problems.extend(_problem(found.metadata, "states no version") for found in installed if found.version is None)
     return Inventory(installed, tuple(sorted(problems, key=lambda problem: problem["path"])))
-
-
-def normalised(name: str) -> str:
-    """The name as PEP 503 compares it."""
-    return _SEPARATORS.sub("-", name).lower()
 
 
 def _entries(folder: str, problems: list[dict[str, str]]) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
 from compatcheck.errors import InputError
 from compatcheck.facts import model_files, requirements
@@ -19,16 +19,12 @@ _MODEL_FILES = ("model", "pytorch_model", "tokeniz", "configuration_")
 _SKIPPED = frozenset(("node_modules", "__pycache__", "site-packages", "build", "dist", "wandb", "venv", "env"))
 _KINDS = "a DeepSpeed JSON, a model folder with config.json, or a requirements file"
 _PINNED = ("distributions", "distributions_complete")
-_INSTALLED = (
-    "target",
-    "unmet_requirements",
-    "distribution_problems",
-    "torch_build",
-    "cuda.runtime",
-    "cuda.cudnn",
-    "cuda.nccl",
-)
+_OF_TORCH = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
+_INSTALLED = ("target", "unmet_requirements", "distribution_problems", *_OF_TORCH)
 _DOING = "looking for what to read in"
+
+
+Pins = Literal["ignored", "over", "instead"]
 
 
 class Source(NamedTuple):
@@ -45,7 +41,7 @@ class Reading(NamedTuple):
     sources: tuple[Source, ...]
 
 
-def read_paths(paths: Iterable[str], weights: bool = False) -> Reading:
+def read_paths(paths: Sequence[str], weights: bool = False) -> Reading:
     """What the given files and folders say; a file that is named counts, and before what a folder holds.
 
     Several sources of one kind found in a folder decide nothing: the facts stay unknown, and the
@@ -58,26 +54,47 @@ def read_paths(paths: Iterable[str], weights: bool = False) -> Reading:
             found.extend(_scan(path))
         else:
             named.append(_recognised(path))
+    several = [source.path for source in named if source.kind == "deepspeed"]
+    if len(several) > 1:
+        raise InputError("reading", ", ".join(several), "they are several DeepSpeed JSONs", "judge one at a time")
     environment, read = EMPTY, []
     for source in (*_unambiguous(found, named), *named):
         environment = overlay(environment, _facts_of(source, weights))
         read.append(source)
-    environment = environment._replace(reasons={**_ambiguities(found, named), **environment.reasons})
+    reasons = {**_ambiguities(found, named), **_nothing_found(paths, read), **environment.reasons}
+    environment = environment._replace(reasons=reasons)
     return Reading(environment, tuple(dict.fromkeys(read)))
 
 
-def over(environment: Environment, reading: Reading, replace_distributions: bool) -> Environment:
+def _nothing_found(paths: Sequence[str], read: list[Source]) -> dict[str, str]:
+    kinds = {source.kind for source in read}
+    where = ", ".join(paths)
+    return {
+        fact: f"nothing in {where} is {what}"
+        for kind, fact, what in (("deepspeed", "training", "a DeepSpeed JSON"), ("model", "model", "a model folder"))
+        if kind not in kinds
+    }
+
+
+def over(environment: Environment, reading: Reading, pins: Pins) -> Environment:
     """An environment with what the files say in place of its own.
 
-    Pinned distributions replace the installed ones as a whole, and with them all that was read from
-    the installed ones; without ``replace_distributions`` the installed ones stand and pins are left out.
+    Where requirements pin versions, ``pins`` says how these meet the installed ones: they are left out, they
+    take the place of what they name, or they stand for the whole. Ranges alone leave the installed ones as they are.
     """
     said = Facts(*reading.environment)
-    if "distributions" not in said.known:
-        return overlay(environment, said)
-    if not replace_distributions:
+    pinned = said.known.get("distributions")
+    if not pinned or pins == "ignored":
         return overlay(environment, _without(said, _PINNED))
-    return overlay(Environment(*_without(Facts(*environment), (*_PINNED, *_INSTALLED))), said)
+    if pins == "instead":
+        return overlay(Environment(*_without(Facts(*environment), (*_PINNED, *_INSTALLED))), said)
+    installed = environment.facts.get("distributions") or {}
+    moved = {name for name, version in pinned.items() if installed.get(name) != version}
+    stale: tuple[str, ...] = ("unmet_requirements",) if moved else ()
+    stale += _OF_TORCH if "torch" in moved else ()
+    merged = {**said.known, "distributions": {**installed, **pinned}}
+    merged["distributions_complete"] = bool(environment.facts.get("distributions_complete"))
+    return overlay(Environment(*_without(Facts(*environment), stale)), said._replace(known=merged))
 
 
 def _without(facts: Facts, paths: tuple[str, ...]) -> Facts:

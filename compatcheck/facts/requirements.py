@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Iterator
 
+from compatcheck._requirement import normalised
 from compatcheck.errors import InputError
 from compatcheck.facts._text import read_text
-from compatcheck.facts.distributions import normalised
 from compatcheck.model import Facts, Location
 
 _DEEPEST = 10

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
+from compatcheck._requirement import normalised
 from compatcheck.errors import InputError
 from compatcheck.facts._text import LARGEST_JSON, decoded, json_object, read_text
-from compatcheck.facts.distributions import normalised
 from compatcheck.model import SNAPSHOT_SCHEMA_VERSION, Environment, Location
 
 _DOING = "reading the snapshot"
@@ -19,7 +21,7 @@ def load(text: str, source: str) -> Environment:
     """
     document = json_object(text, source)
     _require_version(document, source)
-    _require_types(document, source)
+    require_types(document, source)
     facts = {key: value for key, value in document.items() if key not in ("schema_version", "unknown", "locations")}
     if facts.get("distributions"):
         facts["distributions"] = {normalised(name): version for name, version in facts["distributions"].items()}
@@ -46,7 +48,8 @@ def _require_version(document: dict[str, Any], source: str) -> None:
     raise InputError(_DOING, source, seen, advice)
 
 
-def _require_types(document: dict[str, Any], source: str) -> None:
+def require_types(document: Mapping[str, Any], source: str, doing: str = _DOING) -> None:
+    """Raise `InputError` where the value of a key that is known has another type or is none of the words it may be."""
     from pydantic import ValidationError
 
     from compatcheck.facts._snapshot_model import Snapshot
@@ -55,9 +58,9 @@ def _require_types(document: dict[str, Any], source: str) -> None:
         Snapshot.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        path = ".".join(str(part) for part in first["loc"] if part not in _BRANCHES)
+        path = ".".join(str(part) for part in first["loc"] if not _BRANCH.match(str(part)))
         seen = f"{path}: {first['msg'][:1].lower()}{first['msg'][1:]}, not {first['input']!r:.60}"
-        raise InputError(_DOING, source, seen, "correct that value, or leave it out if it is not known") from None
+        raise InputError(doing, source, seen, "correct that value, or leave it out if it is not known") from None
 
 
-_BRANCHES = frozenset(("int", "float", "constrained-str"))
+_BRANCH = re.compile(r"(int|float|constrained-str|literal\[.*\])\Z")

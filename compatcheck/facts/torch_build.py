@@ -46,6 +46,8 @@ def collect(target: Target, inventory: Inventory | None = None, architectures: b
 
 def read_version_file(path: str) -> dict[str, Any] | None:
     """``cuda``, ``hip`` and ``git_version`` as ``torch/version.py`` states them, or ``None`` without one."""
+    if not os.path.isfile(path):
+        return None
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             text = stream.read(1 << 16)

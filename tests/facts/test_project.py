@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,9 +115,31 @@ def test_pins_take_the_place_of_what_is_installed(tmp_path: Path) -> None:
         "distributions_complete": False,
         "cuda": {"driver": "550.1"},
     }
-    assert pinned.reasons == {"gpus": "none here"}
-    kept = facts.with_paths(environment, [str(tmp_path)], replace_distributions=False)
-    assert kept == environment
+    assert pinned.reasons["gpus"] == "none here" and "torch_build.architectures" not in pinned.reasons
+    kept = facts.with_paths(environment, [str(tmp_path)], pins="ignored")
+    assert kept.facts == environment.facts
+    merged = facts.with_paths(environment, [str(tmp_path)], pins="over")
+    assert merged.facts == {
+        "python": "3.11.7",
+        "target": {"prefix": "/venv"},
+        "distributions": {"torch": "2.5.0", "numpy": "2.0"},
+        "distributions_complete": True,
+        "cuda": {"driver": "550.1"},
+    }
+
+
+@pytest.mark.parametrize("pins", ["ignored", "over", "instead"])
+def test_ranges_alone_leave_what_is_installed(tmp_path: Path, pins: Any) -> None:
+    (tmp_path / "requirements.txt").write_text("torch>=2.4\n")
+    installed = {"distributions": {"torch": "2.4.0"}, "distributions_complete": True, "unmet_requirements": []}
+    assert facts.with_paths(Environment(installed), [str(tmp_path)], pins=pins).facts == installed
+
+
+def test_two_deepspeed_files_that_are_named_are_judged_one_at_a_time(tmp_path: Path) -> None:
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text('{"zero_optimization": {"stage": 2}}')
+    with pytest.raises(InputError, match=r"a\.json, .*b\.json: they are several"):
+        facts.read_paths([str(tmp_path / "a.json"), str(tmp_path / "b.json")])
 
 
 def test_a_folder_without_bounds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_siz
 names = st.from_regex(r"[a-z0-9]+(-[a-z0-9]+)?", fullmatch=True)
 maybe = st.none() | words
 numbers = st.integers(-(2**60), 2**60)
+versions = st.none() | st.from_regex(r"[0-9]+\.[0-9]+(\+cu118)?", fullmatch=True)
 
 
 def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -26,13 +27,17 @@ def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
 known = some(
     python=words,
     platform=some(system=maybe, machine=maybe, libc=maybe) | st.none(),
-    distributions=st.dictionaries(names, maybe, max_size=4),
+    distributions=st.dictionaries(names, versions, max_size=4),
     distributions_complete=st.booleans(),
     distribution_problems=st.lists(st.fixed_dictionaries({"path": words, "problem": words}), max_size=2),
-    unmet_requirements=st.lists(st.fixed_dictionaries({"distribution": names, "installed": maybe}), max_size=2),
-    cuda=some(runtime=maybe, driver=maybe, cudnn=maybe) | st.none(),
+    unmet_requirements=st.lists(
+        st.fixed_dictionaries({"distribution": names, "requirement": words, "installed": maybe}), max_size=2
+    ),
+    cuda=some(runtime=versions, driver=versions, cudnn=versions) | st.none(),
     torch_build=some(cuda=maybe, architectures=st.lists(words, max_size=2)) | st.none(),
-    gpus=st.lists(some(name=words, compute_capability=words, memory_mib=numbers), max_size=2),
+    gpus=st.lists(
+        some(name=words, compute_capability=st.sampled_from(["8.0", "12.1"]), memory_mib=numbers), max_size=2
+    ),
     environ=st.dictionaries(names, maybe, max_size=2),
     model=some(
         name=maybe,
@@ -42,10 +47,10 @@ known = some(
     ),
     training=some(
         framework=maybe,
-        dtype=maybe,
+        dtype=st.sampled_from(["bfloat16", "float16", None]),
         deepspeed=some(zero_stage=numbers, overlap_comm=st.booleans(), offload=maybe) | st.none(),
     ),
-    target=st.dictionaries(names, words, max_size=2),
+    target=st.fixed_dictionaries({"prefix": words, "selected_by": words}),
     from_the_future=st.lists(words, max_size=2),
 )
 environments = st.builds(

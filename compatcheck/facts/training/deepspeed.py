@@ -86,7 +86,7 @@ def recognises(document: object) -> bool:
 
 
 def read(path: str) -> Facts:
-    """``training.framework`` and ``training.deepspeed``, and what else of the training the file decides.
+    """``training.deepspeed``, and what else of the training the file decides.
 
     ``"auto"`` leaves a fact unknown. Raises `InputError` where the file is no strict JSON, or a value
     has a type that DeepSpeed refuses.
@@ -95,7 +95,7 @@ def read(path: str) -> Facts:
     values = json_object(text, path)
     if "bf16" not in values and "bfloat16" in values:
         values["bf16"] = values["bfloat16"]
-    document = _Document(path, text, values, {"training.framework": "deepspeed"}, {}, {})
+    document = _Document(path, text, values, {}, {}, {})
     for key in _KEYS:
         _read_key(document, key._replace(fact=_PREFIX + key.fact))
     for key in _OF_THE_TRAINING:
