@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compatcheck.matrix._complete import complete
-from compatcheck.matrix._load import Matrix, all_entries, candidates, find_entry, load, search
+from compatcheck.matrix._load import Matrix, all_entries, candidates, find_entry, load, require_ids, search
 from compatcheck.matrix._match import Occurrence, Verdict, any_of, match_table
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.model import Environment, Finding, Location, Remedy
@@ -24,6 +24,7 @@ __all__ = [
     "lint_folder",
     "load",
     "match",
+    "require_ids",
     "search",
 ]
 
@@ -68,14 +69,14 @@ def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, envi
         evidence=tuple(dict.fromkeys(evidence.url for evidence in entry.evidence)),
         probe_name=entry.probe.name if entry.probe else None,
         probe_request=entry.probe.request if entry.probe else {},
-        location=_location(entry, environment),
+        location=_location(verdict, environment),
     )
 
 
-def _location(entry: Entry, environment: Environment) -> Location | None:
-    """Where the user's own files state the first fact that the entry speaks of."""
-    paths = (path for conditions in entry.affected for path in conditions)
-    return next((environment.locations[path] for path in paths if path in environment.locations), None)
+def _location(verdict: Verdict, environment: Environment) -> Location | None:
+    """Where the user's own files state the first fact that the matching table speaks of."""
+    stated = (environment.locations[path] for path in verdict.paths if path in environment.locations)
+    return next(stated, None)
 
 
 def lint_folder(folder: str | None, probes: Sequence[str]) -> tuple[list[Fault], int]:

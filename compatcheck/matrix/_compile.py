@@ -22,9 +22,8 @@ else:
 
 from compatcheck.errors import DataError, InputError
 from compatcheck.matrix._entry import Entry
+from compatcheck.matrix._load import FORMAT
 from compatcheck.matrix._order import parse_range, sort_key
-
-FORMAT = 1
 
 
 def read_entries(folder: Path) -> dict[Path, Entry]:

@@ -31,30 +31,30 @@ def _with_runtime(environment: Environment) -> Environment:
 
 
 def _runtime_of_label(torch: object) -> str | Unknown | None:
-    """``2.5.0+cu118`` is built with CUDA 11.8, and ``2.5.0+cpu`` with none; other labels tell nothing."""
+    """``2.5.0+cu118`` is built with CUDA 11.8, ``+cpu`` and ``+rocm6.1`` with none; other labels tell nothing."""
     label = torch.partition("+")[2] if isinstance(torch, str) else ""
     match = _CUDA_LABEL.match(label)
     if match:
         return f"{match[1]}.{match[2]}"
-    return None if label.split(".")[0] == "cpu" else Unknown()
+    return None if label.split(".")[0] == "cpu" or label.startswith("rocm") else Unknown()
 
 
 def _runtime_of_wheels(distributions: Mapping[str, str]) -> str | Unknown:
     """torch's own wheels take the CUDA runtime from a distribution beside it."""
-    versions = {version for name, version in distributions.items() if _RUNTIME_WHEEL.match(name)}
+    versions = {version for name, version in distributions.items() if version and _RUNTIME_WHEEL.match(name)}
     return ".".join(versions.pop().split(".")[:2]) if len(versions) == 1 else Unknown()
 
 
 def _with_compute_capabilities(matrix: Matrix, environment: Environment) -> Environment:
     gpus = environment.facts.get("gpus")
-    if not gpus or all("compute_capability" in gpu for gpu in gpus):
+    if not gpus or all(gpu.get("compute_capability") for gpu in gpus):
         return environment
     rows = matrix.table("gpu-compute-capability")["compute_capability"]
     return environment._replace(facts={**environment.facts, "gpus": [_completed(gpu, rows) for gpu in gpus]})
 
 
 def _completed(gpu: Mapping[str, Any], rows: Mapping[str, str]) -> Mapping[str, Any]:
-    found = None if "compute_capability" in gpu else compute_capability(gpu.get("name", ""), rows)
+    found = None if gpu.get("compute_capability") else compute_capability(gpu.get("name") or "", rows)
     return {**gpu, "compute_capability": found} if found else gpu
 
 

@@ -14,7 +14,6 @@ from compatcheck.matrix._keys import kind_of
 from compatcheck.matrix._order import is_range, number_in_range, parse_range
 from compatcheck.model import Remedy
 
-IMPACTS = ("silent-wrong", "divergence", "hang", "crash", "import-fail", "install-fail", "oom", "slow")
 Impact = Literal["silent-wrong", "divergence", "hang", "crash", "import-fail", "install-fail", "oom", "slow"]
 Confidence = Literal["reported", "corroborated", "reproduced", "upstream-fixed"]
 EvidenceKind = Literal["upstream-fix", "maintainer", "documentation", "report", "reproduction"]
@@ -52,6 +51,13 @@ def _check_condition(path: str, condition: Any) -> None:
         raise ValueError(f"{path!r}: a version is compared with a range such as '>=2.5.0', in quotes")
     if kind == "flag" and not isinstance(condition, bool):
         raise ValueError(f"{path!r}: a flag is compared with true or false")
+    values = condition if isinstance(condition, list) else [condition]
+    if kind in ("text", "labels") and not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{path!r}: it is compared with words")
+    if kind == "number" and not all(
+        isinstance(v, (int, float)) or (isinstance(v, str) and is_range(v)) for v in values
+    ):
+        raise ValueError(f"{path!r}: it is compared with numbers or a range such as '>=2'")
     if isinstance(condition, str) and is_range(condition):
         if kind not in ("version", "number"):
             raise ValueError(f"{path!r}: a {kind} fact has no order; give the values it may have")
@@ -164,7 +170,7 @@ class Entry(_Part):
     reproduce: Reproduce | None = None
 
     @model_validator(mode="after")
-    def _id_and_dates_agree(self) -> Entry:
+    def _dates_agree(self) -> Entry:
         if self.reviewed < self.published:
             raise ValueError("reviewed lies before published")
         return self

@@ -39,6 +39,7 @@ _EXACT: dict[str, Kind] = {
     "training.torch_compile": "flag",
     "training.gradient_checkpointing": "flag",
     "training.world_size": "number",
+    "training.kbit_prepared": "flag",
     "training.quantization": "text",
     "training.quantization.bits": "number",
     "training.quantization.type": "text",

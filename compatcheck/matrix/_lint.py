@@ -12,9 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version
-
+from compatcheck._requirement import edge
 from compatcheck.matrix._entry import Entry, Example, RemedyEntry
 from compatcheck.matrix._match import TraitFinder, any_of, match_table
 from compatcheck.matrix._order import is_range
@@ -171,11 +169,10 @@ def _with(mapping: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[s
 
 
 def _edge(specifier: str) -> str:
-    """The version that a pin names as its own edge: the one that was found good."""
-    edges = [clause.version for clause in SpecifierSet(specifier) if clause.operator in (">=", "==", "<=", "~=")]
-    if not edges:
+    version = edge(specifier)
+    if version is None:
         raise ValueError(f"{specifier!r} names no version that is itself allowed; write '<=X' instead of '<Y'")
-    return max((edge.removesuffix(".*") for edge in edges), key=Version)
+    return version
 
 
 def _stale(entry: Entry, today: date) -> Iterator[str]:

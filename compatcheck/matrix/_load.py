@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from compatcheck.errors import DataError, InputError
 from compatcheck.matrix._order import is_vendor_build, parse_version, sort_key
 from compatcheck.model import Environment, Unknown, lookup
+
+FORMAT = 1
+"""The compiled form; another number is another form."""
+
+_INDEX_KEYS = {"revision", "entries", "environ", "guards", "unguarded"}
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _COMPILED = os.path.join(_PACKAGE, "data")
@@ -24,7 +29,7 @@ class Matrix(NamedTuple):
     """The compiled index, and how to get at what it points to.
 
     ``guards`` holds by distribution rows of lowest version, highest version, start and length of an entry's line;
-    ``read`` gives the bytes of the lines at such places, or of all; ``table`` gives a pair table by name.
+    ``read`` gives the entries at such places, or all, as plain JSON; ``table`` gives a pair table by name.
     """
 
     revision: str
@@ -32,7 +37,7 @@ class Matrix(NamedTuple):
     environ: tuple[str, ...]
     guards: Mapping[str, list[list[Any]]]
     unguarded: list[list[int]]
-    read: Callable[[Sequence[Place] | None], Iterable[bytes]]
+    read: Callable[[Sequence[Place] | None], Iterable[dict[str, Any]]]
     table: Callable[[str], Mapping[str, Any]]
 
 
@@ -57,21 +62,26 @@ def source_folder(folder: str | None) -> str:
 def _load_compiled(folder: str) -> Matrix:
     lines = os.path.join(folder, "entries.jsonl")
 
-    def read(places: Sequence[Place] | None) -> Iterator[bytes]:
+    def read(places: Sequence[Place] | None) -> Iterator[dict[str, Any]]:
         with open(lines, "rb") as stream:
-            if places is None:
-                yield from stream
-            for start, length in places or ():
-                stream.seek(start)
-                yield stream.read(length)
+            for line in stream if places is None else _lines_at(stream, places):
+                yield _entry_of(line, lines)
 
     def table(name: str) -> Mapping[str, Any]:
         return _read_json(os.path.join(folder, "tables", f"{name}.json"))
 
-    return _matrix(_read_json(os.path.join(folder, "index.json")), read, table)
+    path = os.path.join(folder, "index.json")
+    index = _read_json(path)
+    if not os.path.isfile(lines):
+        raise DataError("reading the matrix file", lines, "it is missing", "reinstall compatcheck")
+    if index.get("format") != FORMAT or not set(index) >= _INDEX_KEYS:
+        seen = f"its format is {index.get('format')!r}, or it is cut short"
+        raise DataError("reading the matrix file", path, seen, "reinstall compatcheck")
+    return _matrix(index, read, table)
 
 
 def _load_sources(folder: str) -> Matrix:
+    from io import BytesIO
     from pathlib import Path
 
     from compatcheck.matrix._compile import compile_entries, read_entries, read_toml
@@ -79,14 +89,14 @@ def _load_sources(folder: str) -> Matrix:
     index, text = compile_entries(read_entries(Path(folder)).values())
     return _matrix(
         index,
-        lambda places: text.splitlines() if places is None else [text[at : at + length] for at, length in places],
+        lambda places: map(json.loads, BytesIO(text) if places is None else _lines_at(BytesIO(text), places)),
         lambda name: read_toml(Path(folder) / "tables" / f"{name}.toml"),
     )
 
 
 def _matrix(
     index: Mapping[str, Any],
-    read: Callable[[Sequence[Place] | None], Iterable[bytes]],
+    read: Callable[[Sequence[Place] | None], Iterable[dict[str, Any]]],
     table: Callable[[str], Mapping[str, Any]],
 ) -> Matrix:
     return Matrix(
@@ -97,9 +107,11 @@ def _matrix(
 def _read_json(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as stream:
-            content: dict[str, Any] = json.load(stream)
+            content: Any = json.load(stream)
     except (OSError, ValueError) as error:
         raise DataError("reading the matrix file", path, str(error), "reinstall compatcheck") from None
+    if not isinstance(content, dict):
+        raise DataError("reading the matrix file", path, "it holds no table", "reinstall compatcheck")
     return content
 
 
@@ -120,13 +132,26 @@ def candidates(matrix: Matrix, environment: Environment) -> Iterator[dict[str, A
             for low, high, start, length in guards
             if (low is None or low <= key) and (high is None or key <= high)
         )
-    for line in matrix.read(sorted(places)):
-        yield json.loads(line)
+    yield from matrix.read(sorted(places))
+
+
+def _lines_at(stream: IO[bytes], places: Iterable[Place]) -> Iterator[bytes]:
+    for start, length in places:
+        stream.seek(start)
+        yield stream.read(length)
+
+
+def _entry_of(line: bytes, path: str) -> dict[str, Any]:
+    try:
+        entry: dict[str, Any] = json.loads(line)
+    except ValueError as error:
+        raise DataError("reading the matrix file", path, str(error), "reinstall compatcheck") from None
+    return entry
 
 
 def all_entries(matrix: Matrix) -> list[dict[str, Any]]:
     """Every entry whole as plain JSON, withdrawn ones included, in the order of their ids."""
-    return [json.loads(line) for line in matrix.read(None)]
+    return list(matrix.read(None))
 
 
 def find_entry(matrix: Matrix, entry_id: str) -> dict[str, Any]:
@@ -134,7 +159,12 @@ def find_entry(matrix: Matrix, entry_id: str) -> dict[str, Any]:
     for entry in all_entries(matrix):
         if entry["id"] == entry_id.upper():
             return entry
-    raise InputError("explaining", entry_id, "the matrix has no such entry", "see compatcheck matrix list")
+    raise InputError("looking up", entry_id, "the matrix has no such entry", "see compatcheck matrix list")
+
+
+def require_ids(matrix: Matrix, ids: Iterable[str]) -> tuple[str, ...]:
+    """The ids as the entries spell them. Raises InputError for one that no entry has."""
+    return tuple(find_entry(matrix, entry_id)["id"] for entry_id in ids)
 
 
 def search(matrix: Matrix, words: Iterable[str]) -> list[dict[str, Any]]:

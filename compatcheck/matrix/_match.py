@@ -43,12 +43,16 @@ TraitFinder = Callable[[str, Environment], TraitVerdict]
 
 
 class Verdict(NamedTuple):
-    """``holds`` is None where facts are missing; ``narrowed`` tells that something singular speaks for it."""
+    """``holds`` is None where facts are missing; ``narrowed`` tells that something singular speaks for it.
+
+    ``paths`` names the facts that the judged table speaks of.
+    """
 
     holds: bool | None
     missing: tuple[str, ...] = ()
     occurrences: tuple[Occurrence, ...] = ()
     narrowed: bool = False
+    paths: tuple[str, ...] = ()
 
 
 _SPOKEN_OF = ("model.", "traits", "training.observed.", "training.torch_compile", "training.deepspeed.compile")
@@ -80,7 +84,7 @@ def match_table(conditions: Conditions, environment: Environment, traits: TraitF
     }
     if gpu:
         parts["gpu"] = _match_gpus(gpu, environment)
-    return _all_of(parts.values())._replace(narrowed=_is_narrowed(parts))
+    return _all_of(parts.values())._replace(narrowed=_is_narrowed(parts), paths=tuple(conditions))
 
 
 def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
@@ -91,8 +95,10 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
     model, what was seen in a log, a compiler that is off unless switched on, and each package, unless the settings
     stated are that package's own.
     """
-    holding = [path for path, part in parts.items() if part.holds and part.narrowed]
-    for path in (path for path, part in parts.items() if part.holds is None):
+    if any(path == "traits" and part.holds for path, part in parts.items()):
+        return True
+    holding = [path for path, part in parts.items() if part.holds is not False and part.narrowed]
+    for path in (path for path, part in parts.items() if part.holds is None and not part.narrowed):
         settings = _OWN_SETTINGS.get(path.removeprefix("distributions."))
         has_settings = settings is not None and any(stated.startswith(settings) for stated in holding)
         if path.startswith(_SPOKEN_OF) or (path.startswith("distributions.") and not has_settings):
@@ -101,16 +107,15 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
 
 
 def _all_of(parts: Iterable[Verdict]) -> Verdict:
-    missing: tuple[str, ...] = ()
-    occurrences: tuple[Occurrence, ...] = ()
-    narrowed = False
-    for part in parts:
-        if part.holds is False:
-            return Verdict(False)
-        missing += part.missing
-        occurrences += part.occurrences
-        narrowed = narrowed or part.narrowed
-    return Verdict(None if missing else True, missing, occurrences, narrowed)
+    judged = tuple(parts)
+    if any(part.holds is False for part in judged):
+        return Verdict(False)
+    return Verdict(
+        None if any(part.holds is None for part in judged) else True,
+        tuple(path for part in judged for path in part.missing),
+        tuple(occurrence for part in judged for occurrence in part.occurrences),
+        any(part.narrowed for part in judged),
+    )
 
 
 def _match_gpus(conditions: Conditions, environment: Environment) -> Verdict:
@@ -141,7 +146,8 @@ def _compare(path: str, condition: Any, value: Any) -> Verdict:
     if value is None:
         return Verdict(False)
     holds = _holds(path, condition, value)
-    return Verdict(holds, (path,) if holds is None else (), narrowed=holds is True and not _is_open(condition))
+    seen = holds is True or (isinstance(value, str) and is_vendor_build(value))
+    return Verdict(holds, (path,) if holds is None else (), narrowed=seen and not _is_open(condition))
 
 
 def _is_open(condition: Any) -> bool:

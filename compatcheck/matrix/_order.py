@@ -38,11 +38,18 @@ def parse_range(text: str) -> tuple[Comparator, ...]:
     """Read ``>=2.5.0,<2.5.1``; every comparator must hold. Raises ValueError with the part at fault."""
     comparators = []
     for part in text.split(","):
-        match = _COMPARATOR.match(part)
-        if match is None:
-            raise ValueError(f"{part.strip()!r} is not a comparison such as '>=2.5.0'")
-        comparators.append(Comparator(match[1], Version(match[2])))
+        op, bound = _comparison(part)
+        if "+" in bound:
+            raise ValueError(f"{part.strip()!r} names a local label, which is never compared")
+        comparators.append(Comparator(op, Version(bound)))
     return tuple(comparators)
+
+
+def _comparison(part: str) -> tuple[str, str]:
+    match = _COMPARATOR.match(part)
+    if match is None:
+        raise ValueError(f"{part.strip()!r} is not a comparison such as '>=2.5.0'")
+    return match[1], match[2]
 
 
 def parse_version(text: str) -> Version | None:
@@ -59,8 +66,9 @@ def contains(comparators: tuple[Comparator, ...], version: Version) -> bool:
 
 def number_in_range(text: str, value: float) -> bool:
     """Whether a plain number satisfies every comparison; the bounds are read as numbers, not as versions."""
-    comparators = (_COMPARATOR.match(part) for part in text.split(","))
-    return all(match is not None and _OPERATORS[match[1]](value, float(match[2])) for match in comparators)
+    bounds = [_comparison(part) for part in text.split(",")]
+    verdicts = [_OPERATORS[op](value, float(bound)) for op, bound in bounds]
+    return all(verdicts)
 
 
 def is_vendor_build(text: str) -> bool:

@@ -12,6 +12,9 @@ from compatcheck.model import Environment, Unknown, lookup
 
 Table = Callable[[str], Mapping[str, Any]]
 
+READ_FROM_CODE = ("gradient-checkpointing-noop", "tokenizer-pad-lacks-padding-side", "forward-takes-no-kwargs")
+"""The traits that reading a model's own code decides; any other one is known only where a snapshot states it."""
+
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "traits")
 
 
@@ -46,4 +49,6 @@ def _find(name: str, environment: Environment, table: Table) -> TraitVerdict:
     of_model = lookup(environment, "model.traits")
     if isinstance(of_model, Unknown):
         return TraitVerdict(None, missing=("model.traits",))
-    return TraitVerdict(name in (of_model or ()))
+    if name in (of_model or ()):
+        return TraitVerdict(True)
+    return TraitVerdict(False) if name in READ_FROM_CODE else TraitVerdict(None, missing=("model.traits",))

@@ -47,7 +47,7 @@ def test_what_is_stated_is_left_alone(known: matrix.Matrix) -> None:
         ("2.9.0+cu130", "13.0"),
         ("2.13.0+cpu", None),
         ("2.5.0", Unknown()),
-        ("2.4.0+rocm6.1", Unknown()),
+        ("2.4.0+rocm6.1", None),
         ("2.5.0a0+872d972e41.nv24.08", Unknown()),
     ],
 )

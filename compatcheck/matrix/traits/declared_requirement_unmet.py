@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from compatcheck._requirement import normalised
 from compatcheck.matrix._match import Occurrence, TraitVerdict
 from compatcheck.matrix._traits import Table
 from compatcheck.model import Environment, Unknown, lookup
@@ -25,5 +26,5 @@ def _occurrence(unmet: Mapping[str, str | None]) -> Occurrence:
     name, specifier = (match[1], match[2].strip()) if match else (requirement, "")
     seen = f"{unmet['installed']} is installed" if unmet["installed"] else "it is not installed"
     summary = f"{unmet['distribution']} {unmet['version']} requires {name}{specifier}, but {seen}"
-    required = re.sub(r"[-_.]+", "-", name).lower()
+    required = normalised(name)
     return Occurrence(summary, (required, unmet["distribution"] or ""), {required: specifier})

@@ -16,8 +16,10 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if runtime is None or driver is None:
         return TraitVerdict(False)
     missing = tuple(path for path, value in zip(_FACTS, (runtime, driver)) if isinstance(value, Unknown))
-    if missing or lookup(environment, "platform.system") not in ("Linux", Unknown()):
-        return TraitVerdict(None, missing=missing or ("platform.system",))
+    if missing:
+        return TraitVerdict(None, missing=missing)
+    if lookup(environment, "platform.system") in ("Windows", "Darwin"):
+        return TraitVerdict(False)
     major = runtime.split(".")[0]
     floor = table("cuda-driver")["floor"].get(major)
     installed, needed = parse_version(driver), parse_version(floor or "")

@@ -12,5 +12,7 @@ from compatcheck.model import Environment, lookup
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    built_with_rocm = isinstance(lookup(environment, "torch_build.hip"), str)
+    torch = lookup(environment, "distributions.torch")
+    labelled = isinstance(torch, str) and torch.partition("+")[2].startswith("rocm")
+    built_with_rocm = labelled or isinstance(lookup(environment, "torch_build.hip"), str)
     return TraitVerdict(lookup(environment, "cuda.runtime") is None and not built_with_rocm)

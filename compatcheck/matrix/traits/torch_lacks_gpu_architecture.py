@@ -1,4 +1,4 @@
-"""The torch build holds no code that a GPU of this machine can run."""
+"""The torch build holds no code that any GPU of this machine can run; a spare card beside one that runs is no fault."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     build = _build(environment, runtime, table)
     if build is None:
         return TraitVerdict(None, missing=("torch_build.architectures",))
-    lacking = [gpu for gpu in gpus if "compute_capability" in gpu and not _runs(build, gpu["compute_capability"])]
-    undecided = not lacking and any("compute_capability" not in gpu for gpu in gpus)
-    missing = ("gpu.compute_capability",) if undecided else ()
-    occurrences = tuple(_occurrence(environment, build, gpu) for gpu in _distinct(lacking))
-    return TraitVerdict(None if undecided else bool(lacking), occurrences, missing)
+    known = [gpu for gpu in gpus if gpu.get("compute_capability")]
+    if any(_runs(build, gpu["compute_capability"]) for gpu in known):
+        return TraitVerdict(False)
+    if len(known) < len(gpus):
+        return TraitVerdict(None, missing=("gpu.compute_capability",))
+    return TraitVerdict(True, tuple(_occurrence(environment, build, gpu) for gpu in _distinct(known)))
 
 
 def _distinct(gpus: Iterable[Any]) -> list[Any]:
