@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 
 from compatcheck import __version__
-from compatcheck.errors import CompatcheckError
+from compatcheck.errors import CompatcheckError, InputError
 
 if TYPE_CHECKING:
     from compatcheck.model import Environment, Report, Target
@@ -76,7 +76,7 @@ def _check_options(command: Any) -> Any:
 @_check_options
 @click.option("--no-probe", is_flag=True, help="Read only; run nothing in the target's interpreter.")
 @click.option("--require-probe", is_flag=True, help="Exit with 4 where a probe could not run.")
-@click.option("--budget", type=float, metavar="SECONDS", help="Start no probe after this long.")
+@click.option("--budget", type=click.FloatRange(min=0), metavar="SECONDS", help="Start no probe after this long.")
 def check(
     paths: tuple[str, ...],
     python: str | None,
@@ -131,9 +131,9 @@ def env(
 @cli.command()
 @click.argument("names", nargs=-1, metavar="[PROBE]...")
 @_python
+@_format
 @_output
 @click.option("--request", metavar="JSON", default="{}", help='What to ask of it, as {"dtype": "float16"}.')
-@click.option("--format", "format_name", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def probe(names: tuple[str, ...], python: str | None, output: str | None, request: str, format_name: str) -> NoReturn:
     """Run probes in the target's interpreter. Without a name, all of them."""
     from compatcheck import facts, probes
@@ -144,32 +144,39 @@ def probe(names: tuple[str, ...], python: str | None, output: str | None, reques
     with _progress() as show:
         results = probes.run_all(trials, facts.find_target(python, os.environ), on_progress=show)
     _write(probe_report.render(results, format_name), output)
-    sys.exit(EXIT_FINDINGS if any(result.outcome == "fail" for result in results) else EXIT_CLEAN)
+    outcomes = {result.outcome for result in results}
+    if "fail" in outcomes:
+        sys.exit(EXIT_FINDINGS)
+    sys.exit(EXIT_CLEAN if outcomes & {"pass", "watch"} and not outcomes & {"crash", "timeout"} else EXIT_PROBE_MISSING)
 
 
 @cli.command()
-@click.argument("requirements", nargs=-1, metavar="[REQUIREMENTS]...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
 @_python
 @_assume
 @_output
 @click.option("--offline", is_flag=True, help="Resolve from uv's cache alone.")
 def pin(
-    requirements: tuple[str, ...], python: str | None, assume: tuple[str, ...], output: str | None, offline: bool
+    paths: tuple[str, ...], python: str | None, assume: tuple[str, ...], output: str | None, offline: bool
 ) -> NoReturn:
     """Print pins that leave no affected finding.
 
-    They come from REQUIREMENTS files, else from what is installed, and change as little as can be.
+    A PATH is a file or folder of the project, as for `check`. The pins come from the requirements among them, else from
+    what is installed, and change as little as can be.
     """
     from compatcheck import check, facts, matrix
     from compatcheck.advice import pins
 
     known, target = matrix.load(), facts.find_target(python, os.environ)
-    environment = facts.assume_all(facts.collect(target, known.environ), assume)
+    installed = facts.collect(target, known.environ)
+    context = facts.with_paths(installed, paths, pins="ignored") if paths else installed
+    requirements = facts.requirements_among(paths) if paths else ()
     wanted = (
         pins.read_wanted(requirements)
         if requirements
-        else pins.installed_wanted(facts.top_level(target), environment.facts["distributions"])
+        else pins.installed_wanted(facts.top_level(target), installed.facts["distributions"])
     )
+    environment = facts.assume_all(context, assume)
     result = check.pin(environment, known, wanted, target, offline=offline)
     _write(result.text, output)
     left = [finding for finding in result.report.findings if finding.status in check.BAD]
@@ -262,13 +269,22 @@ def _environment(
 
     target = None if snapshot is not None else facts.find_target(python, os.environ)
     found = facts.collect(target, known.environ) if target else facts.load_file(snapshot or "-")
-    if paths:
-        stated = facts.with_paths(found, paths, replace_distributions=python is None, weights=hash_weights)
-    else:
-        stated = found
+    stated = facts.with_paths(found, paths, pins=_pins_mode(python, target), weights=hash_weights) if paths else found
     judged = facts.assume_all(stated, assume)
     real = judged.facts.get("distributions") == found.facts.get("distributions")
     return judged, target if real else None
+
+
+def _pins_mode(python: str | None, target: Target | None) -> Literal["ignored", "over", "instead"]:
+    """What requirements mean beside an environment.
+
+    An interpreter that is named counts as it is; into an active environment the pins will be installed; the one
+    compatcheck happens to run in has nothing to do with them.
+    """
+    if python is not None:
+        return "ignored"
+    own = target is not None and target.prefix == sys.prefix and not {"VIRTUAL_ENV", "CONDA_PREFIX"} & set(os.environ)
+    return "instead" if own else "over"
 
 
 def _judge(
@@ -279,11 +295,17 @@ def _judge(
     require_probe: bool,
     options: dict[str, Any],
 ) -> NoReturn:
+    from compatcheck import matrix
     from compatcheck.check import check as compare
     from compatcheck.check import confirm
     from compatcheck.report import render
 
-    report = compare(environment, known, select=options["select"], ignore=options["ignore"])
+    report = compare(
+        environment,
+        known,
+        select=matrix.require_ids(known, options["select"]),
+        ignore=matrix.require_ids(known, options["ignore"]),
+    )
     if target is not None and any(finding.probe_name for finding in report.findings):
         with _progress() as show:
             report = confirm(report, target, budget_seconds=budget, on_probe=show)
@@ -303,25 +325,37 @@ def _exit_status(report: Report, fail_on: str, require_probe: bool) -> tuple[int
     ]
     failing = STATUSES[: STATUSES.index(fail_on) + 1] if fail_on != "never" else ()
     count = sum(finding.status in failing for finding in report.findings)
-    if count:
-        return EXIT_FINDINGS, f"{count} findings at or above {fail_on}"
     if require_probe and unrun:
         return EXIT_PROBE_MISSING, f"the probe of {unrun[0].id} could not run"
+    if count:
+        return EXIT_FINDINGS, f"{count} findings at or above {fail_on}"
     return EXIT_CLEAN, f"no finding at or above {fail_on}"
 
 
 def _write(text: str, output: str | None) -> None:
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    from compatcheck import _files
+    if output is not None:
+        from compatcheck import _files
 
-    _files.write(output, text)
+        _files.write(output, text)
+        return
+    try:
+        click.echo(text, nl=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise InputError("writing", "standard output", error.strerror or str(error), "make room, or use -o") from None
 
 
 def _progress() -> Any:
+    """Progress of probes; a request to stop, however it comes, ends the probe's process as well."""
+    import signal
+
     from compatcheck._progress import probe_progress
 
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda number, _: sys.exit(128 + number))
     return probe_progress()
 
 

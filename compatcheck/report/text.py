@@ -1,11 +1,11 @@
-"""The text report: the verdict a person reads, coloured on a terminal and plain in a pipe."""
+"""The text report: the verdict a person reads, coloured and fitted to a terminal, plain and stable in a pipe."""
 
 from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from compatcheck import __version__
 from compatcheck.model import Environment, Finding, Remedy, Report, Status, Unknown, lookup
@@ -13,68 +13,86 @@ from compatcheck.model import Environment, Finding, Remedy, Report, Status, Unkn
 WIDTH = 100
 _STYLES: dict[Status, str] = {"confirmed": "bold red", "affected": "bold red", "possible": "yellow", "refuted": "green"}
 _NAMED_DISTRIBUTIONS = ("torch", "transformers", "deepspeed", "peft", "accelerate", "bitsandbytes")
-_STATED = ("gpus", "cuda.driver", "training", "model")
+_ASKED_FOR = ("gpus", "cuda.driver", "training", "model")
+_MOST_REASONS = 8
 
-Segment = tuple[str, str]
-Line = list[Segment]
+
+class Line(NamedTuple):
+    """A text that may be folded, behind a head that stands in the margin of its first line."""
+
+    text: str = ""
+    style: str = ""
+    head: str = ""
+    head_style: str = ""
+    indent: int = 0
 
 
 def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
-    lines = list(_lines(report, refuted))
-    return _coloured(lines) if colour else "".join(_plain(line) + "\n" for line in lines)
+    lines = _lines(report, refuted)
+    if colour:
+        return _coloured(lines)
+    return "".join(f"{head}{rest}".rstrip() + "\n" for line in lines for head, rest in _folded(line, WIDTH))
 
 
-def _plain(line: Line) -> str:
-    return "".join(text for text, _ in line).rstrip()
-
-
-def _coloured(lines: list[Line]) -> str:
+def _coloured(lines: Iterable[Line]) -> str:
     from io import StringIO
+    from shutil import get_terminal_size
 
     from rich.console import Console
     from rich.text import Text
 
-    stream = StringIO()
+    stream, width = StringIO(), min(WIDTH, get_terminal_size().columns)
     console = Console(file=stream, force_terminal=True, soft_wrap=True, highlight=False)
     for line in lines:
-        console.print(Text.assemble(*line))
+        for head, rest in _folded(line, width):
+            console.print(Text.assemble((head, line.head_style), (rest, line.style)))
     return stream.getvalue()
 
 
+def _folded(line: Line, width: int) -> list[tuple[str, str]]:
+    """The line's rows: what stands in the margin, and the text beside it."""
+    room = max(width - line.indent, 20)
+    rows = textwrap.wrap(" ".join(line.text.split()), room, break_long_words=False, break_on_hyphens=False) or [""]
+    return [(line.head.ljust(line.indent), rows[0]), *((" " * line.indent, row) for row in rows[1:])]
+
+
 def _lines(report: Report, refuted: bool) -> Iterator[Line]:
-    yield [(f"compatcheck {__version__}, matrix {report.matrix_revision}, {report.matrix_entries} entries", "dim")]
-    for text in _environment(report.environment):
-        yield [(text, "dim")]
+    head = f"compatcheck {__version__}, matrix {report.matrix_revision}, {report.matrix_entries} entries"
+    yield Line(head, "dim")
+    for label, text in _environment(report.environment):
+        yield Line(text, "dim", label, "dim", 13)
     bad = [finding for finding in report.findings if finding.status in ("confirmed", "affected")]
     for above, finding in zip([None, *bad], bad):
         if above is None or (above.id, above.status) != (finding.id, finding.status):
-            yield []
+            yield Line()
             yield from _in_full(finding)
         else:
             yield from _again(finding)
-    yield from _in_brief(report, "possible", "would apply if the facts named here are as it needs them")
+    yield from _in_brief(report, "possible", "these fit as far as the facts go; those that are missing decide")
     if refuted:
         yield from _in_brief(report, "refuted", "matched, but the probe passed on this machine")
-    yield []
+    yield Line()
     yield from _verdict(report)
 
 
-def _environment(environment: Environment) -> Iterator[str]:
-    target = environment.facts.get("target") or {}
+def _environment(environment: Environment) -> Iterator[tuple[str, str]]:
+    target = environment.facts.get("target")
     if target:
-        yield f"environment  {target['prefix']} ({target['selected_by']})"
+        yield "environment", f"{target['prefix']} ({target['selected_by']})"
     platform = environment.facts.get("platform") or {}
     host = " ".join(str(platform[key]) for key in ("system", "machine", "libc") if platform.get(key))
     python = environment.facts.get("python")
-    yield "host         " + ", ".join(
-        part for part in (python and f"Python {python}", host, *_devices(environment)) if part
-    )
+    parts = (python and f"Python {python}", host, *_devices(environment))
+    yield "host", ", ".join(part for part in parts if part)
     distributions = environment.facts.get("distributions") or {}
-    named = [f"{name} {distributions[name]}" for name in _NAMED_DISTRIBUTIONS if name in distributions]
+    named = [f"{name} {distributions[name]}" for name in _NAMED_DISTRIBUTIONS if distributions.get(name)]
     others = len(distributions) - len(named)
     if others or not named:
         named.append(f"{others} more" if named else f"{others} distributions")
-    yield "packages     " + ", ".join(named)
+    yield "packages", ", ".join(named)
+    pinned = {at.file for path, at in environment.locations.items() if path.startswith("distributions.")}
+    if pinned:
+        yield "pins from", ", ".join(sorted(pinned))
 
 
 def _devices(environment: Environment) -> Iterator[str]:
@@ -82,28 +100,26 @@ def _devices(environment: Environment) -> Iterator[str]:
     if isinstance(driver, str):
         yield f"driver {driver}"
     if not isinstance(gpus, Unknown):
-        counted = Counter(gpu.get("name", "GPU") for gpu in gpus or ())
+        counted = Counter(gpu.get("name") or "GPU" for gpu in gpus or ())
         yield ", ".join(f"{count} x {name}" for name, count in counted.items()) or "no GPU"
 
 
 def _in_full(finding: Finding) -> Iterator[Line]:
-    yield [(f"{finding.status:<10}", _STYLES[finding.status]), (f"{finding.id}  {finding.title}", "bold")]
+    yield Line(finding.title, "bold", f"{finding.status:<10}{finding.id}", _STYLES[finding.status], 24)
     place = f", {_place(finding)}" if finding.location else ""
-    yield [(f"{'':10}{finding.impact}, {finding.confidence}, {' '.join(finding.packages)}{place}", "dim")]
-    yield from ([(text, "")] for text in _wrapped(finding.summary, indent=10))
+    yield _inner(f"{finding.impact}, {finding.confidence}, {' '.join(finding.packages)}{place}", "dim")
+    yield _inner(finding.summary)
     for number, remedy in enumerate(finding.remedies):
-        for text in _remedy("or" if number else "fix", remedy):
-            yield [(text, "green" if not number else "")]
+        yield from _remedy("or" if number else "fix", remedy, "" if number else "green")
     if finding.probe:
-        text = f"{finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}"
-        yield from ([(line, "")] for line in _wrapped(text, "probe"))
+        yield _labelled("probe", f"{finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}")
 
 
 def _again(finding: Finding) -> Iterator[Line]:
     """One more place where the entry above applies: what is seen there, and its own way out."""
-    yield from ([(text, "")] for text in _wrapped(finding.summary, indent=10))
+    yield _inner(finding.summary)
     for step in finding.remedies[0].steps:
-        yield from ([(text, "green")] for text in _wrapped(step, "fix"))
+        yield _labelled("fix", step, "green")
 
 
 def _place(finding: Finding) -> str:
@@ -111,63 +127,69 @@ def _place(finding: Finding) -> str:
     return "" if location is None else location.file + (f":{location.line}" if location.line else "")
 
 
-def _remedy(label: str, remedy: Remedy) -> Iterator[str]:
+def _remedy(label: str, remedy: Remedy, style: str) -> Iterator[Line]:
     for number, step in enumerate(remedy.steps):
-        yield from _wrapped(step, label if not number else "and")
+        yield _labelled(label if not number else "and", step, style)
     if remedy.why not in remedy.steps:
-        yield from _wrapped(remedy.why, "")
+        yield _labelled("", remedy.why, style)
 
 
-def _wrapped(text: str, label: str = "", indent: int = 17) -> list[str]:
-    """The text in lines of at most `WIDTH`, indented, with the label in the margin of the first."""
-    first = f"{'':10}{label}".ljust(indent)
-    return textwrap.wrap(
-        " ".join(text.split()),
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+def _inner(text: str, style: str = "") -> Line:
+    return Line(text, style, indent=10)
+
+
+def _labelled(label: str, text: str, style: str = "") -> Line:
+    return Line(text, style, f"{'':10}{label}", style, 17)
 
 
 def _in_brief(report: Report, status: Status, meaning: str) -> Iterator[Line]:
     findings = [finding for finding in report.findings if finding.status == status]
     if findings:
-        yield []
-        yield [(f"{status:<10}", _STYLES[status]), (meaning, "dim")]
+        yield Line()
+        yield Line(meaning, "dim", status, _STYLES[status], 10)
     for finding in findings:
-        yield [(f"{'':10}{finding.id}  {finding.title}", "")]
+        yield Line(finding.title, "", f"{'':10}{finding.id}", "", 24)
         detail = finding.probe.why if finding.probe and status == "refuted" else _missing(finding)
-        if finding.probe and finding.probe.outcome == "fail":
-            detail += f"; the fault itself is live here ({finding.probe.probe} fails)"
-        yield from ([(text, "dim")] for text in _wrapped(detail, indent=24))
+        yield Line(detail, "dim", indent=24)
 
 
 def _missing(finding: Finding) -> str:
-    return "needs " + ", ".join(dict.fromkeys(finding.missing)) if finding.missing else "needs a probe"
+    missing = f"missing: {', '.join(dict.fromkeys(finding.missing))}"
+    if finding.probe is None:
+        return missing
+    if finding.probe.outcome == "fail":
+        return f"{missing}; probe {finding.probe.probe}: this machine has the fault, the facts say whether you meet it"
+    return f"{missing}; probe {finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}"
 
 
 def _verdict(report: Report) -> Iterator[Line]:
     counted = Counter(finding.status for finding in report.findings)
-    bad = counted["confirmed"] + counted["affected"]
+    bad = [finding for finding in report.findings if finding.status in ("confirmed", "affected")]
     summary = ", ".join(f"{counted[status]} {status}" for status in _STYLES if counted[status])
     if bad:
-        yield [(summary, "bold red")]
-        yield [("next: compatcheck pin -o requirements.txt, compatcheck explain ID", "dim")]
+        yield Line(summary, "bold red")
+        yield Line(f"next: compatcheck explain {bad[0].id}", "dim")
     else:
-        yield [("no known fault" + (f" ({summary})" if summary else ""), "bold green")]
+        yield Line("no known fault" + (f" ({summary})" if summary else ""), "bold green")
     unknown = list(_unknown(report.environment))
     if unknown:
-        yield [("not known: " + "; ".join(unknown), "dim")]
+        yield Line("; ".join(unknown), "dim", "not known:", "dim", 11)
+        yield Line("name a DeepSpeed JSON or a model folder, or state facts: --assume training.attention=sdpa", "dim")
 
 
 def _unknown(environment: Environment) -> Iterator[str]:
-    """Facts that many entries ask for and nobody could tell, each with its reason."""
-    for path in _STATED:
-        value: Any = lookup(environment, path)
-        if isinstance(value, Unknown):
-            yield f"{path} ({value.reason})" if value.reason else path
-    for problem in environment.facts.get("distribution_problems") or ():
+    """What nobody could tell: with the reason where something was looked for, and what most entries ask for."""
+    bare = [path for path in _ASKED_FOR if isinstance(lookup(environment, path), Unknown)]
+    by_reason: dict[str, list[str]] = {}
+    for path, reason in environment.reasons.items():
+        by_reason.setdefault(reason, []).append(path)
+    told = {path for paths in by_reason.values() for path in paths}
+    yield from (path for path in bare if path not in told)
+    reasons = [f"{', '.join(paths)} ({reason})" for reason, paths in by_reason.items()]
+    yield from reasons[:_MOST_REASONS]
+    if len(reasons) > _MOST_REASONS:
+        yield f"{len(reasons) - _MOST_REASONS} more, see compatcheck env"
+    model = environment.facts.get("model") or {}
+    for problem in (*(environment.facts.get("distribution_problems") or ()), *(model.get("file_problems") or ())):
         if isinstance(problem, Mapping):
             yield f"{problem['path']} ({problem['problem']})"

@@ -63,7 +63,7 @@ def test_text_says_the_verdict_the_place_and_the_way_out() -> None:
     assert "ds_config.json:14" in text
     assert "fix    pin 'torch>=2.5.1'" in text
     assert "probe  attention_masked: fail, theta is infinite in dq" in text
-    assert "needs gpus" in text and "中文标题" in text
+    assert "missing: gpus" in text and "中文标题" in text
     assert "Refuted here" not in text
     assert "1 confirmed, 1 possible, 1 refuted" in text
     assert max(map(len, text.splitlines())) <= 110
@@ -73,7 +73,8 @@ def test_what_was_refuted_is_shown_on_request() -> None:
     assert "Refuted here" in render(REPORT, "text", exit_reason="", refuted=True)
 
 
-def test_colour_changes_nothing_but_colour() -> None:
+def test_colour_changes_nothing_but_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     coloured = render(REPORT, "text", exit_reason="", colour=True)
     assert "\x1b[" in coloured
     stripped = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", coloured).splitlines()]
