@@ -153,7 +153,7 @@ class Snapshot(_Section):
 
     python: Text = None
     platform: Platform | None = None
-    distributions: dict[str, Version] | None = None
+    distributions: dict[str, Text] | None = None
     distributions_complete: StrictBool = False
     distribution_problems: list[Problem] = []
     unmet_requirements: list[Unmet] | None = None

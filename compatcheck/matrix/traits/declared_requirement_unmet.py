@@ -24,7 +24,7 @@ def _occurrence(unmet: Mapping[str, str | None]) -> Occurrence:
     requirement = unmet["requirement"] or ""
     match = _NAME_AND_SPECIFIER.match(requirement)
     name, specifier = (match[1], match[2].strip()) if match else (requirement, "")
-    seen = f"{unmet['installed']} is installed" if unmet["installed"] else "it is not installed"
-    summary = f"{unmet['distribution']} {unmet['version']} requires {name}{specifier}, but {seen}"
+    seen = f"{unmet['installed']} is installed" if unmet.get("installed") else "it is not installed"
+    summary = f"{unmet['distribution']} {unmet.get('version') or ''} requires {name}{specifier}, but {seen}"
     required = normalised(name)
     return Occurrence(summary, (required, unmet["distribution"] or ""), {required: specifier})

@@ -1,0 +1,28 @@
+"""Training under ZeRO reduces gradients on several ranks, and they do not all fit into one bucket."""
+
+from __future__ import annotations
+
+from compatcheck.matrix._match import TraitVerdict
+from compatcheck.matrix._traits import Table
+from compatcheck.matrix.traits._ranks import several_ranks
+from compatcheck.model import Environment, Unknown, lookup
+
+_LARGE_BUCKET = 1e8
+
+
+def find(environment: Environment, table: Table) -> TraitVerdict:
+    return TraitVerdict(False) if _fits_one_bucket(environment) else several_ranks(environment)
+
+
+def _fits_one_bucket(environment: Environment) -> bool:
+    """A LoRA of some millions of parameters beside a large bucket; layers that it trains whole may fill any bucket."""
+    size = lookup(environment, "training.deepspeed.reduce_bucket_size")
+    large = isinstance(size, (int, float)) and size >= _LARGE_BUCKET
+    whole_layers = lookup(environment, "training.lora.modules_to_save")
+    return large and _is_lora(environment) and (isinstance(whole_layers, Unknown) or not whole_layers)
+
+
+def _is_lora(environment: Environment) -> bool:
+    lora = lookup(environment, "training.lora")
+    stated = lora is not None and not isinstance(lora, Unknown)
+    return stated or lookup(environment, "training.method") in ("lora", "qlora")
