@@ -100,6 +100,7 @@ ZERO2 = {
 GLM_RUN = assumed(
     gpu__compute_capability="8.0",
     training__attention="sdpa",
+    training__dtype="bfloat16",
     training__per_device_train_batch_size=2,
 )
 GEMMA_RUN = assumed(
@@ -195,6 +196,7 @@ CPU_RUN = assumed(
         "framework": "transformers",
         "attention": "sdpa",
         "padding_side": "left",
+        "per_device_train_batch_size": 2,
         "gradient_accumulation_steps": 4,
         "deepspeed": None,
         "quantization": None,

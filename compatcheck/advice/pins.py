@@ -15,6 +15,7 @@ from compatcheck.errors import CompatcheckError, InputError
 from compatcheck.model import Finding, Target
 
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)(\[[^\]]*\])?\s*===?\s*([^\s;,*]+)\s*(;.*)?$")
+_OWN_FILES = re.compile(r"`?[^\s`]*compatcheck-pin-\w+[/\\]requirements\.\w+`?")
 _COMMENT = re.compile(r"(^|\s)#.*$")
 _RESOLVED = re.compile(r"^([a-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)")
 
@@ -111,13 +112,13 @@ def resolve(wanted: Wanted, moves: Iterable[Move], target: Target, *, offline: b
             command + (["--offline"] if offline else []), env=environ, capture_output=True, text=True, encoding="utf-8"
         )
         if done.returncode:
-            raise _failure(done.returncode, done.stderr.replace(requirements, "the requirements"))
+            raise _failure(done.returncode, done.stderr)
         return _read(solution)
 
 
 def _failure(status: int, stderr: str) -> CompatcheckError:
     """uv ends with 1 where there is no solution, and with another status where it could not look for one."""
-    seen = " ".join(stderr.split()).removeprefix("\u00d7 ").removeprefix("error: ")
+    seen = " ".join(_OWN_FILES.sub("the requirements", stderr).split()).removeprefix("\u00d7 ").removeprefix("error: ")
     if status == 1:
         return Unsolvable("resolving", "the requirements", seen, "loosen one of the requirements named")
     return InputError("resolving the requirements with", "uv", seen, "mend what uv names, and run it again")

@@ -74,9 +74,9 @@ def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, envi
 
 
 def _location(verdict: Verdict, environment: Environment) -> Location | None:
-    """Where the user's own files state the first fact that the matching table speaks of."""
-    stated = (environment.locations[path] for path in verdict.paths if path in environment.locations)
-    return next(stated, None)
+    """Where the user's own files state a fact that the matching table speaks of: a setting before a version."""
+    paths = sorted(verdict.paths, key=lambda path: path.startswith("distributions."))
+    return next((environment.locations[path] for path in paths if path in environment.locations), None)
 
 
 def lint_folder(folder: str | None, probes: Sequence[str]) -> tuple[list[Fault], int]:

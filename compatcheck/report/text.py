@@ -174,6 +174,7 @@ def _verdict(report: Report) -> Iterator[Line]:
     unknown = list(_unknown(report.environment))
     if unknown:
         yield Line("; ".join(unknown), "dim", "not known:", "dim", 11)
+    if any(isinstance(lookup(report.environment, path), Unknown) for path in ("training", "model")):
         yield Line("name a DeepSpeed JSON or a model folder, or state facts: --assume training.attention=sdpa", "dim")
 
 

@@ -123,14 +123,14 @@ def test_another_form_is_told(compiled: Path, number: object) -> None:
 
 def test_missing_entries_are_told(compiled: Path) -> None:
     (compiled / "entries.jsonl").unlink()
-    with pytest.raises(DataError, match=re.escape(str(compiled / "entries.jsonl"))):
+    with pytest.raises(DataError, match="entries.jsonl"):
         matrix.all_entries(matrix.load())
 
 
 def test_entries_cut_short_are_told(compiled: Path) -> None:
     lines = compiled / "entries.jsonl"
     lines.write_bytes(lines.read_bytes()[:1000])
-    with pytest.raises(DataError, match=re.escape(str(lines))):
+    with pytest.raises(DataError, match="entries.jsonl"):
         matrix.all_entries(matrix.load())
 
 
