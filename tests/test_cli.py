@@ -23,6 +23,7 @@ CLEAN = str(MACHINES / "glm-4-batch-2-torch-2.5.1.json")
 GLM_RUN = [
     *("--assume", "training.attention=sdpa", "--assume", "training.per_device_train_batch_size=2"),
     *("--assume", "cuda.runtime=12.4", "--assume", "gpu.compute_capability=8.0"),
+    *("--assume", "training.dtype=bfloat16"),
 ]
 posix = pytest.mark.skipif(os.name == "nt", reason="signals, shells and venvs are those of POSIX")
 

@@ -84,11 +84,11 @@ def test_select_and_ignore_choose_by_id(known: matrix.Matrix) -> None:
         ({"training.deepspeed.overlap_comm": Location("ds.json", 8)}, Location("ds.json", 8)),
         (
             {"training.deepspeed.zero_stage": Location("ds.json", 7), "distributions.deepspeed": Location("r.txt", 2)},
-            Location("r.txt", 2),
+            Location("ds.json", 7),
         ),
     ],
 )
-def test_a_finding_stands_where_the_first_of_its_facts_is_stated(
+def test_a_finding_stands_where_a_setting_is_stated_rather_than_a_version(
     known: matrix.Matrix, places: dict[str, Location], expected: Location | None
 ) -> None:
     environment = Environment({**DEEPSPEED, "training": ZERO2}, locations=places)

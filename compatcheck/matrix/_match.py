@@ -32,11 +32,15 @@ class Occurrence(NamedTuple):
 
 
 class TraitVerdict(NamedTuple):
-    """Whether a trait holds (None: unknown), where, and which facts are missing to tell."""
+    """Whether a trait holds (None: unknown), where, and which facts are missing to tell.
+
+    ``presumed`` marks one that holds because nothing speaks against it, which singles nobody out.
+    """
 
     holds: bool | None
     occurrences: tuple[Occurrence, ...] = ()
     missing: tuple[str, ...] = ()
+    presumed: bool = False
 
 
 TraitFinder = Callable[[str, Environment], TraitVerdict]
@@ -95,7 +99,7 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
     model, what was seen in a log, a compiler that is off unless switched on, and each package, unless the settings
     stated are that package's own.
     """
-    if any(path == "traits" and part.holds for path, part in parts.items()):
+    if any(path == "traits" and part.holds and part.narrowed for path, part in parts.items()):
         return True
     holding = [path for path, part in parts.items() if part.holds is not False and part.narrowed]
     for path in (path for path, part in parts.items() if part.holds is None and not part.narrowed):
@@ -134,7 +138,7 @@ def _match_gpus(conditions: Conditions, environment: Environment) -> Verdict:
 def _match_key(path: str, condition: Any, environment: Environment, traits: TraitFinder) -> Verdict:
     if path == "traits":
         found = [traits(name, environment) for name in condition]
-        return any_of(Verdict(t.holds, t.missing, t.occurrences, t.holds is True) for t in found)
+        return any_of(Verdict(t.holds, t.missing, t.occurrences, t.holds is True and not t.presumed) for t in found)
     return _compare(path, condition, lookup(environment, path))
 
 

@@ -9,18 +9,16 @@ _ZERO_STAGE, _WORLD_SIZE = "training.deepspeed.zero_stage", "training.world_size
 
 
 def several_ranks(environment: Environment) -> TraitVerdict:
-    """Whoever writes a ZeRO configuration trains on several ranks unless something says otherwise.
+    """Whoever trains with DeepSpeed does so on several ranks unless something says otherwise.
 
     A single GPU says so much that the question stays open; no GPU says only that training runs on another machine.
     """
     stage, size = lookup(environment, _ZERO_STAGE), lookup(environment, _WORLD_SIZE)
     if size == 1 or stage is None:
         return TraitVerdict(False)
-    if isinstance(stage, Unknown):
+    if isinstance(stage, Unknown) and isinstance(lookup(environment, "distributions.deepspeed"), Unknown):
         return TraitVerdict(None, missing=(_ZERO_STAGE,))
-    if isinstance(size, int):
-        return TraitVerdict(True)
     gpus = lookup(environment, "gpus")
-    if not isinstance(gpus, Unknown) and len(gpus or ()) == 1:
+    if isinstance(size, Unknown) and not isinstance(gpus, Unknown) and len(gpus or ()) == 1:
         return TraitVerdict(None, missing=(_WORLD_SIZE,))
-    return TraitVerdict(True)
+    return TraitVerdict(True, presumed=isinstance(size, Unknown))

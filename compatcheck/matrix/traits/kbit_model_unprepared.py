@@ -1,4 +1,4 @@
-"""A quantised model is trained without prepare_model_for_kbit_training.
+"""A quantised model is trained through adapters without prepare_model_for_kbit_training.
 
 The plain Trainer leaves that call to the script, and most scripts that say nothing of it do without; LLaMA-Factory,
 Axolotl and TRL's SFTTrainer make it themselves.
@@ -10,16 +10,17 @@ from compatcheck.matrix._match import TraitVerdict
 from compatcheck.matrix._traits import Table
 from compatcheck.model import Environment, Unknown, lookup
 
-_QUANTIZATION = "training.quantization"
+_CONCERNED = ("training.quantization", "training.lora")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    quantization = lookup(environment, _QUANTIZATION)
-    if isinstance(quantization, Unknown):
-        return TraitVerdict(None, missing=(_QUANTIZATION,))
+    concerned = {path: lookup(environment, path) for path in _CONCERNED}
     prepared = lookup(environment, "training.kbit_prepared")
-    if quantization is None or prepared is True:
+    if None in concerned.values() or prepared is True:
         return TraitVerdict(False)
+    missing = tuple(path for path, value in concerned.items() if isinstance(value, Unknown))
+    if missing:
+        return TraitVerdict(None, missing=missing)
     framework = lookup(environment, "training.framework")
     left_to_the_script = isinstance(framework, Unknown) or framework in ("transformers", "peft")
-    return TraitVerdict(prepared is False or left_to_the_script)
+    return TraitVerdict(prepared is False or left_to_the_script, presumed=prepared is not False)
