@@ -18,6 +18,10 @@ _DEEPSPEED_SECTIONS = {
     "gradient_clipping": ("gradient_clipping",),
     "bf16.check_grad_overflow": ("bf16", "check_grad_overflow"),
 }
+_DEEPSPEED_TRAINING = {
+    "training.gradient_accumulation_steps": "gradient_accumulation_steps",
+    "training.per_device_train_batch_size": "train_micro_batch_size_per_gpu",
+}
 _PYTHON_ARGUMENTS = {
     "training.attention": "from_pretrained(..., attn_implementation={})",
     "training.load_dtype": "from_pretrained(..., torch_dtype=torch.{})",
@@ -25,6 +29,7 @@ _PYTHON_ARGUMENTS = {
     "training.lora.autocast_adapter_dtype": "get_peft_model(..., autocast_adapter_dtype={})",
     "training.gradient_checkpointing": "TrainingArguments(..., gradient_checkpointing={})",
     "training.gradient_accumulation_steps": "TrainingArguments(..., gradient_accumulation_steps={})",
+    "training.torch_compile": "TrainingArguments(..., torch_compile={})",
     "training.dtype": "TrainingArguments(..., {})",
 }
 _TRAINER_DTYPES = {
@@ -53,6 +58,8 @@ def spell(path: str, value: Any, environment: Environment) -> str:
     """A setting of the snapshot in the words of the file it belongs to, with that file's name where it is known."""
     if path.startswith("training.deepspeed."):
         return f"in {_deepspeed_file(environment)} set {_nested_json(path[19:], value)}"
+    if path in _DEEPSPEED_TRAINING and path in environment.locations:
+        return f"in {environment.locations[path].file} set {_nested_json(_DEEPSPEED_TRAINING[path], value)}"
     if path == "training.dtype":
         return f"set {_PYTHON_ARGUMENTS[path].format(_TRAINER_DTYPES.get(value, value))}"
     if path == "training.load_dtype":

@@ -29,7 +29,7 @@ TARGET = Target(sys.executable, "{}.{}.{}".format(*sys.version_info[:3]), sys.pr
 GLM = {
     "cuda": {"runtime": "12.4"},
     "gpus": [{"compute_capability": "8.0"}],
-    "training": {"attention": "sdpa", "per_device_train_batch_size": 2},
+    "training": {"attention": "sdpa", "per_device_train_batch_size": 2, "dtype": "bfloat16"},
 }
 
 

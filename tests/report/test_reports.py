@@ -116,6 +116,10 @@ def test_remedies_are_spelled_as_the_users_own_files_spell_them() -> None:
     assert spell("training.attention", "eager", environment) == (
         "set from_pretrained(..., attn_implementation='eager')"
     )
+    stated = environment._replace(locations={"training.gradient_accumulation_steps": Location("ds_z2.json", 2)})
+    steps = "training.gradient_accumulation_steps"
+    assert spell(steps, 1, stated) == 'in ds_z2.json set "gradient_accumulation_steps": 1'
+    assert spell(steps, 1, environment) == "set TrainingArguments(..., gradient_accumulation_steps=1)"
     assert spell("training.dtype", "bfloat16", environment) == "set TrainingArguments(..., bf16=True, fp16=False)"
 
 
