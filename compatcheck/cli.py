@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -361,6 +362,7 @@ def _progress() -> Any:
 
 def main() -> NoReturn:
     """Run the command line; every way out ends here with its own exit status."""
+    gc.disable()  # a short process that keeps what it reads; collecting would walk the matrix's index again and again
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

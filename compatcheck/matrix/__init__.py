@@ -37,10 +37,12 @@ def match(matrix: Matrix, environment: Environment) -> tuple[Finding, ...]:
     """
     traits = trait_finder(matrix.table)
     findings: list[Finding] = []
-    for raw in candidates(matrix, environment):
-        verdict = any_of(match_table(conditions, environment, traits) for conditions in raw["affected"])
+    known: dict[str, Verdict] = {}
+    for candidate in candidates(matrix, environment):
+        verdict = any_of(match_table(table, environment, traits, known) for table in candidate["affected"])
         if verdict.holds or (verdict.holds is None and verdict.narrowed):
-            findings += _findings(raw, verdict, environment)
+            for raw in matrix.read([tuple(candidate["at"])]):
+                findings += _findings(raw, verdict, environment)
     return tuple(findings)
 
 

@@ -1,7 +1,8 @@
 """From the authored TOML to the compact form the wheel carries.
 
-``entries.jsonl`` holds one whole entry a line. ``index.json`` holds, for each distribution, the interval of versions
-in which an entry could apply and where its line lies, so that a check reads only lines that can matter.
+``index.json`` holds, for each distribution, the interval of versions in which an entry could apply and where its line
+in ``conditions.jsonl`` lies; that holds the conditions and where the whole entry lies in ``entries.jsonl``. So a check
+reads the conditions that can matter, and whole only the entries that matched.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -54,39 +55,54 @@ def read_tables(folder: Path) -> dict[str, dict[str, Any]]:
     return {path.stem: read_toml(path) for path in sorted(folder.glob("tables/*.toml"))}
 
 
-def compile_entries(entries: Iterable[Entry]) -> tuple[dict[str, Any], bytes]:
-    """The index and the lines it points into. Raises DataError where two entries share an id."""
-    guards: dict[str, list[list[Any]]] = {}
+class Compiled(NamedTuple):
+    """The index, and the two files of lines that it leads to."""
+
+    summary: dict[str, Any]
+    conditions: bytes
+    entries: bytes
+
+
+def compile_entries(entries: Iterable[Entry]) -> Compiled:
+    """Raises DataError where two entries share an id."""
+    guards: dict[str, dict[str, list[Any]]] = {}
     unguarded: list[list[int]] = []
     environ: set[str] = set()
-    text = b""
+    texts: list[bytes] = []
+    judged: list[bytes] = []
+    at = place_at = 0
     seen: set[str] = set()
     for entry in sorted(entries, key=lambda entry: entry.id):
         if entry.id in seen:
             raise DataError("compiling the matrix entry", entry.id, "the id is used twice", "give one a new id")
         seen.add(entry.id)
         stated = entry.model_copy(update={"packages": list(entry.distributions)})
-        line = stated.model_dump_json(exclude_defaults=True).encode() + b"\n"
-        place = [len(text), len(line)]
-        text += line
+        texts.append(stated.model_dump_json(exclude_defaults=True).encode() + b"\n")
+        line = _to_json({"affected": entry.affected, "at": [at, len(texts[-1])]}).encode() + b"\n"
+        at += len(texts[-1])
         if entry.withdrawn:
             continue
+        judged.append(line)
+        place = [place_at, len(line)]
+        place_at += len(line)
         for conditions in entry.affected:
             environ.update(path[8:] for path in conditions if path.startswith("environ."))
             guard = _guard(conditions)
             if guard is None:
                 unguarded.append(place)
             else:
-                guards.setdefault(guard[0], []).append([*guard[1:], *place])
+                name, low, high = guard
+                row = guards.setdefault(name, {}).setdefault(_to_json([low, high]), [low, high])
+                row.append(place)
     index = {
         "format": FORMAT,
-        "revision": hashlib.sha256(text).hexdigest()[:12],
+        "revision": hashlib.sha256(b"".join(texts)).hexdigest()[:12],
         "entries": len(seen),
         "environ": sorted(environ),
-        "guards": guards,
+        "guards": {name: list(rows.values()) for name, rows in guards.items()},
         "unguarded": unguarded,
     }
-    return index, text
+    return Compiled(index, b"".join(judged), b"".join(texts))
 
 
 def _guard(conditions: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
@@ -110,14 +126,23 @@ def _interval(condition: str) -> tuple[Any, Any]:
 
 def write_compiled(source: Path, destination: Path) -> dict[str, Any]:
     """Compile the matrix below ``source`` into ``destination``; returns the index."""
-    index, text = compile_entries(read_entries(source).values())
-    tables = read_tables(source)
-    (destination / "tables").mkdir(parents=True, exist_ok=True)
-    (destination / "entries.jsonl").write_bytes(text)
-    for name, table in tables.items():
-        (destination / "tables" / f"{name}.json").write_text(_to_json(table), encoding="utf-8")
-    (destination / "index.json").write_text(_to_json(index), encoding="utf-8")
-    return index
+    compiled = compile_entries(read_entries(source).values())
+    write_files(compiled, read_tables(source), destination)
+    return compiled.summary
+
+
+def write_files(compiled: Compiled, tables: Mapping[str, Any], destination: Path) -> None:
+    """Lay the compiled form into a folder. Raises InputError where it cannot be written."""
+    try:
+        (destination / "tables").mkdir(parents=True, exist_ok=True)
+        (destination / "entries.jsonl").write_bytes(compiled.entries)
+        (destination / "conditions.jsonl").write_bytes(compiled.conditions)
+        for name, table in tables.items():
+            (destination / "tables" / f"{name}.json").write_text(_to_json(table), encoding="utf-8")
+        (destination / "index.json").write_text(_to_json(compiled.summary), encoding="utf-8")
+    except OSError as error:
+        seen = error.strerror or str(error)
+        raise InputError("compiling the matrix into", destination, seen, "name a folder you can write to") from None
 
 
 def _to_json(value: object) -> str:

@@ -14,6 +14,7 @@ from compatcheck.model import Environment, Unknown, lookup
 FORMAT = 1
 """The compiled form; another number is another form."""
 
+_COMPILED_FILES = ("index.json", "conditions.jsonl", "entries.jsonl")
 _INDEX_KEYS = {"revision", "entries", "environ", "guards", "unguarded"}
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
@@ -25,11 +26,15 @@ Place = tuple[int, int]
 """Where an entry's line starts among the compiled lines, and how long it is, in bytes."""
 
 
+Reader = Callable[[Sequence[Place] | None], Iterable[dict[str, Any]]]
+
+
 class Matrix(NamedTuple):
     """The compiled index, and how to get at what it points to.
 
-    ``guards`` holds by distribution rows of lowest version, highest version, start and length of an entry's line;
-    ``read`` gives the entries at such places, or all, as plain JSON; ``table`` gives a pair table by name.
+    ``guards`` holds by distribution rows of lowest version, highest version and the places of the conditions between.
+    ``conditions`` and ``read`` give the conditions and the entries at such places, or all, as plain JSON; ``table``
+    gives a pair table by name.
     """
 
     revision: str
@@ -37,7 +42,8 @@ class Matrix(NamedTuple):
     environ: tuple[str, ...]
     guards: Mapping[str, list[list[Any]]]
     unguarded: list[list[int]]
-    read: Callable[[Sequence[Place] | None], Iterable[dict[str, Any]]]
+    conditions: Reader
+    read: Reader
     table: Callable[[str], Mapping[str, Any]]
 
 
@@ -60,24 +66,20 @@ def source_folder(folder: str | None) -> str:
 
 
 def _load_compiled(folder: str) -> Matrix:
-    lines = os.path.join(folder, "entries.jsonl")
-
-    def read(places: Sequence[Place] | None) -> Iterator[dict[str, Any]]:
-        with open(lines, "rb") as stream:
-            for line in stream if places is None else _lines_at(stream, places):
-                yield _entry_of(line, lines)
-
-    def table(name: str) -> Mapping[str, Any]:
-        return _read_json(os.path.join(folder, "tables", f"{name}.json"))
-
-    path = os.path.join(folder, "index.json")
+    path, conditions, entries = (os.path.join(folder, name) for name in _COMPILED_FILES)
     index = _read_json(path)
-    if not os.path.isfile(lines):
-        raise DataError("reading the matrix file", lines, "it is missing", "reinstall compatcheck")
+    for lines in (conditions, entries):
+        if not os.path.isfile(lines):
+            raise DataError("reading the matrix file", lines, "it is missing", "reinstall compatcheck")
     if index.get("format") != FORMAT or not set(index) >= _INDEX_KEYS:
         seen = f"its format is {index.get('format')!r}, or it is cut short"
         raise DataError("reading the matrix file", path, seen, "reinstall compatcheck")
-    return _matrix(index, read, table)
+    return _matrix(
+        index,
+        _reader(lambda: open(conditions, "rb"), conditions),
+        _reader(lambda: open(entries, "rb"), entries),
+        lambda name: _read_json(os.path.join(folder, "tables", f"{name}.json")),
+    )
 
 
 def _load_sources(folder: str) -> Matrix:
@@ -86,22 +88,35 @@ def _load_sources(folder: str) -> Matrix:
 
     from compatcheck.matrix._compile import compile_entries, read_entries, read_toml
 
-    index, text = compile_entries(read_entries(Path(folder)).values())
+    compiled = compile_entries(read_entries(Path(folder)).values())
     return _matrix(
-        index,
-        lambda places: map(json.loads, BytesIO(text) if places is None else _lines_at(BytesIO(text), places)),
+        compiled.summary,
+        _reader(lambda: BytesIO(compiled.conditions), folder),
+        _reader(lambda: BytesIO(compiled.entries), folder),
         lambda name: read_toml(Path(folder) / "tables" / f"{name}.toml"),
     )
 
 
 def _matrix(
-    index: Mapping[str, Any],
-    read: Callable[[Sequence[Place] | None], Iterable[dict[str, Any]]],
-    table: Callable[[str], Mapping[str, Any]],
+    index: Mapping[str, Any], conditions: Reader, entries: Reader, table: Callable[[str], Mapping[str, Any]]
 ) -> Matrix:
-    return Matrix(
-        index["revision"], index["entries"], tuple(index["environ"]), index["guards"], index["unguarded"], read, table
-    )
+    fixed = (index["revision"], index["entries"], tuple(index["environ"]), index["guards"], index["unguarded"])
+    return Matrix(*fixed, conditions, entries, table)
+
+
+def _reader(opened: Callable[[], IO[bytes]], path: str) -> Reader:
+    """A function that gives the JSON values on the lines at some places, or on all."""
+
+    def read(places: Sequence[Place] | None) -> list[dict[str, Any]]:
+        with opened() as stream:
+            lines = b",".join(stream if places is None else _lines_at(stream, places))
+        try:
+            values: list[dict[str, Any]] = json.loads(b"[%b]" % lines)
+        except ValueError as error:
+            raise DataError("reading the matrix file", path, str(error), "reinstall compatcheck") from None
+        return values
+
+    return read
 
 
 def _read_json(path: str) -> dict[str, Any]:
@@ -116,37 +131,24 @@ def _read_json(path: str) -> dict[str, Any]:
 
 
 def candidates(matrix: Matrix, environment: Environment) -> Iterator[dict[str, Any]]:
-    """The entries that the versions at hand do not rule out, as plain JSON, in the order of their ids."""
+    """The conditions of the entries that the versions at hand do not rule out, in the order of their ids."""
     places: set[Place] = {(start, length) for start, length in matrix.unguarded}
     for name, guards in matrix.guards.items():
         installed = lookup(environment, f"distributions.{name}")
         if installed is None:
             continue
         version = None if isinstance(installed, Unknown) or is_vendor_build(installed) else parse_version(installed)
-        if version is None:
-            places.update((start, length) for _, _, start, length in guards)
-            continue
-        key = sort_key(version)
-        places.update(
-            (start, length)
-            for low, high, start, length in guards
-            if (low is None or low <= key) and (high is None or key <= high)
-        )
-    yield from matrix.read(sorted(places))
+        key = None if version is None else sort_key(version)
+        for low, high, *guarded in guards:
+            if key is None or ((low is None or low <= key) and (high is None or key <= high)):
+                places.update(map(tuple, guarded))
+    yield from matrix.conditions(sorted(places))
 
 
 def _lines_at(stream: IO[bytes], places: Iterable[Place]) -> Iterator[bytes]:
     for start, length in places:
         stream.seek(start)
         yield stream.read(length)
-
-
-def _entry_of(line: bytes, path: str) -> dict[str, Any]:
-    try:
-        entry: dict[str, Any] = json.loads(line)
-    except ValueError as error:
-        raise DataError("reading the matrix file", path, str(error), "reinstall compatcheck") from None
-    return entry
 
 
 def all_entries(matrix: Matrix) -> list[dict[str, Any]]:

@@ -78,17 +78,29 @@ def _closer(one: Verdict, other: Verdict) -> bool:
     return (not one.narrowed, len(one.missing)) < (not other.narrowed, len(other.missing))
 
 
-def match_table(conditions: Conditions, environment: Environment, traits: TraitFinder) -> Verdict:
-    """Judge one ``[[affected]]`` table; all its ``gpu.*`` keys must hold on one and the same GPU."""
+def match_table(
+    conditions: Conditions, environment: Environment, traits: TraitFinder, known: dict[str, Verdict] | None = None
+) -> Verdict:
+    """Judge one ``[[affected]]`` table; all its ``gpu.*`` keys must hold on one and the same GPU.
+
+    ``known`` carries the verdicts on single conditions from table to table of one environment: entries share many.
+    """
+    known = {} if known is None else known
     gpu = {path: condition for path, condition in conditions.items() if path.startswith("gpu.")}
-    parts = {
-        path: _match_key(path, condition, environment, traits)
-        for path, condition in conditions.items()
-        if path not in gpu
-    }
-    if gpu:
-        parts["gpu"] = _match_gpus(gpu, environment)
-    return _all_of(parts.values())._replace(narrowed=_is_narrowed(parts), paths=tuple(conditions))
+    parts: dict[str, Verdict] = {}
+    for path, condition in conditions.items():
+        whole = gpu if path in gpu else condition
+        key = f"{path} {whole!r}"
+        if key not in known:
+            known[key] = (
+                _match_gpus(gpu, environment) if path in gpu else _match_key(path, condition, environment, traits)
+            )
+        if known[key].holds is False:
+            return Verdict(False)
+        parts["gpu" if path in gpu else path] = known[key]
+    verdict = _all_of(parts.values())
+    narrowed = verdict.holds is None and _is_narrowed(parts)
+    return verdict._replace(narrowed=narrowed, paths=tuple(conditions))
 
 
 def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
@@ -111,15 +123,19 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
 
 
 def _all_of(parts: Iterable[Verdict]) -> Verdict:
-    judged = tuple(parts)
-    if any(part.holds is False for part in judged):
-        return Verdict(False)
-    return Verdict(
-        None if any(part.holds is None for part in judged) else True,
-        tuple(path for part in judged for path in part.missing),
-        tuple(occurrence for part in judged for occurrence in part.occurrences),
-        any(part.narrowed for part in judged),
-    )
+    holds: bool | None = True
+    missing: tuple[str, ...] = ()
+    occurrences: tuple[Occurrence, ...] = ()
+    narrowed = False
+    for part in parts:
+        if part.holds is False:
+            return Verdict(False)
+        if part.holds is None:
+            holds = None
+        missing += part.missing
+        occurrences += part.occurrences
+        narrowed = narrowed or part.narrowed
+    return Verdict(holds, missing, occurrences, narrowed)
 
 
 def _match_gpus(conditions: Conditions, environment: Environment) -> Verdict:

@@ -10,7 +10,6 @@ status 1 where a budget is missed.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -52,7 +51,7 @@ def commands(target: str) -> dict[str, list[str]]:
 def grow_matrix(folder: str, factor: int) -> None:
     """Copy this installation's package with a matrix of ``factor`` times as many entries, under new ids."""
     import compatcheck
-    from compatcheck.matrix._compile import compile_entries, read_entries, read_tables
+    from compatcheck.matrix._compile import compile_entries, read_entries, read_tables, write_files
 
     sources = Path(__file__).parents[2] / "matrix"
     entries = list(read_entries(sources).values())
@@ -63,13 +62,7 @@ def grow_matrix(folder: str, factor: int) -> None:
     ]
     package = Path(folder) / "compatcheck"
     subprocess.run(["cp", "-r", str(Path(compatcheck.__file__).parent), str(package)], check=True)
-    data = package / "matrix" / "data"
-    (data / "tables").mkdir(parents=True, exist_ok=True)
-    index, text = compile_entries([*entries, *copies])
-    (data / "index.json").write_text(json.dumps(index), encoding="utf-8")
-    (data / "entries.jsonl").write_bytes(text)
-    for name, table in read_tables(sources).items():
-        (data / "tables" / f"{name}.json").write_text(json.dumps(table, default=str), encoding="utf-8")
+    write_files(compile_entries([*entries, *copies]), read_tables(sources), package / "matrix" / "data")
     subprocess.run([sys.executable, "-m", "compileall", "-q", str(package)], check=True)
 
 

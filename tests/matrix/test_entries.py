@@ -147,6 +147,6 @@ def test_an_id_is_never_used_twice() -> None:
 def test_a_withdrawn_entry_stays_readable_and_matches_nothing() -> None:
     entry: Any = next(iter(ENTRIES.values()))
     withdrawn = entry.model_validate({**entry.model_dump(), "withdrawn": {"on": TODAY, "reason": "was wrong"}})
-    index, text = compile_entries([withdrawn])
-    assert (index["guards"], index["unguarded"]) == ({}, [])
-    assert b"was wrong" in text
+    compiled = compile_entries([withdrawn])
+    assert (compiled.summary["guards"], compiled.summary["unguarded"], compiled.conditions) == ({}, [], b"")
+    assert b"was wrong" in compiled.entries
