@@ -9,13 +9,29 @@ from typing import Any
 from compatcheck.matrix._load import Matrix
 from compatcheck.model import Environment, Unknown, lookup
 
+_DEEPSPEED_DEFAULTS = {"contiguous_gradients": True, "reduce_scatter": True}
 _RUNTIME_WHEEL = re.compile(r"nvidia-cuda-runtime(-cu\d+)?$")
 _CUDA_LABEL = re.compile(r"cu(\d+)(\d)(?:\.|$)")
 
 
 def complete(matrix: Matrix, environment: Environment) -> Environment:
     """The environment with what its own facts imply and nobody stated."""
-    return _with_runtime(_with_compute_capabilities(matrix, environment))
+    return _with_deepspeed_defaults(_with_runtime(_with_compute_capabilities(matrix, environment)))
+
+
+def _with_deepspeed_defaults(environment: Environment) -> Environment:
+    """A ZeRO stage that is stated brings the settings whose default no release of DeepSpeed has changed."""
+    training = environment.facts.get("training") or {}
+    stated = training.get("deepspeed")
+    if not isinstance(stated, Mapping) or stated.get("zero_stage") is None:
+        return environment
+    silent = {
+        name: default
+        for name, default in _DEEPSPEED_DEFAULTS.items()
+        if lookup(environment, f"training.deepspeed.{name}") == Unknown()
+    }
+    completed = {**training, "deepspeed": {**silent, **stated}}
+    return environment._replace(facts={**environment.facts, "training": completed}) if silent else environment
 
 
 def _with_runtime(environment: Environment) -> Environment:

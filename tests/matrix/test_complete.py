@@ -66,3 +66,19 @@ def test_the_runtime_wheel_beside_torch_gives_its_cuda_runtime(known: matrix.Mat
     assert lookup(matrix.complete(known, Environment({"distributions": listed})), "cuda.runtime") == "12.4"
     two = {**listed, "nvidia-cuda-runtime": "13.0.96"}
     assert lookup(matrix.complete(known, Environment({"distributions": two})), "cuda.runtime") == Unknown()
+
+
+@pytest.mark.parametrize(
+    ("deepspeed", "reasons", "completed"),
+    [
+        ({"zero_stage": 2}, {}, {"zero_stage": 2, "contiguous_gradients": True, "reduce_scatter": True}),
+        ({"zero_stage": 2, "reduce_scatter": False}, {"training.deepspeed.contiguous_gradients": "auto"}, None),
+        ({"overlap_comm": True}, {}, None),
+        (None, {}, None),
+    ],
+)
+def test_a_zero_stage_brings_the_defaults_that_never_changed(
+    known: matrix.Matrix, deepspeed: object, reasons: dict[str, str], completed: object
+) -> None:
+    environment = Environment({"training": {"deepspeed": deepspeed}}, reasons)
+    assert matrix.complete(known, environment).facts["training"]["deepspeed"] == (completed or deepspeed)
