@@ -90,8 +90,8 @@ def check(
 ) -> NoReturn:
     """Judge an environment.
 
-    A PATH is a file or folder of the project: DeepSpeed JSON, requirements, a model folder. Requirements stand for
-    what is installed, unless --python names an interpreter.
+    A PATH is a file or folder of the project: DeepSpeed JSON, requirements, a model folder. Pinned requirements count
+    over what is installed in an active environment; with --python what is installed counts.
     """
     from compatcheck import matrix
 
