@@ -1,0 +1,41 @@
+"""The environment that the options of a verb name."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from compatcheck.model import Environment, Target
+
+
+def environment(
+    known: Any,
+    paths: tuple[str, ...],
+    python: str | None,
+    snapshot: str | None,
+    assume: tuple[str, ...],
+    hash_weights: bool = False,
+) -> tuple[Environment, Target | None]:
+    """The environment to judge, and the interpreter its probes can run in, where it is a real one on this machine."""
+    from compatcheck import facts
+
+    target = None if snapshot is not None else facts.find_target(python, os.environ)
+    found = facts.collect(target, known.environ) if target else facts.load_file(snapshot or "-")
+    stated = facts.with_paths(found, paths, pins=_pins_mode(python, target), weights=hash_weights) if paths else found
+    judged = facts.assume_all(stated, assume)
+    real = judged.facts.get("distributions") == found.facts.get("distributions")
+    return judged, target if real else None
+
+
+def _pins_mode(python: str | None, target: Target | None) -> Literal["ignored", "over", "instead"]:
+    """What requirements mean beside an environment.
+
+    An interpreter that is named counts as it is; into an active environment the pins will be installed; the one
+    compatcheck happens to run in has nothing to do with them.
+    """
+    if python is not None:
+        return "ignored"
+    own = target is not None and target.prefix == sys.prefix and not {"VIRTUAL_ENV", "CONDA_PREFIX"} & set(os.environ)
+    return "instead" if own else "over"

@@ -1,0 +1,37 @@
+"""Where a report goes, and how the progress of long work is shown beside it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from compatcheck.errors import InputError
+
+
+def write(text: str, output: str | None) -> None:
+    if output is not None:
+        from compatcheck import _files
+
+        _files.write(output, text)
+        return
+    try:
+        click.echo(text, nl=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise InputError("writing", "standard output", error.strerror or str(error), "make room, or use -o") from None
+
+
+def progress() -> Any:
+    """Progress of probes; a request to stop, however it comes, ends the probe's process as well."""
+    import signal
+
+    from compatcheck._progress import probe_progress
+
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda number, _: sys.exit(128 + number))
+    return probe_progress()

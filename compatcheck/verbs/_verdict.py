@@ -1,0 +1,58 @@
+"""Judge an environment, say it, and end with the status that says how it went."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from compatcheck.verbs import _status
+from compatcheck.verbs._output import progress, write
+
+if TYPE_CHECKING:
+    from compatcheck.model import Environment, Report, Target
+
+
+def judge(
+    environment: Environment,
+    known: Any,
+    target: Target | None,
+    budget: float | None,
+    require_probe: bool,
+    options: dict[str, Any],
+) -> NoReturn:
+    from compatcheck import matrix
+    from compatcheck.check import check as compare
+    from compatcheck.check import confirm
+    from compatcheck.report import render
+
+    report = compare(
+        environment,
+        known,
+        select=matrix.require_ids(known, options["select"]),
+        ignore=matrix.require_ids(known, options["ignore"]),
+    )
+    if target is not None and any(finding.probe_name for finding in report.findings):
+        with progress() as show:
+            report = confirm(report, target, budget_seconds=budget, on_probe=show)
+    status, reason = _exit_status(report, options["fail_on"], require_probe)
+    colour = options["output"] is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    text = render(report, options["format_name"], exit_reason=reason, colour=colour, refuted=options["show_refuted"])
+    write(text, options["output"])
+    sys.exit(status)
+
+
+def _exit_status(report: Report, fail_on: str, require_probe: bool) -> tuple[int, str]:
+    """The exit status, and the reason for it in words."""
+    from compatcheck.model import STATUSES
+
+    unrun = [
+        f for f in report.findings if f.probe_name and (not f.probe or f.probe.outcome in ("skip", "crash", "timeout"))
+    ]
+    failing = STATUSES[: STATUSES.index(fail_on) + 1] if fail_on != "never" else ()
+    count = sum(finding.status in failing for finding in report.findings)
+    if require_probe and unrun:
+        return _status.PROBE_MISSING, f"the probe of {unrun[0].id} could not run"
+    if count:
+        return _status.FINDINGS, f"{count} findings at or above {fail_on}"
+    return _status.CLEAN, f"no finding at or above {fail_on}"

@@ -1,0 +1,22 @@
+"""`compatcheck demo`."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import click
+
+from compatcheck.verbs import _options
+from compatcheck.verbs._verdict import judge
+
+
+@click.command()
+@_options.verdict
+def command(**options: Any) -> NoReturn:
+    """Judge a recorded environment. It is that of a GLM-4 fine-tune on torch 2.5.0."""
+    from importlib import resources
+
+    from compatcheck import facts, matrix
+
+    path = str(resources.files("compatcheck") / "demo" / "glm-4.json")
+    judge(facts.load_file(path), matrix.load(), None, None, False, options)

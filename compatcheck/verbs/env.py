@@ -1,0 +1,28 @@
+"""`compatcheck env`."""
+
+from __future__ import annotations
+
+import click
+
+from compatcheck.verbs import _options
+from compatcheck.verbs._environment import environment as environment_of
+from compatcheck.verbs._output import write
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@_options.python
+@_options.assume
+@_options.output
+@click.option("--hash-weights", is_flag=True, help="Hash the weight files of a model folder as well.")
+def command(
+    paths: tuple[str, ...], python: str | None, assume: tuple[str, ...], output: str | None, hash_weights: bool
+) -> None:
+    """Print every fact that `check` would judge. The snapshot is JSON; `check --snapshot` reads it back."""
+    import json
+
+    from compatcheck import matrix
+    from compatcheck.model import dump
+
+    environment, _ = environment_of(matrix.load(), paths, python, None, assume, hash_weights)
+    write(json.dumps(dump(environment), indent=2, ensure_ascii=False) + "\n", output)
