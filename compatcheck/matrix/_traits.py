@@ -12,8 +12,23 @@ from compatcheck.model import Environment, Unknown, lookup
 
 Table = Callable[[str], Mapping[str, Any]]
 
-READ_FROM_CODE = ("gradient-checkpointing-noop", "tokenizer-pad-lacks-padding-side", "forward-takes-no-kwargs")
-"""The traits that reading a model's own code decides; any other one is known only where a snapshot states it."""
+READ_FROM_CODE = (
+    "cache-get-max-length",
+    "cache-legacy-conversion",
+    "cache-usable-length",
+    "chat-template-returns-nested-list",
+    "checkpoints-without-reentry",
+    "forward-takes-no-kwargs",
+    "gradient-checkpointing-noop",
+    "past-extracted-as-one-value",
+    "post-init-never-called",
+    "safetensors-without-metadata",
+    "set-gradient-checkpointing-takes-value",
+    "tokenizer-filled-after-init",
+    "tokenizer-merges-as-pairs",
+    "tokenizer-pad-lacks-padding-side",
+)
+"""The traits that reading a model's own files decides; any other one is known only where a snapshot states it."""
 
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "traits")
 

@@ -17,13 +17,13 @@ def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: b
         "schema_version": SCHEMA_VERSION,
         "matrix": {"revision": report.matrix_revision, "entries": report.matrix_entries},
         "environment": dump(report.environment),
-        "findings": [_finding(finding) for finding in report.findings],
+        "findings": [finding_shape(finding) for finding in report.findings],
         "exit_reason": exit_reason,
     }
     return json.dumps(finite(shape), indent=2, ensure_ascii=False) + "\n"
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def finding_shape(finding: Finding) -> dict[str, Any]:
     return {
         "id": finding.id,
         "title": finding.title,

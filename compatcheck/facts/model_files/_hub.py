@@ -1,0 +1,109 @@
+"""From what a user calls a model to a folder on this machine: a path, or a hub id looked up in the local caches."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Any, NoReturn
+
+from compatcheck.errors import InputError
+
+_DOING = "looking for the model"
+_ID = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?\Z")
+_SMALL_FILES = ("*.json", "*.py", "*.jinja", "*.txt", "*.model")
+_LARGEST_TOGETHER = 1 << 30
+
+
+def find_folder(model: str, online: bool = False) -> str:
+    """The folder of a model: a local one, or the cached snapshot of ``org/name`` or ``org/name@revision``.
+
+    With ``online`` the small files of a hub id are brought into the Hugging Face cache first; weights never are.
+    Raises `InputError` where there is no such model here, or the hub cannot be asked.
+    """
+    if os.path.isdir(model):
+        return model
+    named = _ID.match(model)
+    if os.path.lexists(model) or named is None or ".." in model:
+        seen = "it is no folder" if os.path.lexists(model) else "there is no such folder, and it is no hub id"
+        raise InputError(_DOING, model, seen, "give a model folder, or org/name or org/name@revision")
+    name, revision = named[1], named[2]
+    if online:
+        return _fetched(name, revision)
+    found = _in_huggingface_cache(name, revision) or (None if revision else _in_modelscope_cache(name))
+    if found is None:
+        _tell_missing(name, revision)
+    return found
+
+
+def _in_huggingface_cache(name: str, revision: str | None) -> str | None:
+    """The snapshot's folder. Without a revision that of ``main``, or the only one there is."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(name, "config.json", revision=revision)
+    if isinstance(found, str):
+        return os.path.dirname(found)
+    revisions = _revisions(name)
+    if revision is None and len(revisions) == 1:
+        return os.path.join(_snapshots(name), revisions[0])
+    matching = [each for each in revisions if revision and len(revision) >= 7 and each.startswith(revision)]
+    return os.path.join(_snapshots(name), matching[0]) if len(matching) == 1 else None
+
+
+def _snapshots(name: str) -> str:
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    return os.path.join(HF_HUB_CACHE, f"models--{name.replace('/', '--')}", "snapshots")
+
+
+def _revisions(name: str) -> list[str]:
+    try:
+        return sorted(os.listdir(_snapshots(name)))
+    except OSError:
+        return []
+
+
+def _in_modelscope_cache(name: str) -> str | None:
+    """https://github.com/modelscope/modelscope: a dot in a name is written as three underscores."""
+    root = os.environ.get("MODELSCOPE_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "modelscope")
+    for part in (os.path.join("hub", "models"), "models", "hub"):
+        folder = os.path.join(root, part, *name.replace(".", "___").split("/"))
+        if os.path.isfile(os.path.join(folder, "config.json")):
+            return folder
+    return None
+
+
+def _tell_missing(name: str, revision: str | None) -> NoReturn:
+    wanted = f"{name}@{revision}" if revision else name
+    revisions = _revisions(name)
+    if revisions:
+        seen = f"the Hugging Face cache holds {len(revisions)} other revisions of it: {', '.join(revisions)[:200]}"
+        raise InputError(_DOING, wanted, seen, "name one of them, or give --online")
+    seen = f"it is not in the Hugging Face cache {os.path.dirname(os.path.dirname(_snapshots(name)))}"
+    raise InputError(_DOING, wanted, seen, "give its folder, or --online to fetch its small files")
+
+
+def _fetched(name: str, revision: str | None) -> str:
+    """Bring the files that are not weights into the cache; raises `InputError` in one line where that fails."""
+    from huggingface_hub import HfApi, snapshot_download
+
+    wanted = f"{name}@{revision}" if revision else name
+    try:
+        told: Any = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=30)
+        small = [each for each in told.siblings or () if each.rfilename.endswith(tuple(p[1:] for p in _SMALL_FILES))]
+        together = sum(each.size or 0 for each in small)
+        if together > _LARGEST_TOGETHER:
+            seen = f"its small files take {together} bytes together"
+            raise InputError("fetching the model", wanted, seen, "download what you need and give the folder")
+        return str(snapshot_download(name, revision=told.sha, allow_patterns=[each.rfilename for each in small]))
+    except _fetch_errors() as error:
+        seen = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError("fetching the model", wanted, seen, "check the name and the connection") from None
+
+
+def _fetch_errors() -> tuple[type[Exception], ...]:
+    """What the hub's client raises; its HTTP library's errors are no `OSError`, and which library depends on it."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    modules = (sys.modules.get(name) for name in ("httpx", "httpx2"))
+    return (HfHubHTTPError, OSError, ValueError, *(module.HTTPError for module in modules if module is not None))

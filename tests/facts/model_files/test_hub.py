@@ -1,0 +1,169 @@
+"""Models named by a hub id: in caches that the hub's own client made from a small server on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.conftest import run_command
+
+REVISION = "5a" * 20
+CONFIG = b'{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}'
+WEIGHTS = b"weights that nobody reads"
+FILES = {"config.json": CONFIG, "modeling_a.py": b"x = 1\n", "model.safetensors": WEIGHTS}
+
+
+def git_blob(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+class Hub(BaseHTTPRequestHandler):
+    """As much of the hub as its client asks: the model's list of files, and each file."""
+
+    requests: list[str] = []
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self.answer(head=True)
+
+    def do_GET(self) -> None:
+        self.answer(head=False)
+
+    def answer(self, head: bool) -> None:
+        path = urlsplit(self.path).path
+        self.requests.append(path)
+        if path in (
+            "/api/models/org/tiny",
+            "/api/models/org/tiny/revision/main",
+            f"/api/models/org/tiny/revision/{REVISION}",
+        ):
+            return self.send(json.dumps(self.listing()).encode(), head, {"Content-Type": "application/json"})
+        if path.startswith(f"/api/models/org/tiny/tree/{REVISION}"):
+            return self.send(json.dumps(self.tree()).encode(), head, {"Content-Type": "application/json"})
+        name = path.partition(f"/org/tiny/resolve/{REVISION}/")[2]
+        if name in FILES:
+            headers = {"ETag": f'"{git_blob(FILES[name])}"', "X-Repo-Commit": REVISION}
+            return self.send(FILES[name], head, headers)
+        self.send_response(404)
+        self.send_header("X-Error-Code", "RepoNotFound")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        return None
+
+    def listing(self) -> dict[str, Any]:
+        siblings = [{"rfilename": name, "size": len(content)} for name, content in FILES.items()]
+        return {
+            "id": "org/tiny",
+            "modelId": "org/tiny",
+            "sha": REVISION,
+            "siblings": siblings,
+            "tags": [],
+            "private": False,
+        }
+
+    def tree(self) -> list[dict[str, Any]]:
+        return [
+            {"type": "file", "path": name, "size": len(content), "oid": git_blob(content)}
+            for name, content in FILES.items()
+        ]
+
+    def send(self, content: bytes, head: bool, headers: dict[str, str]) -> None:
+        self.send_response(200)
+        for name, value in {**headers, "Content-Length": str(len(content))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if not head:
+            self.wfile.write(content)
+
+
+@pytest.fixture
+def hub() -> Iterator[str]:
+    Hub.requests = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def compatcheck(
+    tmp_path: Path, *arguments: str, endpoint: str = "http://127.0.0.1:9", **environ: str
+) -> subprocess.CompletedProcess[str]:
+    home = {"HF_HOME": str(tmp_path / "hf"), "MODELSCOPE_CACHE": str(tmp_path / "ms"), "HF_ENDPOINT": endpoint}
+    calm = {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_XET": "1", "NO_PROXY": "*", "no_proxy": "*"}
+    return run_command(sys.executable, "model", *arguments, cwd=tmp_path, **{**home, **calm, **environ})
+
+
+def test_the_small_files_of_a_hub_id_are_fetched_and_no_weights(tmp_path: Path, hub: str) -> None:
+    done = compatcheck(tmp_path, "org/tiny", "--online", "--format", "json", endpoint=hub)
+    assert done.returncode == 0, done.stderr
+    model = json.loads(done.stdout)["model"]
+    assert (model["name"], model["revision"], model["source"]) == ("org/tiny", REVISION, "huggingface-cache")
+    assert sorted(model["files"]) == ["config.json", "modeling_a.py"]
+    assert model["files"]["config.json"]["git_blob"] == git_blob(CONFIG)
+    assert not any("model.safetensors" in path for path in Hub.requests)
+    again = compatcheck(tmp_path, f"org/tiny@{REVISION[:8]}", "--format", "json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["model"]["revision"] == REVISION
+
+
+def test_a_model_the_hub_does_not_have(tmp_path: Path, hub: str) -> None:
+    done = compatcheck(tmp_path, "org/other", "--online", endpoint=hub)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stderr.startswith("compatcheck: fetching the model org/other:") and done.stderr.count("\n") == 1
+
+
+def test_a_hub_that_cannot_be_reached(tmp_path: Path) -> None:
+    done = compatcheck(tmp_path, "org/tiny", "--online")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stderr.startswith("compatcheck: fetching the model org/tiny:") and done.stderr.count("\n") == 1
+
+
+def test_offline_a_model_that_is_not_here_is_one_line(tmp_path: Path) -> None:
+    done = compatcheck(tmp_path, "org/tiny")
+    assert done.returncode == 2
+    assert "it is not in the Hugging Face cache" in done.stderr and "--online" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["nowhere", "../a/b", "org/..", "a/b/c", "org/tiny@", "-/x y"])
+def test_what_is_no_model_at_all(tmp_path: Path, name: str) -> None:
+    done = compatcheck(tmp_path, "--", name)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "no hub id" in done.stderr
+
+
+def test_the_revision_that_main_names_is_taken(tmp_path: Path) -> None:
+    for revision in ("a" * 40, "b" * 40):
+        folder = tmp_path / "hf" / "hub" / "models--org--tiny" / "snapshots" / revision
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text('{"model_type": "llama"}')
+    done = compatcheck(tmp_path, "org/tiny")
+    assert done.returncode == 2 and "holds 2 other revisions" in done.stderr
+    refs = tmp_path / "hf" / "hub" / "models--org--tiny" / "refs"
+    refs.mkdir()
+    (refs / "main").write_text("b" * 40)
+    done = compatcheck(tmp_path, "org/tiny")
+    assert done.returncode == 0, done.stderr
+    assert f"org/tiny, revision {'b' * 40} (main), from the Hugging Face cache" in " ".join(done.stdout.split())
+
+
+def test_a_modelscope_cache_is_looked_into_as_well(tmp_path: Path) -> None:
+    folder = tmp_path / "ms" / "hub" / "models" / "org" / "tiny-1___5"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"model_type": "llama"}')
+    done = compatcheck(tmp_path, "org/tiny-1.5")
+    assert done.returncode == 0, done.stderr
+    assert "type llama" in done.stdout
