@@ -41,7 +41,10 @@ def check(
 
     Raises NothingInspectedError where nothing is known that an entry could speak of: no package, model or setting.
     """
-    if not any(environment.facts.get(key) for key in ("distributions", "model", "training", "unmet_requirements")):
+    if not any(
+        environment.facts.get(key)
+        for key in ("distributions", "distribution_ranges", "model", "training", "unmet_requirements")
+    ):
         seen = "no package, model or setting is known"
         raise NothingInspectedError(
             "judging", "the environment", seen, "name an interpreter, a snapshot or project files"
@@ -142,7 +145,7 @@ def _solved(environment: Environment, text: str) -> Environment:
 
     versions = pins.resolved_versions(text)
     lines = [line for line in text.splitlines() if line[:1].isalnum()]
-    stale = {"unmet_requirements", "distribution_problems", "distributions"}
+    stale = {"unmet_requirements", "unresolved_imports", "distribution_problems", "distributions"}
     cuda = dict(environment.facts.get("cuda") or {})
     if lookup(environment, "distributions.torch") != versions.get("torch"):
         stale.add("torch_build")

@@ -87,7 +87,10 @@ class ProbeResult(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One entry of the matrix that speaks of this environment."""
+    """One entry of the matrix that speaks of this environment.
+
+    ``partly`` says, for a missing version of which a range is asked for, which part of that is affected.
+    """
 
     id: str
     title: str
@@ -103,6 +106,7 @@ class Finding(NamedTuple):
     probe_request: Mapping[str, Any] = {}
     probe: ProbeResult | None = None
     location: Location | None = None
+    partly: Mapping[str, str] = {}
 
 
 class Report(NamedTuple):
@@ -150,3 +154,38 @@ def _reason(environment: Environment, path: str) -> str | None:
             return environment.reasons[path]
         path = path.rpartition(".")[0]
     return None
+
+
+class DataProblem(NamedTuple):
+    """Something wrong with training data: on how many rows, the first of them (lines or places in an array, from 1).
+
+    ``level`` is ``problem`` where training suffers, ``note`` where it may. ``symptoms`` and ``trait`` are what it shows
+    as in the matrix; ``entries`` are the ids and titles that explain it.
+    """
+
+    name: str
+    level: Literal["problem", "note"]
+    seen: str
+    fix: str
+    total: int = 0
+    rows: tuple[int, ...] = ()
+    symptoms: tuple[str, ...] = ()
+    trait: str | None = None
+    entries: tuple[tuple[str, str], ...] = ()
+
+
+class DataReport(NamedTuple):
+    """What a look at a data file has to say; ``unread`` is why the tokenizer could not be run, None where it was.
+
+    ``shown`` is one row in pieces: each token's text, whether it is labelled, and whether truncation keeps it.
+    """
+
+    file: str
+    shape: str
+    rows: int
+    sampled: int
+    problems: tuple[DataProblem, ...]
+    unread: str | None = None
+    tokenizer: Mapping[str, Any] = {}
+    lengths: Mapping[str, int] = {}
+    shown: tuple[int, tuple[tuple[str, bool, bool], ...]] | None = None

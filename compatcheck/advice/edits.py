@@ -59,7 +59,10 @@ def spell(path: str, value: Any, environment: Environment) -> str:
     if path.startswith("training.deepspeed."):
         return f"in {_deepspeed_file(environment)} set {_nested_json(path[19:], value)}"
     if path in _DEEPSPEED_TRAINING and path in environment.locations:
-        return f"in {environment.locations[path].file} set {_nested_json(_DEEPSPEED_TRAINING[path], value)}"
+        file = environment.locations[path].file
+        if file.endswith(".json"):
+            return f"in {file} set {_nested_json(_DEEPSPEED_TRAINING[path], value)}"
+        return f"in {file} set {path.partition('.')[2]} to {json.dumps(value)}"
     if path == "training.dtype":
         return f"set {_PYTHON_ARGUMENTS[path].format(_TRAINER_DTYPES.get(value, value))}"
     if path == "training.load_dtype":
@@ -71,7 +74,9 @@ def spell(path: str, value: Any, environment: Environment) -> str:
 
 def _deepspeed_file(environment: Environment) -> str:
     files = {
-        location.file for path, location in environment.locations.items() if path.startswith("training.deepspeed.")
+        location.file
+        for path, location in environment.locations.items()
+        if path.startswith("training.deepspeed.") and location.file.endswith(".json")
     }
     return files.pop() if len(files) == 1 else "the DeepSpeed JSON"
 

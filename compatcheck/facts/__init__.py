@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from compatcheck.model import dump as dump
 
 if TYPE_CHECKING:
-    from compatcheck.facts.project import Pins, Reading
+    from compatcheck.facts.project._pinned import Pins, Reading
     from compatcheck.model import Environment, Facts, Target
 
 
@@ -36,17 +36,55 @@ def read_paths(paths: Sequence[str], weights: bool = False) -> Reading:
 def with_paths(
     environment: Environment, paths: Sequence[str], *, pins: Pins = "instead", weights: bool = False
 ) -> Environment:
-    """The environment with what the user's own files say; see `compatcheck.facts.project.over`."""
+    """The environment with what the user's own files say; see `compatcheck.facts.project._pinned.over`."""
     from compatcheck.facts import project
+    from compatcheck.facts.project import _pinned
 
-    return project.over(environment, project.read_paths(paths, weights), pins)
+    return _pinned.over(environment, project.read_paths(paths, weights, environment.facts.get("python")), pins)
+
+
+def read_model(model: str, *, online: bool = False, weights: bool = False) -> Environment:
+    """What the files of one model say: a folder, or a hub id that is in a local cache or, ``online``, on the hub."""
+    from compatcheck.facts import _merge, model_files
+    from compatcheck.facts.model_files import _hub
+
+    return _merge.overlay(_merge.EMPTY, model_files.read(_hub.find_folder(model, online), weights))
+
+
+def compare_models(old: str, new: str, *, online: bool = False, weights: bool = False) -> Mapping[str, Any]:
+    """What changed from one model, folder or hub id, to another; see `_revisions.compare`."""
+    from compatcheck.facts.model_files import _hub, _revisions
+
+    return _revisions.compare(_hub.find_folder(old, online), _hub.find_folder(new, online), weights)
+
+
+def with_imports(
+    environment: Environment,
+    target: Target,
+    paths: Sequence[str] = (),
+    *,
+    examine: bool = False,
+    on_module: Callable[[str], None] | None = None,
+) -> Environment:
+    """The environment with the imports that surely fail in it, where they are remembered; else ``examine`` finds them.
+
+    Model folders among the paths, if examined, are held against the same environment.
+    """
+    from compatcheck.facts import _merge, imports
+
+    if not examine:
+        return _merge.overlay(environment, imports.remembered(target))
+    from compatcheck.facts import model_files
+
+    models = [path for path in paths if model_files.recognises(path)]
+    return _merge.overlay(environment, imports.collect(target, on_module, models))
 
 
 def requirements_among(paths: Sequence[str]) -> tuple[str, ...]:
     """The requirements files that the paths are or hold."""
     from compatcheck.facts import project
 
-    return tuple(source.path for source in project.read_paths(paths).sources if source.kind == "requirements")
+    return tuple(source.path for source in project.read_paths(paths).sources if source.kind == "requirements_txt")
 
 
 def top_level(target: Target) -> tuple[str, ...]:
@@ -92,3 +130,17 @@ def load_file(path: str) -> Environment:
     from compatcheck.facts import snapshot
 
     return snapshot.load_file(path)
+
+
+def read_report(text: str, source: str) -> Environment:
+    """The environment that the text of a bug report states; what its lines contradict is unknown, with the reason."""
+    from compatcheck.facts.reports import _read
+
+    return _read.read_report(text, source)
+
+
+def read_report_file(path: str) -> Environment:
+    """The environment that the report in a file states; ``-`` is standard input."""
+    from compatcheck.facts.reports import _input
+
+    return read_report(*_input.read_input(path))

@@ -39,6 +39,7 @@ class Gpu(_Section):
     compute_capability: Capability = None
     memory_mib: Number = None
     uuid: Text = None
+    uncounted: Flag = None
 
 
 class ModelFile(_Section):
@@ -53,6 +54,9 @@ class Model(_Section):
     revision: Text = None
     torch_dtype: Text = None
     remote_code: Flag = None
+    source: Text = None
+    transformers_version: Text = None
+    code_from: Labels = None
     files: dict[str, ModelFile] | None = None
     traits: Labels = None
 
@@ -60,18 +64,38 @@ class Model(_Section):
 class Quantization(_Section):
     bits: Number = None
     type: Text = None
+    method: Text = None
     compute_dtype: Text = None
+    double_quant: Flag = None
+    quant_storage: Text = None
 
 
 class Lora(_Section):
     target_modules: Labels = None
     modules_to_save: Labels = None
     autocast_adapter_dtype: Flag = None
+    r: Number = None
+    lora_alpha: Number = None
+    use_dora: Flag = None
+    use_rslora: Flag = None
+    init_lora_weights: StrictBool | StrictStr | None = None
+    bias: Text = None
 
 
 class Bf16(_Section):
     enabled: Flag = None
     check_grad_overflow: Flag = None
+
+
+class Fp16(_Section):
+    enabled: Flag = None
+    loss_scale: Number = None
+    initial_scale_power: Number = None
+
+
+class ActivationCheckpointing(_Section):
+    partition_activations: Flag = None
+    cpu_checkpointing: Flag = None
 
 
 class DeepSpeed(_Section):
@@ -85,12 +109,48 @@ class DeepSpeed(_Section):
     gradient_clipping: Number = None
     compile: Flag = None
     bf16: Bf16 | None = None
+    fp16: Fp16 | None = None
+    allgather_partitions: Flag = None
+    allgather_bucket_size: Number = None
+    round_robin_gradients: Flag = None
+    sub_group_size: Number = None
+    offload_optimizer_device: Text = None
+    offload_param_device: Text = None
+    stage3_max_live_parameters: Number = None
+    stage3_max_reuse_distance: Number = None
+    stage3_prefetch_bucket_size: Number = None
+    stage3_param_persistence_threshold: Number = None
+    stage3_gather_16bit_weights_on_model_save: Flag = None
+    zero_hpz_partition_size: Number = None
+    zero_quantized_weights: Flag = None
+    zero_quantized_gradients: Flag = None
+    zero_quantized_nontrainable_weights: Flag = None
+    zero_allow_untested_optimizer: Flag = None
+    activation_checkpointing: ActivationCheckpointing | None = None
+
+
+class GradientCheckpointing(_Section):
+    use_reentrant: Flag = None
+
+
+class Fsdp(_Section):
+    version: Number = None
+    sharding_strategy: Text = None
+    offload: Flag = None
+    cpu_ram_efficient_loading: Flag = None
+    use_orig_params: Flag = None
+    state_dict_type: Text = None
+    auto_wrap_policy: Text = None
+    activation_checkpointing: Flag = None
+    reshard_after_forward: Flag = None
 
 
 class Observed(_Section):
     loss: Number = None
     grad_norm: Number = None
+    eval_loss: Number = None
     nonfinite: Flag = None
+    onset_step: Number = None
 
 
 class Training(_Section):
@@ -110,6 +170,31 @@ class Training(_Section):
     gradient_checkpointing: Flag = None
     world_size: Number = None
     kbit_prepared: Flag = None
+    objective: Text = None
+    mixed_precision: Text = None
+    dtype_rule: Literal["bfloat16-if-supported"] | None = None
+    unquantized_dtype: Dtype = None
+    max_length: Number = None
+    learning_rate: Number = None
+    max_grad_norm: Number = None
+    num_train_epochs: Number = None
+    max_steps: Number = None
+    warmup_steps: Number = None
+    neftune_noise_alpha: Number = None
+    per_device_eval_batch_size: Number = None
+    use_liger_kernel: Flag = None
+    unsloth: Flag = None
+    group_by_length: Flag = None
+    use_cache: Flag = None
+    predict_with_generate: Flag = None
+    save_safetensors: Flag = None
+    resume_from_checkpoint: Flag = None
+    padding_free: Flag = None
+    tf32: Flag = None
+    downcast_bf16: Flag = None
+    template: Text = None
+    gradient_checkpointing_kwargs: GradientCheckpointing | None = None
+    fsdp: Fsdp | None = None
     observed: Observed | None = None
     quantization: Quantization | None = None
     lora: Lora | None = None
@@ -141,6 +226,22 @@ class Unmet(_Section):
     installed: Text = None
 
 
+class Unresolved(_Section):
+    distribution: Text = None
+    version: Text = None
+    file: Text = None
+    line: StrictInt | None = None
+    module: StrictStr
+    name: Text = None
+    provider: Text = None
+    provider_version: Text = None
+    error: Text = None
+    says: Text = None
+    statement: StrictStr
+    statements: Labels = None
+    chain: Labels = None
+
+
 class Place(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -155,8 +256,10 @@ class Snapshot(_Section):
     platform: Platform | None = None
     distributions: dict[str, Text] | None = None
     distributions_complete: StrictBool = False
+    distribution_ranges: dict[str, StrictStr] | None = None
     distribution_problems: list[Problem] = []
     unmet_requirements: list[Unmet] | None = None
+    unresolved_imports: list[Unresolved] | None = None
     cuda: Cuda | None = None
     torch_build: TorchBuild | None = None
     gpus: list[Gpu] | None = None

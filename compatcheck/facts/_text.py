@@ -19,6 +19,11 @@ class OversizeError(InputError):
 
 def read_text(path: str, largest: int = LARGEST_JSON) -> str:
     """The text of a file of at most ``largest`` bytes; raises `InputError` where it is none."""
+    return decoded(read_bytes(path, largest), path)
+
+
+def read_bytes(path: str, largest: int = LARGEST_JSON) -> bytes:
+    """What a file of at most ``largest`` bytes holds; raises `InputError` where it is none."""
     try:
         if not os.path.isfile(path):
             missing = "there is no such file" if not os.path.lexists(path) else "it is not an ordinary file"
@@ -29,7 +34,7 @@ def read_text(path: str, largest: int = LARGEST_JSON) -> str:
         raise InputError("reading", path, error.strerror or str(error), "make it readable") from None
     if len(raw) > largest:
         raise OversizeError("reading", path, f"it is larger than {largest >> 20} MiB", "give a file of this kind")
-    return decoded(raw, path)
+    return raw
 
 
 def decoded(raw: bytes, source: str) -> str:

@@ -23,8 +23,9 @@ def load(text: str, source: str) -> Environment:
     _require_version(document, source)
     require_types(document, source)
     facts = {key: value for key, value in document.items() if key not in ("schema_version", "unknown", "locations")}
-    if facts.get("distributions"):
-        facts["distributions"] = {normalised(name): version for name, version in facts["distributions"].items()}
+    for listed in ("distributions", "distribution_ranges"):
+        if facts.get(listed):
+            facts[listed] = {normalised(name): version for name, version in facts[listed].items()}
     places = document.get("locations", {})
     locations = {path: Location(at["file"], at.get("line")) for path, at in places.items()}
     return Environment(facts, document.get("unknown", {}), locations)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compatcheck.matrix._load import Matrix
+from compatcheck.matrix._order import contains, parse_range, parse_version
 from compatcheck.model import Environment, Unknown, lookup
 
 _DEEPSPEED_DEFAULTS = {"contiguous_gradients": True, "reduce_scatter": True}
@@ -16,7 +17,61 @@ _CUDA_LABEL = re.compile(r"cu(\d+)(\d)(?:\.|$)")
 
 def complete(matrix: Matrix, environment: Environment) -> Environment:
     """The environment with what its own facts imply and nobody stated."""
-    return _with_deepspeed_defaults(_with_runtime(_with_compute_capabilities(matrix, environment)))
+    completed = _with_deepspeed_defaults(_with_runtime(_with_compute_capabilities(matrix, environment)))
+    return _with_unquantized_dtype(_with_dtype(completed))
+
+
+def _with_dtype(environment: Environment) -> Environment:
+    """A launcher that takes bfloat16 where it is supported does so if every GPU has compute capability 8.0 or more.
+
+    On older GPUs ``torch.cuda.is_bf16_supported()`` says no up to torch 2.2; from 2.3 it tries whether they can
+    emulate the type, which is not known here: https://github.com/pytorch/pytorch/blob/v2.3.0/torch/cuda/__init__.py
+    """
+    training = environment.facts.get("training") or {}
+    if training.get("dtype_rule") != "bfloat16-if-supported" or not isinstance(
+        lookup(environment, "training.dtype"), Unknown
+    ):
+        return environment
+    gpus = environment.facts.get("gpus") or ()
+    capabilities = [gpu.get("compute_capability") for gpu in gpus]
+    if not capabilities or not all(capabilities):
+        return environment
+    native = [float(capability) >= 8 for capability in capabilities]
+    if all(native):
+        return _with_training(environment, "dtype", "bfloat16")
+    torch = lookup(environment, "distributions.torch")
+    parsed = parse_version(torch) if isinstance(torch, str) else None
+    if any(native) or parsed is None or not contains(parse_range("<2.3.0"), parsed):
+        return environment
+    return _with_training(environment, "dtype", "float16")
+
+
+def _with_unquantized_dtype(environment: Environment) -> Environment:
+    """What bitsandbytes leaves unquantized is float16 where no dtype was given, up to transformers 4.57.
+
+    https://github.com/huggingface/transformers/blob/v4.57.6/src/transformers/quantizers/quantizer_bnb_4bit.py
+    """
+    if isinstance(lookup(environment, "training.quantization.method"), str) and (
+        lookup(environment, "training.quantization.method") != "bitsandbytes"
+    ):
+        return environment
+    bits, given = lookup(environment, "training.quantization.bits"), lookup(environment, "training.load_dtype")
+    stated = lookup(environment, "training.unquantized_dtype")
+    if bits not in (4, 8) or isinstance(given, Unknown) or not isinstance(stated, Unknown):
+        return environment
+    if given is not None:
+        return _with_training(environment, "unquantized_dtype", given)
+    version = lookup(environment, "distributions.transformers")
+    parsed = parse_version(version) if isinstance(version, str) else None
+    if parsed is None or not contains(parse_range(">=4.30.0,<5.0.0"), parsed):
+        return environment
+    return _with_training(environment, "unquantized_dtype", "float16")
+
+
+def _with_training(environment: Environment, fact: str, value: str) -> Environment:
+    training = {**(environment.facts.get("training") or {}), fact: value}
+    reasons = {path: why for path, why in environment.reasons.items() if path != f"training.{fact}"}
+    return environment._replace(facts={**environment.facts, "training": training}, reasons=reasons)
 
 
 def _with_deepspeed_defaults(environment: Environment) -> Environment:

@@ -49,7 +49,9 @@ TraitFinder = Callable[[str, Environment], TraitVerdict]
 class Verdict(NamedTuple):
     """``holds`` is None where facts are missing; ``narrowed`` tells that something singular speaks for it.
 
-    ``paths`` names the facts that the judged table speaks of.
+    ``paths`` names the facts that the judged table speaks of; ``partly`` says, by fact, which part of a range that is
+    asked for is at fault. ``expected`` tells that a fresh install would take a version at fault, which singles nobody
+    out but leaves the package no less sure than a version would.
     """
 
     holds: bool | None
@@ -57,6 +59,8 @@ class Verdict(NamedTuple):
     occurrences: tuple[Occurrence, ...] = ()
     narrowed: bool = False
     paths: tuple[str, ...] = ()
+    partly: Mapping[str, str] = {}
+    expected: bool = False
 
 
 _SPOKEN_OF = ("model.", "traits", "training.observed.", "training.torch_compile", "training.deepspeed.compile")
@@ -100,7 +104,8 @@ def match_table(
         parts["gpu" if path in gpu else path] = known[key]
     verdict = _all_of(parts.values())
     narrowed = verdict.holds is None and _is_narrowed(parts)
-    return verdict._replace(narrowed=narrowed, paths=tuple(conditions))
+    of_code = (f"model.traits.{name}" for name in conditions.get("traits", ()))
+    return verdict._replace(narrowed=narrowed, paths=(*of_code, *conditions))
 
 
 def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
@@ -109,12 +114,12 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
     Something singular must hold: a setting, a trait, or a version below an upper bound; that a package is there, or
     newer than some release, is true of almost everyone. And what the entry is about must be known to be there: the
     model, what was seen in a log, a compiler that is off unless switched on, and each package, unless the settings
-    stated are that package's own.
+    stated are that package's own. A range that is asked for counts as a version where its bad part is worth telling.
     """
     if any(path == "traits" and part.holds and part.narrowed for path, part in parts.items()):
         return True
     holding = [path for path, part in parts.items() if part.holds is not False and part.narrowed]
-    for path in (path for path, part in parts.items() if part.holds is None and not part.narrowed):
+    for path in (path for path, part in parts.items() if part.holds is None and not (part.narrowed or part.expected)):
         settings = _OWN_SETTINGS.get(path.removeprefix("distributions."))
         has_settings = settings is not None and any(stated.startswith(settings) for stated in holding)
         if path.startswith(_SPOKEN_OF) or (path.startswith("distributions.") and not has_settings):
@@ -127,6 +132,7 @@ def _all_of(parts: Iterable[Verdict]) -> Verdict:
     missing: tuple[str, ...] = ()
     occurrences: tuple[Occurrence, ...] = ()
     narrowed = False
+    partly: dict[str, str] = {}
     for part in parts:
         if part.holds is False:
             return Verdict(False)
@@ -135,7 +141,8 @@ def _all_of(parts: Iterable[Verdict]) -> Verdict:
         missing += part.missing
         occurrences += part.occurrences
         narrowed = narrowed or part.narrowed
-    return Verdict(holds, missing, occurrences, narrowed)
+        partly.update(part.partly)
+    return Verdict(holds, missing, occurrences, narrowed, partly=partly)
 
 
 def _match_gpus(conditions: Conditions, environment: Environment) -> Verdict:
@@ -155,7 +162,29 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
     if path == "traits":
         found = [traits(name, environment) for name in condition]
         return any_of(Verdict(t.holds, t.missing, t.occurrences, t.holds is True and not t.presumed) for t in found)
-    return _compare(path, condition, lookup(environment, path))
+    value = lookup(environment, path)
+    if isinstance(value, Unknown) and path.startswith("distributions."):
+        asked = (environment.facts.get("distribution_ranges") or {}).get(path[14:])
+        if asked is not None:
+            return _match_range(path, condition, asked)
+    return _compare(path, condition, value)
+
+
+def _match_range(path: str, condition: Any, asked: str) -> Verdict:
+    """A distribution of which only the range asked for is known: it will be there, in one of these versions."""
+    from compatcheck.matrix import _requested
+
+    if condition in ("present", "absent"):
+        return Verdict(condition == "present")
+    if not isinstance(condition, str) or not is_range(condition):
+        return Verdict(None, (path,))
+    overlap = _requested.compare(asked, condition)
+    if overlap.holds is not None:
+        return Verdict(overlap.holds, narrowed=overlap.holds and not _is_open(condition))
+    partly = {path: f"asks for {asked or 'any version'}, of which {condition} is affected"} if overlap.partial else {}
+    return Verdict(
+        None, (path,), narrowed=overlap.telling and not _is_open(condition), partly=partly, expected=overlap.newest
+    )
 
 
 def _compare(path: str, condition: Any, value: Any) -> Verdict:

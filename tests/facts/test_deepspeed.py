@@ -8,6 +8,7 @@ import pytest
 
 from compatcheck.errors import InputError
 from compatcheck.facts.training import deepspeed
+from compatcheck.facts.training._document import Document, open_document
 from compatcheck.model import Environment, Facts, Location, Unknown, lookup
 
 GLM_4 = """{
@@ -25,10 +26,10 @@ GLM_4 = """{
 """
 
 
-def read(tmp_path: Path, document: Any) -> Facts:
+def read(tmp_path: Path, document: Any, trainer: Facts = Facts({})) -> Facts:  # noqa: B008
     path = tmp_path / "ds.json"
     path.write_text(document if isinstance(document, str) else json.dumps(document, indent=1))
-    return deepspeed.read(str(path))
+    return deepspeed.read(open_document(str(path)), trainer).facts
 
 
 def fact(facts: Facts, path: str) -> Any:
@@ -73,6 +74,9 @@ def test_defaults_that_every_release_shares(tmp_path: Path) -> None:
         "reduce_bucket_size": 500_000_000,
         "allgather_bucket_size": 500_000_000,
         "use_multi_rank_bucket_allreduce": True,
+        "allgather_partitions": True,
+        "round_robin_gradients": False,
+        "sub_group_size": 1_000_000_000,
         "offload": None,
         "compile": False,
     }
@@ -161,6 +165,81 @@ def test_a_file_that_is_refused(tmp_path: Path, document: Any, seen: str) -> Non
 
 
 def test_what_is_recognised() -> None:
-    assert deepspeed.recognises(json.loads(GLM_4))
-    assert not deepspeed.recognises({"model_type": "llama"})
-    assert not deepspeed.recognises(["zero_optimization"])
+    def recognised(value: Any) -> bool:
+        return deepspeed.recognises(Document("ds.json", "", value))
+
+    assert recognised(json.loads(GLM_4))
+    assert not recognised({"model_type": "llama"})
+    assert not recognised(["zero_optimization"])
+
+
+AUTO = {
+    "bf16": {"enabled": "auto"},
+    "fp16": {"enabled": "auto"},
+    "gradient_clipping": "auto",
+    "gradient_accumulation_steps": "auto",
+    "train_micro_batch_size_per_gpu": "auto",
+    "zero_optimization": {"stage": 2},
+}
+
+
+def trainer(**said: Any) -> Facts:
+    return Facts({"training": {"framework": "transformers", **said}})
+
+
+def test_auto_takes_the_value_of_the_trainer(tmp_path: Path) -> None:
+    said = trainer(
+        mixed_precision="bf16", max_grad_norm=0.5, gradient_accumulation_steps=4, per_device_train_batch_size=2
+    )
+    facts = read(tmp_path, AUTO, said)
+    for path, value in (
+        ("training.dtype", "bfloat16"),
+        ("training.deepspeed.bf16.enabled", True),
+        ("training.deepspeed.fp16.enabled", False),
+        ("training.deepspeed.gradient_clipping", 0.5),
+        ("training.gradient_accumulation_steps", 4),
+        ("training.per_device_train_batch_size", 2),
+    ):
+        assert fact(facts, path) == value
+        assert path not in facts.reasons
+    assert facts.locations["training.dtype"] == Location(str(tmp_path / "ds.json"), 3)
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("bf16", "bfloat16"), ("fp16", "float16"), ("no", "float32")])
+def test_a_precision_that_the_file_does_not_speak_of_is_the_trainers(
+    tmp_path: Path, precision: str, dtype: str
+) -> None:
+    facts = read(tmp_path, {"zero_optimization": {"stage": 2}}, trainer(mixed_precision=precision))
+    assert fact(facts, "training.dtype") == dtype
+
+
+def test_values_that_contradict_the_trainers_are_unknown_and_both_are_named(tmp_path: Path) -> None:
+    document = {"bf16": {"enabled": False}, "gradient_accumulation_steps": 8, "zero_optimization": {"stage": 2}}
+    facts = read(tmp_path, document, trainer(mixed_precision="bf16", gradient_accumulation_steps=4))
+    for path, words in (
+        ("training.gradient_accumulation_steps", ("is 8", "is 4", "ds.json:5")),
+        ("training.deepspeed.bf16.enabled", ("is false", "is true")),
+    ):
+        unknown = fact(facts, path)
+        assert isinstance(unknown, Unknown)
+        assert all(word in (unknown.reason or "") for word in words)
+    assert isinstance(fact(facts, "training.dtype"), Unknown)
+
+
+def test_xtuner_rules_over_the_numbers_and_takes_bfloat16_where_it_can(tmp_path: Path) -> None:
+    said = Facts({"training": {"framework": "xtuner", "gradient_accumulation_steps": 16, "dtype": "float16"}})
+    facts = read(tmp_path, {**AUTO, "gradient_accumulation_steps": 4}, said)
+    assert fact(facts, "training.gradient_accumulation_steps") == 16
+    assert fact(facts, "training.dtype_rule") == "bfloat16-if-supported"
+    assert isinstance(fact(facts, "training.dtype"), Unknown)
+    only_fp16 = read(tmp_path, {"fp16": {"enabled": "auto"}, "zero_optimization": {"stage": 2}}, said)
+    assert fact(only_fp16, "training.dtype") == "float16"
+
+
+@pytest.mark.parametrize(
+    "name", ["stage3_gather_16bit_weights_on_model_save", "stage3_gather_fp16_weights_on_model_save"]
+)
+def test_a_key_of_an_older_release_is_the_same_fact(tmp_path: Path, name: str) -> None:
+    facts = read(tmp_path, {"zero_optimization": {"stage": 3, name: True, "sub_group_size": 1e9}})
+    assert fact(facts, "training.deepspeed.stage3_gather_16bit_weights_on_model_save") is True
+    assert fact(facts, "training.deepspeed.sub_group_size") == 10**9

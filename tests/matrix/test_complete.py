@@ -82,3 +82,61 @@ def test_a_zero_stage_brings_the_defaults_that_never_changed(
 ) -> None:
     environment = Environment({"training": {"deepspeed": deepspeed}}, reasons)
     assert matrix.complete(known, environment).facts["training"]["deepspeed"] == (completed or deepspeed)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "dtype"),
+    [
+        (["8.0", "9.0"], "bfloat16"),
+        (["7.5", "8.0"], Unknown()),
+        ([None], Unknown()),
+        ([], Unknown()),
+    ],
+)
+def test_a_launcher_takes_bfloat16_where_every_gpu_can(
+    known: matrix.Matrix, gpus: list[str | None], dtype: object
+) -> None:
+    rule = {"dtype_rule": "bfloat16-if-supported"}
+    facts = {"training": rule, "gpus": [{"compute_capability": each} for each in gpus]}
+    assert lookup(matrix.complete(known, Environment(facts)), "training.dtype") == dtype
+    stated = Environment({**facts, "training": {**rule, "dtype": "float32"}})
+    assert lookup(matrix.complete(known, stated), "training.dtype") == "float32"
+    assert lookup(matrix.complete(known, Environment({**facts, "training": {}})), "training.dtype") == Unknown()
+
+
+@pytest.mark.parametrize(("torch", "dtype"), [("2.2.2+cu118", "float16"), ("2.3.0", Unknown()), (None, Unknown())])
+def test_an_older_gpu_gets_float16_only_where_torch_does_not_try_to_emulate(
+    known: matrix.Matrix, torch: str | None, dtype: object
+) -> None:
+    installed = {"distributions": {"torch": torch}} if torch else {}
+    facts = {"training": {"dtype_rule": "bfloat16-if-supported"}, "gpus": [{"compute_capability": "7.0"}], **installed}
+    assert lookup(matrix.complete(known, Environment(facts)), "training.dtype") == dtype
+
+
+def test_the_reason_goes_with_what_was_unknown(known: matrix.Matrix) -> None:
+    facts = {"training": {"dtype_rule": "bfloat16-if-supported"}, "gpus": [{"name": "NVIDIA H100"}]}
+    completed = matrix.complete(known, Environment(facts, {"training.dtype": "the GPUs decide"}))
+    assert completed.facts["training"]["dtype"] == "bfloat16"
+    assert completed.reasons == {}
+
+
+@pytest.mark.parametrize(
+    ("version", "training", "dtype"),
+    [
+        ("4.57.6", {"load_dtype": None}, "float16"),
+        ("4.57.6", {}, Unknown()),
+        ("4.57.6", {"load_dtype": "bfloat16"}, "bfloat16"),
+        ("4.57.6", {"load_dtype": None, "quantization": {"bits": 4, "method": "gptq"}}, Unknown()),
+        ("4.57.6", {"load_dtype": None, "quantization": None}, Unknown()),
+        ("5.0.0", {"load_dtype": None}, Unknown()),
+        ("4.29.2", {"load_dtype": None}, Unknown()),
+        (None, {"load_dtype": None}, Unknown()),
+    ],
+)
+def test_what_bitsandbytes_leaves_is_float16_where_no_dtype_is_given(
+    known: matrix.Matrix, version: str | None, training: dict[str, object], dtype: object
+) -> None:
+    facts = {"training": {"quantization": {"bits": 4}, **training}}
+    if version:
+        facts["distributions"] = {"transformers": version}
+    assert lookup(matrix.complete(known, Environment(facts)), "training.unquantized_dtype") == dtype

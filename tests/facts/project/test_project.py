@@ -8,7 +8,7 @@ import pytest
 
 from compatcheck import facts
 from compatcheck.errors import InputError
-from compatcheck.facts.project import Source
+from compatcheck.facts.project._sources import Source
 from compatcheck.model import Environment, Unknown, lookup
 
 
@@ -32,7 +32,7 @@ def test_a_folder_is_searched_for_what_we_read(tmp_path: Path) -> None:
     assert set(reading.sources) == {
         Source("deepspeed", deepspeed),
         Source("model", str(tmp_path / "model")),
-        Source("requirements", str(tmp_path / "requirements-dev.txt")),
+        Source("requirements_txt", str(tmp_path / "requirements-dev.txt")),
     }
     assert lookup(reading.environment, "training.deepspeed.zero_stage") == 2
     assert lookup(reading.environment, "model.type") == "glm"
@@ -143,7 +143,7 @@ def test_two_deepspeed_files_that_are_named_are_judged_one_at_a_time(tmp_path: P
 
 
 def test_a_folder_without_bounds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compatcheck.facts.project._MOST_ENTRIES", 3)
+    monkeypatch.setattr("compatcheck.facts.project._sources._MOST_ENTRIES", 3)
     for number in range(5):
         (tmp_path / f"{number}.log").touch()
     with pytest.raises(InputError, match="holds over 3 files"):

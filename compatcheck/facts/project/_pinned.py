@@ -1,0 +1,75 @@
+"""What the user's files say over what is installed."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from compatcheck.facts._merge import EMPTY, overlay
+from compatcheck.facts.project._sources import Source
+from compatcheck.facts.requirements._markers import in_range
+from compatcheck.model import Environment, Facts
+
+PINNED = ("distributions", "distributions_complete", "distribution_ranges")
+_OF_TORCH = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
+_INSTALLED = ("target", "unmet_requirements", "distribution_problems", *_OF_TORCH)
+_NOT_OF_TORCH = (*PINNED, "python", "platform", "environ", "cuda.toolkit")
+
+Pins = Literal["ignored", "over", "instead"]
+
+
+class Reading(NamedTuple):
+    """What the user's files say, and which were read.
+
+    ``beside`` is what files that describe a whole environment, as a Dockerfile does, say of it besides its packages.
+    """
+
+    environment: Environment
+    sources: tuple[Source, ...]
+    beside: Environment = EMPTY
+
+
+def over(environment: Environment, reading: Reading, pins: Pins) -> Environment:
+    """An environment with what the files say in place of its own.
+
+    Where requirements pin versions, ``pins`` says how these meet the installed ones: they are left out, they
+    take the place of what they name, or they stand for the whole, as do ranges then, and what a Dockerfile or the like
+    says besides. What is installed is left as it is where it already meets the pins and most of the ranges, and by
+    ranges in any case where they do not stand for the whole.
+    """
+    said = Facts(*reading.environment)
+    pinned = said.known.get("distributions")
+    if pins == "instead" and not _is_met(said, environment):
+        emptied = Environment(*without(Facts(*environment), (*PINNED, *_INSTALLED)))
+        return overlay(overlay(emptied, said), Facts(*reading.beside))
+    if not pinned or pins == "ignored":
+        return overlay(environment, without(said, PINNED))
+    installed = environment.facts.get("distributions") or {}
+    moved = {name for name, version in pinned.items() if installed.get(name) != version}
+    stale: tuple[str, ...] = ("unmet_requirements",) if moved else ()
+    stale += _OF_TORCH if "torch" in moved else ()
+    if "torch" in moved:
+        said = Facts(*overlay(Environment(*said), without(Facts(*reading.beside), _NOT_OF_TORCH)))
+    merged = {**said.known, "distributions": {**installed, **pinned}}
+    merged["distributions_complete"] = bool(environment.facts.get("distributions_complete"))
+    return overlay(Environment(*without(Facts(*environment), stale)), said._replace(known=merged))
+
+
+def _is_met(said: Facts, environment: Environment) -> bool:
+    pinned, ranges = said.known.get("distributions") or {}, said.known.get("distribution_ranges") or {}
+    installed = environment.facts.get("distributions") or {}
+    fitting = sum(bool(installed.get(name)) and in_range(installed[name], asked) for name, asked in ranges.items())
+    same = all(installed.get(name) == version for name, version in pinned.items())
+    return same and 2 * (fitting + len(pinned)) >= len(ranges) + len(pinned)
+
+
+def without(facts: Facts, paths: tuple[str, ...]) -> Facts:
+    """The facts less those at these paths and below them; the names of model files hold dots and stay whole."""
+    known = {key: value for key, value in facts.known.items() if key not in paths}
+    if isinstance(known.get("cuda"), dict):
+        known["cuda"] = {key: value for key, value in known["cuda"].items() if f"cuda.{key}" not in paths}
+
+    def kept(path: str) -> bool:
+        return not any(path == each or path.startswith(f"{each}.") for each in paths)
+
+    reasons = {path: why for path, why in facts.reasons.items() if kept(path)}
+    return Facts(known, reasons, {path: at for path, at in facts.locations.items() if kept(path)})

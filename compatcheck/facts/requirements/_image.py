@@ -1,0 +1,76 @@
+"""What the name and tag of a container image say of its contents."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_REFERENCE = re.compile(r"(?P<name>[^\s:@]+(?::\d+/[^\s:@]+)?)(?::(?P<tag>[^\s@]+))?(?:@\S+)?\Z")
+_PYTORCH = re.compile(r"(?P<torch>\d+\.\d+\.\d+)-cuda(?P<cuda>\d+\.\d+)-cudnn\d+-(?P<flavour>devel|runtime)\Z")
+_CUDA = re.compile(r"(?P<cuda>\d+\.\d+)(?:\.\d+)?-(?:cudnn\d*-)?(?P<flavour>devel|runtime|base)\b")
+_PYTHON = re.compile(r"(?P<python>3\.\d+(?:\.\d+)?)(?:-|\Z)")
+_UV = re.compile(r"(?:[\w.]+-)?python(?P<python>3\.\d+)")
+_WORDS = {
+    "python": re.compile(r"(?:^|[-_])(?:py|python)(3)\.?(\d{1,2})(?=[-_]|$)"),
+    "torch": re.compile(r"(?:^|[-_])(?:torch|pytorch)?(\d+\.\d+\.\d+)(?=[-_]|$)"),
+    "named_torch": re.compile(r"(?:^|[-_])(?:th|torch|pytorch)(?:_release)?[-_]?(\d+\.\d+\.\d+)(?=[-_]|$)"),
+    "transformers": re.compile(r"(?:^|[-_])transformers(\d+\.\d+\.\d+)(?=[-_]|$)"),
+    "cuda": re.compile(r"(?:^|[-_])(?:cu(\d{2})(\d)|cuda(\d+)\.(\d+)(?:\.\d+)?)(?=[-_]|$)"),
+}
+
+
+class Contents(NamedTuple):
+    """What an image holds: versions of distributions, of Python and of CUDA; ``reason`` where its torch is not told."""
+
+    distributions: dict[str, str]
+    python: str | None = None
+    runtime: str | None = None
+    toolkit: str | None = None
+    reason: str = ""
+
+
+def contents_of(image: str) -> Contents:
+    """What the reference of an image says, as ``pytorch/pytorch:2.5.0-cuda11.8-cudnn9-devel``."""
+    image = image.strip("\"'")
+    found = _REFERENCE.match(image)
+    if found is None or "$" in image:
+        return Contents({}, reason=f"the image {image} depends on a variable that has no default")
+    name, tag = found["name"].lower().removeprefix("docker.io/").removeprefix("library/"), found["tag"] or "latest"
+    if name == "pytorch/pytorch":
+        return _of_pytorch(image, tag)
+    if name.rpartition("/")[0] in ("nvidia", "nvcr.io/nvidia") and name.endswith("/cuda"):
+        stated = _CUDA.match(tag)
+        return Contents({}, toolkit=stated["cuda"] if stated and stated["flavour"] == "devel" else None)
+    if name in ("python", "ghcr.io/astral-sh/uv"):
+        stated = (_PYTHON if name == "python" else _UV).match(tag)
+        return Contents({}, python=stated["python"] if stated else None)
+    if name.endswith("huggingface/transformers-pytorch-gpu") and re.fullmatch(r"\d+\.\d+\.\d+", tag):
+        return Contents({"transformers": tag}, reason=f"the tag of the image {image} does not say which torch it holds")
+    lists_parts = name.startswith(("mosaicml/", "axolotlai/", "winglian/")) or name.endswith("pytorch-training")
+    return _of_words(image, tag, "torch" if lists_parts else "named_torch")
+
+
+def _of_pytorch(image: str, tag: str) -> Contents:
+    stated = _PYTORCH.match(tag)
+    if stated is None:
+        return Contents({}, reason=f"the tag of the image {image} does not say which torch it holds")
+    toolkit = stated["cuda"] if stated["flavour"] == "devel" else None
+    return Contents({"torch": stated["torch"]}, runtime=stated["cuda"], toolkit=toolkit)
+
+
+def _of_words(image: str, tag: str, torch: str) -> Contents:
+    """Tags that list their parts, as ``2.5.1-gpu-py311-cu124-ubuntu22.04`` or ``cuda12.1.0-py310-torch2.3.1``.
+
+    One that does not name torch is taken to say nothing: its other numbers may be of anything.
+    """
+    words = {key: pattern.search(tag) for key, pattern in _WORDS.items()}
+    if not words[torch]:
+        return Contents({}, reason=f"the name of the image {image} does not say which torch it holds")
+    python, cuda, transformers = words["python"], words["cuda"], words["transformers"]
+    held = {"torch": words[torch], "transformers": transformers}
+    runtime = f"{cuda[1] or cuda[3]}.{cuda[2] or cuda[4]}" if cuda else None
+    return Contents(
+        {key: match[1] for key, match in held.items() if match},
+        python=f"{python[1]}.{python[2]}" if python else None,
+        runtime=runtime,
+    )

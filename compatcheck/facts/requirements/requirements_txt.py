@@ -1,0 +1,135 @@
+"""Requirements files as pip reads them: pins, ranges, includes and constraints; its other options count for nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from compatcheck.errors import InputError
+from compatcheck.facts._text import decoded, read_bytes
+from compatcheck.facts.requirements._asked import Asked, facts_of, label_of_index, parse, with_label
+from compatcheck.facts.requirements._markers import Place
+from compatcheck.model import Facts, Location
+
+_DEEPEST = 10
+_LARGEST = 4 << 20
+_DOING = "reading requirements from"
+_INCLUDE = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s+|=)?(.+)\Z")
+_INDEX = re.compile(r"(?:-i|--index-url|--extra-index-url|--find-links|-f|--index)[\s=]+(\S+)")
+_OPTION_BEHIND = re.compile(r"\s--[a-z][a-z-]*[=\s].*\Z")
+_MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+
+
+TITLE = "a requirements file"
+
+
+class Line(NamedTuple):
+    """A requirement as it stands; ``constraint`` where it only limits what others ask for."""
+
+    text: str
+    at: Location
+    constraint: bool = False
+
+
+class Include(NamedTuple):
+    """A file that a line names."""
+
+    path: str
+    constraint: bool
+
+
+def recognises(path: str) -> bool:
+    """By its name alone: any text may be a list of requirements."""
+    name = os.path.basename(path)
+    return name.startswith("requirements") and name.endswith(".txt") and os.path.isfile(path)
+
+
+def included(text: str) -> Include | None:
+    """The file that a line includes or limits by; None where it names none, or a URL."""
+    found = _INCLUDE.match(text)
+    if found is None or "://" in found[2]:
+        return None
+    return Include(found[2].strip().strip("'\""), found[1] in ("-c", "--constraint"))
+
+
+def indexes_in(text: str) -> list[str]:
+    """The package indexes that options in a text name."""
+    return _INDEX.findall(text)
+
+
+def read(path: str, python: str | None = None) -> Facts:
+    """``distributions`` and ``distribution_ranges`` of a requirements file and of those it includes.
+
+    The list is not complete. ``python`` is the version that markers are judged by; without it those that depend on it
+    leave their requirement unknown. A constraints file that is missing limits nothing. Raises `InputError` where a file
+    cannot be read or a line is no requirement.
+    """
+    return facts_of(*asked_in(path, Place(python)))
+
+
+def asked_in(path: str, place: Place) -> tuple[list[Asked], list[Asked]]:
+    """The requirements and the constraints of a file and of those it includes. Errors as for `read`."""
+    lines = list(_lines(path, (), False))
+    label = next(filter(None, (label_of_index(index) for line in lines for index in indexes_in(line.text))), None)
+    asked: list[Asked] = []
+    constraints: list[Asked] = []
+    for line in lines:
+        if line.text.startswith("-") and not line.text.startswith(("-e", "--editable")):
+            continue
+        found = parsed(line.text, line.at, place)
+        if found is not None:
+            (constraints if line.constraint else asked).append(with_label(found, label))
+    return asked, constraints
+
+
+def parsed(text: str, at: Location, place: Place) -> Asked | None:
+    """One line without the options behind it, as hashes. Raises `InputError` where it is no requirement."""
+    try:
+        return parse(_OPTION_BEHIND.sub("", text).strip(), at, place)
+    except ValueError as error:
+        raise InputError(_DOING, at.file, f"line {at.line}: {error}", "write name==version") from None
+
+
+def _lines(path: str, including: tuple[str, ...], constraint: bool) -> Iterator[Line]:
+    """Each requirement and option with its place; continuations joined, comments dropped, includes followed."""
+    if len(including) >= _DEEPEST or os.path.realpath(path) in including:
+        seen = "its includes go round in a circle" if len(including) < _DEEPEST else "its includes go too deep"
+        raise InputError(_DOING, path, seen, "break the chain of -r lines")
+    for number, text in _logical_lines(text_of(path)):
+        include = included(text)
+        if include is None:
+            yield Line(text, Location(path, number), constraint)
+            continue
+        inner = os.path.join(os.path.dirname(path), include.path)
+        if not include.constraint or os.path.lexists(inner):
+            yield from _lines(inner, (*including, os.path.realpath(path)), constraint or include.constraint)
+
+
+def text_of(path: str) -> str:
+    """The text of a requirements file: UTF-8, or UTF-16 with its mark, as PowerShell's ``>`` writes it."""
+    raw = read_bytes(path, _LARGEST)
+    encoding = next((name for mark, name in _MARKS if raw.startswith(mark)), None)
+    if encoding is None:
+        return decoded(raw, path)
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise InputError("reading", path, f"byte {error.start} is not UTF-16", "save it as UTF-8") from None
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    kept, start = "", 0
+    for number, raw in enumerate(text.splitlines(), 1):
+        start = start or number
+        line = re.sub(r"(^|\s)#.*\Z", "", raw)
+        if line.endswith("\\"):
+            kept += line[:-1] + " "
+            continue
+        whole = (kept + line).strip()
+        if whole:
+            yield start, whole
+        kept, start = "", 0
+    if kept.strip():
+        yield start, kept.strip()
