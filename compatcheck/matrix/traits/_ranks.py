@@ -11,7 +11,8 @@ _ZERO_STAGE, _WORLD_SIZE = "training.deepspeed.zero_stage", "training.world_size
 def several_ranks(environment: Environment) -> TraitVerdict:
     """Whoever trains with DeepSpeed does so on several ranks unless something says otherwise.
 
-    A single GPU says so much that the question stays open; no GPU says only that training runs on another machine.
+    A single GPU says so much that the question stays open, unless a report names it without saying how many there are;
+    no GPU says only that training runs on another machine.
     """
     stage, size = lookup(environment, _ZERO_STAGE), lookup(environment, _WORLD_SIZE)
     if size == 1 or stage is None:
@@ -19,6 +20,7 @@ def several_ranks(environment: Environment) -> TraitVerdict:
     if isinstance(stage, Unknown) and isinstance(lookup(environment, "distributions.deepspeed"), Unknown):
         return TraitVerdict(None, missing=(_ZERO_STAGE,))
     gpus = lookup(environment, "gpus")
-    if isinstance(size, Unknown) and not isinstance(gpus, Unknown) and len(gpus or ()) == 1:
+    alone = not isinstance(gpus, Unknown) and len(gpus or ()) == 1 and not gpus[0].get("uncounted")
+    if isinstance(size, Unknown) and alone:
         return TraitVerdict(None, missing=(_WORLD_SIZE,))
     return TraitVerdict(True, presumed=isinstance(size, Unknown))

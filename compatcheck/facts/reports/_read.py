@@ -1,0 +1,56 @@
+"""A pasted report as facts: every format reads its own lines, prose the rest, and what they agree on counts."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from compatcheck.facts.reports import _assignments, _prose, _settings
+from compatcheck.facts.reports._blocks import Block, Line, split
+from compatcheck.facts.reports._claims import Claim, doubted, joined
+from compatcheck.facts.reports._cues import advises, announces, hypothetical
+from compatcheck.model import Environment
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+_SMALL = 8
+_NEAR = 2
+_ADVISED = "stands among words on what was tried, advised or asked for"
+Read = Callable[[Sequence[Line]], Iterator[Claim]]
+
+
+@cache
+def formats() -> tuple[Any, ...]:
+    """The units of the folder, in the order of their names."""
+    names = sorted(name[:-3] for name in os.listdir(_FOLDER) if name.endswith(".py") and not name.startswith("_"))
+    return tuple(importlib.import_module(f"compatcheck.facts.reports.{name}") for name in names)
+
+
+def read_report(text: str, source: str) -> Environment:
+    """The environment that a report states; each fact keeps its line, and what lines contradict is unknown."""
+    blocks = split(text)
+    claims = [claim for block in blocks for claim in _claims(block)]
+    facts = joined([*claims, *_settings.claims(blocks)], source)
+    return Environment(facts.known, facts.reasons, facts.locations)
+
+
+def _claims(block: Block) -> Iterator[Claim]:
+    taken: set[int] = set()
+    for unit in formats():
+        lines = unit.recognises(block)
+        taken.update(line.number for line in lines)
+        claims = unit.read(lines)
+        yield from doubted(claims, _ADVISED) if getattr(unit, "TYPED", False) and _is_advice(block, lines) else claims
+    yield from _assignments.read(block, block.short())
+    yield from _prose.read(block, (line for line in block.lines if line.number not in taken))
+
+
+def _is_advice(block: Block, lines: Sequence[Line]) -> bool:
+    """Whether the words around some few lines say that they are no record of the environment."""
+    small = len(lines) <= _SMALL
+    if block.fenced:
+        return small and advises(block.lead, block.tail, small)
+    before = [line.plain for line in block.lines if lines and 0 < lines[0].number - line.number <= _NEAR][-1:]
+    return small and any(hypothetical(text) and announces(text) for text in before)

@@ -1,0 +1,32 @@
+"""The paths in a traceback, which hold the version of the Python that ran."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from compatcheck.facts.reports._blocks import Block, Line
+from compatcheck.facts.reports._claims import Claim, distribution_claim
+
+TITLE = "the paths of a traceback"
+_PYTHON = re.compile(r"[/\\]python(3\.\d{1,2})[/\\](?:site|dist)-packages[/\\]")
+_WINDOWS = re.compile(r"[/\\]Python(3)(\d{1,2})[/\\]lib[/\\]site-packages[/\\]", re.I)
+_METADATA = re.compile(
+    r"-packages[/\\]([A-Za-z][\w.]{0,60})-(\d[\w.+!]{0,60}?)(?:-py3\.\d{1,2}[\w.-]{0,40}\.egg|\.dist-info)[/\\]"
+)
+
+
+def recognises(block: Block) -> tuple[Line, ...]:
+    return tuple(line for line in block.short() if _PYTHON.search(line.text) or _WINDOWS.search(line.text))
+
+
+def read(lines: Sequence[Line]) -> Iterator[Claim]:
+    said = set()
+    for line in lines:
+        posix, windows, metadata = (form.search(line.text) for form in (_PYTHON, _WINDOWS, _METADATA))
+        version = posix[1] if posix else f"3.{windows[2]}" if windows else None
+        if version and version not in said:
+            said.add(version)
+            yield Claim("python", version, line.number)
+        if metadata:
+            yield distribution_claim(metadata[1], metadata[2], line.number)

@@ -1,0 +1,184 @@
+"""The measure itself: what counts as solved, helped, alarm and noise. The cases are made up, the matrix is our own."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compatcheck import matrix
+from compatcheck.model import Remedy
+from tests import score_cases
+from tests.conftest import ROOT
+
+CASE: dict[str, Any] = {
+    "id": "made__up__1",
+    "env": {"python": "3.10", "os": "Ubuntu 22.04", "packages": {"deepspeed": "0.14.4", "torch": "2.3.1+cu121"}},
+    "env_block": "deepspeed 0.14.4, torch 2.3.1+cu121, Python 3.10, Ubuntu 22.04",
+    "context": {"method": "full", "zero_stage": 2, "other": "deepspeed overlap_comm true"},
+    "cause": {"kind": "version-combo", "packages": ["deepspeed"], "summary": "a race"},
+    "fix": {"packages": {}, "config": {"zero_optimization.overlap_comm": False}, "summary": "off"},
+    "confirmed_by": "maintainer",
+    "detectable_from_env": True,
+}
+HEALTHY = {"id": "lock-1", "env": {"packages": {"torch": "2.6.0", "torchvision": "0.21.0"}}, "context": {}}
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    """The case with values at ``section__key`` replaced."""
+    case = copy.deepcopy(CASE)
+    for path, value in changes.items():
+        *parents, last = path.split("__")
+        section = case
+        for parent in parents:
+            section = section[parent]
+        section[last] = value
+    return case
+
+
+@pytest.fixture(scope="module")
+def known() -> matrix.Matrix:
+    return matrix.load()
+
+
+def status(known: matrix.Matrix, case: dict[str, Any]) -> str | None:
+    return score_cases.score(known, case).status
+
+
+def test_a_finding_that_the_fix_clears_solves_the_case(known: matrix.Matrix) -> None:
+    assert status(known, CASE) == "affected"
+
+
+def test_a_pin_of_the_fix_within_the_range_of_a_remedy_solves_it_too(known: matrix.Matrix) -> None:
+    assert status(known, changed(fix__config={}, fix__packages={"deepspeed": ">=0.19.4"})) == "affected"
+
+
+def test_a_finding_on_another_package_does_not(known: matrix.Matrix) -> None:
+    assert status(known, changed(cause__packages=["bitsandbytes"])) is None
+
+
+def test_a_fix_that_no_remedy_names_does_not_though_it_clears_the_finding(known: matrix.Matrix) -> None:
+    assert status(known, changed(fix__config={"tokenizer": "another"})) is None
+    assert status(known, changed(fix__config={}, fix__packages={"deepspeed": "<0.12"})) is None
+
+
+def test_a_finding_that_is_still_there_after_the_fix_does_not_though_a_remedy_names_it(known: matrix.Matrix) -> None:
+    assert status(known, changed(fix__config={}, fix__packages={"deepspeed": "==0.14.4"})) is None
+    assert status(known, changed(fix__config={"somewhere.overlap_comm": False})) is None
+
+
+def test_a_finding_for_want_of_a_fact_helps(known: matrix.Matrix) -> None:
+    assert status(known, changed(context__other=None)) == "possible"
+
+
+def test_what_is_no_version_stays_unknown() -> None:
+    environment = score_cases.snapshot(changed(env__packages={"deepspeed": "main", "torch": ">=2.0"}))
+    assert environment.facts["distributions"] == {}
+    assert set(environment.reasons) == {"distributions.deepspeed", "distributions.torch"}
+
+
+@pytest.mark.parametrize(
+    ("packages", "runtime", "driver", "expected"),
+    [
+        ({"torch": "2.3.1"}, "12.1", None, {"runtime": "12.1"}),
+        ({"torch": "2.3.1+cu118"}, "12.1", None, {}),
+        ({"torch": "2.3.1"}, "12.4.131", "550.144.03", {"toolkit": "12.4", "driver": "550.144.03"}),
+        ({"torch": "2.3.1"}, "rocm6.0", "CUDA 12.2 driver", {"driver_api": "12.2"}),
+        ({"nvidia-cudnn-cu12": "9.1.0.70"}, None, None, {"cudnn": "9.1.0.70"}),
+    ],
+)
+def test_the_cuda_versions_of_a_case_are_told_apart(
+    packages: dict[str, str], runtime: str | None, driver: str | None, expected: dict[str, str]
+) -> None:
+    case = changed(env__packages=packages, env__cuda_runtime=runtime, env__cuda_driver=driver)
+    assert score_cases.snapshot(case).facts.get("cuda", {}) == expected
+
+
+@pytest.mark.parametrize(
+    ("pinned", "installed", "moved"),
+    [
+        ("==2.1.2", "2.2.1", "2.1.2"),
+        (">=2.6", "2.5.0+cu124", "2.6+cu124"),
+        (">=2.6", "2.6.1", "2.6.1"),
+        ("<5", "5.1.0", "4.99"),
+        ("<4.44", "4.44.2", "4.43.99"),
+        (">0.19.3", "0.19.3", "0.19.4"),
+        ("!=4.47.0", "4.47.0", "4.47.1"),
+        ("!=2.9.*", "2.9.1", "2.8.99"),
+        ("==2.8.*", None, "2.8"),
+        ("==2.1.2+cu121", "2.1.0+cpu", "2.1.2+cu121"),
+        ("from source", "1.0", None),
+    ],
+)
+def test_a_pin_moves_a_version_no_further_than_it_must(pinned: str, installed: str | None, moved: str | None) -> None:
+    assert score_cases.moved_to(pinned, installed) == moved
+
+
+@pytest.mark.parametrize(
+    ("remedy", "fix", "agrees"),
+    [
+        (Remedy("pins", "w", {"torch": ">=2.5.1"}), {"packages": {"torch": ">=2.6"}, "config": {}}, True),
+        (Remedy("pins", "w", {"torch": "<2.5"}), {"packages": {"torch": ">=2.6"}, "config": {}}, False),
+        (Remedy("pins", "w", {"peft": ">=0.18"}), {"packages": {"transformers": "<5"}, "config": {}}, False),
+        (
+            Remedy("config", "w", config={"training.dtype": "bfloat16"}),
+            {"packages": {}, "config": {"bf16": True}},
+            True,
+        ),
+        (
+            Remedy("config", "w", config={"training.dtype": "float16"}),
+            {"packages": {}, "config": {"bf16": True}},
+            False,
+        ),
+        (
+            Remedy("config", "w", config={"training.dtype": "float16"}),
+            {"packages": {}, "config": {"bf16": False}},
+            True,
+        ),
+        (
+            Remedy("config", "w", config={"training.attention": "eager"}),
+            {"packages": {}, "config": {"attn_implementation": "sdpa or eager"}},
+            True,
+        ),
+        (
+            Remedy("config", "w", config={"training.attention": "eager"}),
+            {"packages": {}, "config": {"attn_implementation": "sdpa"}},
+            False,
+        ),
+        (
+            Remedy("environ", "w", environ={"NCCL_CUMEM_ENABLE": "0"}),
+            {"packages": {}, "config": {"NCCL_CUMEM_ENABLE": "0"}},
+            True,
+        ),
+        (Remedy("driver", "w"), {"packages": {}, "config": {"nvidia_driver": "one for CUDA 12.8"}}, True),
+    ],
+)
+def test_a_remedy_agrees_with_a_fix(remedy: Remedy, fix: dict[str, Any], agrees: bool) -> None:
+    assert score_cases.agrees_with(remedy, fix) is agrees
+
+
+def test_pasted_text_and_snapshot_are_compared_on_what_both_hold(known: matrix.Matrix) -> None:
+    assert score_cases.compared(known, CASE) == ([], True)
+    differences, same = score_cases.compared(known, changed(env_block="deepspeed 0.19.9, Python 3.11"))
+    assert [each.what for each in differences][:2] == ["distributions.deepspeed", "python"] and not same
+
+
+def test_the_script_prints_the_four_figures_and_what_is_unsolved(tmp_path: Path) -> None:
+    reports, clean = tmp_path / "reports.jsonl", tmp_path / "clean.jsonl"
+    unsolved = changed(id="made__up__2", fix__config={"tokenizer": "another"}, detectable_from_env=False)
+    reports.write_text(f"{json.dumps(CASE)}\n{json.dumps(unsolved)}\n", encoding="utf-8")
+    broken = {**HEALTHY, "id": "lock-2", "env": {"packages": {"torch": "2.6.0", "torchvision": "0.15.0"}}}
+    clean.write_text(f"{json.dumps(HEALTHY)}\n{json.dumps(broken)}\n", encoding="utf-8")
+    command = [sys.executable, str(ROOT / "tests" / "score_cases.py"), str(reports), str(clean)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    assert "all         solved 1/2 (50%)  helped 1/2 (50%)" in said
+    assert "detectable  solved 1/1 (100%)  helped 1/1 (100%)" in said
+    assert "alarms 1/2" in said and "alarm  lock-2" in said
+    assert "made__up__2" in said and "made__up__1" not in said
+    pasted = subprocess.run([*command, "--pasted"], capture_output=True, text=True, check=True).stdout
+    assert "2 of 2 pasted texts give the findings of their snapshot" in pasted
