@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compatcheck.matrix._complete import complete
 from compatcheck.matrix._load import Matrix, all_entries, candidates, find_entry, load, require_ids, search
-from compatcheck.matrix._match import Occurrence, Verdict, any_of, match_table
+from compatcheck.matrix._match import Conditions, Occurrence, TraitFinder, Verdict, any_of, match_table
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.model import Environment, Finding, Location, Remedy
 
 if TYPE_CHECKING:
     from compatcheck.matrix._entry import Entry
     from compatcheck.matrix._lint import Fault
+    from compatcheck.observation import Fit, Pattern, Suspect
 
 __all__ = [
     "Matrix",
@@ -24,8 +25,10 @@ __all__ = [
     "lint_folder",
     "load",
     "match",
+    "patterns",
     "require_ids",
     "search",
+    "suspects",
 ]
 
 
@@ -65,20 +68,81 @@ def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, envi
         impact=entry.impact,
         confidence=entry.confidence,
         packages=occurrence.packages if occurrence else entry.distributions,
-        summary=occurrence.summary if occurrence else entry.summary,
+        summary=" ".join((occurrence.summary if occurrence else entry.summary, *_partly(verdict))),
         missing=verdict.missing,
         remedies=remedies,
         evidence=tuple(dict.fromkeys(evidence.url for evidence in entry.evidence)),
         probe_name=entry.probe.name if entry.probe else None,
         probe_request=entry.probe.request if entry.probe else {},
         location=_location(verdict, environment),
+        partly=verdict.partly,
     )
 
 
+def _partly(verdict: Verdict) -> Iterator[str]:
+    """Which part of the ranges that are asked for is at fault, as sentences."""
+    for path, told in verdict.partly.items():
+        yield f"The project's {path.removeprefix('distributions.')} {told}."
+
+
 def _location(verdict: Verdict, environment: Environment) -> Location | None:
-    """Where the user's own files state a fact that the matching table speaks of: a setting before a version."""
-    paths = sorted(verdict.paths, key=lambda path: path.startswith("distributions."))
-    return next((environment.locations[path] for path in paths if path in environment.locations), None)
+    """Where the user's own files state a fact that the matching table speaks of: a setting before a version.
+
+    One that no file gives in so many words has the place of its section, and a section that of the first it holds.
+    """
+    places = [
+        ((path.startswith("distributions."), not path.startswith("training."), distance), at)
+        for path in verdict.paths
+        for distance, at in _places("model.traits" if path == "traits" else path, environment.locations)
+    ]
+    return min(places, key=lambda place: place[0])[1] if places else None
+
+
+def _places(path: str, locations: Mapping[str, Location]) -> Iterator[tuple[int, Location]]:
+    if path in locations:
+        yield 0, locations[path]
+    elif not path.startswith("distributions."):
+        inside = [at for fact, at in locations.items() if fact.startswith(f"{path}.")]
+        section = path.rpartition(".")[0]
+        if inside:
+            yield 1, min(inside, key=lambda at: (at.line is None, at.line or 0))
+        elif "." in section and section in locations:
+            yield 2, locations[section]
+
+
+def suspects(matrix: Matrix, environment: Environment) -> Iterator[Suspect]:
+    """Every entry that is not withdrawn, for a reason to suspect it that lies outside the environment."""
+    from compatcheck.matrix._entry import Entry
+    from compatcheck.observation import Suspect
+
+    traits = trait_finder(matrix.table)
+    known: dict[str, Verdict] = {}
+    for raw in all_entries(matrix):
+        if raw.get("withdrawn"):
+            continue
+        tables = raw["affected"]
+        verdict = any_of(match_table(table, environment, traits, known) for table in tables)
+        fit: Fit | None = "affected" if verdict.holds else "possible" if verdict.narrowed else "open"
+        against: tuple[str, ...] = ()
+        if verdict.holds is False:
+            fit, against = None, min((_failing(table, environment, traits) for table in tables), key=len)
+        finding = _finding(Entry.model_validate(raw), verdict, next(iter(verdict.occurrences), None), environment)
+        yield Suspect(raw, finding, fit, against)
+
+
+def _failing(table: Conditions, environment: Environment, traits: TraitFinder) -> tuple[str, ...]:
+    """The facts of a table that are known to fail; what is asked of GPUs must hold of one and the same."""
+    gpu = {path: condition for path, condition in table.items() if path.startswith("gpu.")}
+    alone = [{path: condition} for path, condition in table.items() if path not in gpu]
+    parts = [*alone, gpu] if gpu else alone
+    return tuple(path for part in parts if match_table(part, environment, traits).holds is False for path in part)
+
+
+def patterns(matrix: Matrix) -> tuple[Pattern, ...]:
+    """The error patterns of all entries."""
+    from compatcheck.observation import Pattern
+
+    return tuple(Pattern(*pattern) for pattern in matrix.patterns())
 
 
 def lint_folder(folder: str | None, probes: Sequence[str]) -> tuple[list[Fault], int]:

@@ -2,7 +2,8 @@
 
 ``index.json`` holds, for each distribution, the interval of versions in which an entry could apply and where its line
 in ``conditions.jsonl`` lies; that holds the conditions and where the whole entry lies in ``entries.jsonl``. So a check
-reads the conditions that can matter, and whole only the entries that matched.
+reads the conditions that can matter, and whole only the entries that matched. ``patterns.jsonl`` holds the error
+patterns with the ids of their entries.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from compatcheck.errors import DataError, InputError
 from compatcheck.matrix._entry import Entry
 from compatcheck.matrix._load import FORMAT
 from compatcheck.matrix._order import parse_range, sort_key
+from compatcheck.matrix._regex import longest_literal
 
 
 def read_entries(folder: Path) -> dict[Path, Entry]:
@@ -56,11 +58,12 @@ def read_tables(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 class Compiled(NamedTuple):
-    """The index, and the two files of lines that it leads to."""
+    """The index, the two files of lines that it leads to, and the error patterns, which only a diagnosis reads."""
 
     summary: dict[str, Any]
     conditions: bytes
     entries: bytes
+    patterns: bytes = b""
 
 
 def compile_entries(entries: Iterable[Entry]) -> Compiled:
@@ -70,6 +73,7 @@ def compile_entries(entries: Iterable[Entry]) -> Compiled:
     environ: set[str] = set()
     texts: list[bytes] = []
     judged: list[bytes] = []
+    patterns: list[bytes] = []
     at = place_at = 0
     seen: set[str] = set()
     for entry in sorted(entries, key=lambda entry: entry.id):
@@ -83,6 +87,9 @@ def compile_entries(entries: Iterable[Entry]) -> Compiled:
         if entry.withdrawn:
             continue
         judged.append(line)
+        for pattern in entry.error_patterns:
+            known = [entry.id, pattern.regex, longest_literal(pattern.regex)]
+            patterns.append(_to_json(known).encode() + b"\n")
         place = [place_at, len(line)]
         place_at += len(line)
         for conditions in entry.affected:
@@ -102,7 +109,7 @@ def compile_entries(entries: Iterable[Entry]) -> Compiled:
         "guards": {name: list(rows.values()) for name, rows in guards.items()},
         "unguarded": unguarded,
     }
-    return Compiled(index, b"".join(judged), b"".join(texts))
+    return Compiled(index, b"".join(judged), b"".join(texts), b"".join(patterns))
 
 
 def _guard(conditions: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
@@ -137,6 +144,7 @@ def write_files(compiled: Compiled, tables: Mapping[str, Any], destination: Path
         (destination / "tables").mkdir(parents=True, exist_ok=True)
         (destination / "entries.jsonl").write_bytes(compiled.entries)
         (destination / "conditions.jsonl").write_bytes(compiled.conditions)
+        (destination / "patterns.jsonl").write_bytes(compiled.patterns)
         for name, table in tables.items():
             (destination / "tables" / f"{name}.json").write_text(_to_json(table), encoding="utf-8")
         (destination / "index.json").write_text(_to_json(compiled.summary), encoding="utf-8")

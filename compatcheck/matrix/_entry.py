@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from compatcheck.matrix._keys import kind_of
 from compatcheck.matrix._order import is_range, number_in_range, parse_range
+from compatcheck.matrix._regex import check_regex
 from compatcheck.model import Remedy
 
 Impact = Literal["silent-wrong", "divergence", "hang", "crash", "import-fail", "install-fail", "oom", "slow"]
@@ -129,6 +130,14 @@ class Example(_Part):
     note: str | None = None
 
 
+class ErrorPattern(_Part):
+    """A regular expression for the error line that this entry explains, a line it matches, and lines it must not."""
+
+    regex: Annotated[str, AfterValidator(check_regex)] = Field(min_length=8)
+    example: str = Field(min_length=8)
+    not_examples: list[str] = []
+
+
 class Probe(_Part):
     name: str
     request: dict[str, Any] = {}
@@ -165,6 +174,7 @@ class Entry(_Part):
     affected: list[Conditions] = Field(min_length=1)
     remedies: list[RemedyEntry] = Field(min_length=1)
     probe: Probe | None = None
+    error_patterns: list[ErrorPattern] = []
     evidence: list[Evidence] = Field(min_length=1)
     examples: list[Example] = Field(min_length=1)
     reproduce: Reproduce | None = None

@@ -7,6 +7,7 @@ remedy must clear the examples it is for without walking into another entry.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -18,6 +19,7 @@ from compatcheck.matrix._match import TraitFinder, any_of, match_table
 from compatcheck.matrix._order import is_range
 from compatcheck.matrix._traits import Table, trait_finder
 from compatcheck.model import Environment
+from compatcheck.observation import ERROR_MARKS, LONGEST_MATCHED
 
 REVIEW_DAYS = 180
 _EXPECTATIONS = {True: "affected", False: "unaffected", None: "undetermined"}
@@ -42,6 +44,7 @@ def lint(entries: Mapping[Path, Entry], table: Table, probes: Sequence[str], tod
             _unsupported(entry),
             _missing_records(path, entry),
             _unknown_probe(entry, probes),
+            _false_patterns(entry),
             _false_examples(entry, table),
             _idle_conditions(entry, table),
             _bad_remedies(entry, active, table),
@@ -88,6 +91,19 @@ def _unknown_probe(entry: Entry, probes: Sequence[str]) -> Iterator[str]:
         yield f"there is no probe {entry.probe.name!r}"
     if entry.reproduce and not entry.probe:
         yield "it can be reproduced but names no probe to do it with"
+
+
+def _false_patterns(entry: Entry) -> Iterator[str]:
+    """A pattern must match its own example as a log shows it, and none of the lines it is told not to."""
+    for number, pattern in enumerate(entry.error_patterns, 1):
+        regex = re.compile(pattern.regex)
+        if len(pattern.example) > LONGEST_MATCHED or not regex.search(pattern.example):
+            yield f"error pattern {number} does not match its example"
+        if not any(mark in pattern.example for mark in ERROR_MARKS):
+            yield f"error pattern {number}: its example holds no mark of an error, so it is never tried"
+        for line in pattern.not_examples:
+            if regex.search(line):
+                yield f"error pattern {number} matches {line!r}, which it must not"
 
 
 def _false_examples(entry: Entry, table: Table) -> Iterator[str]:

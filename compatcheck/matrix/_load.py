@@ -14,7 +14,7 @@ from compatcheck.model import Environment, Unknown, lookup
 FORMAT = 1
 """The compiled form; another number is another form."""
 
-_COMPILED_FILES = ("index.json", "conditions.jsonl", "entries.jsonl")
+_COMPILED_FILES = ("index.json", "conditions.jsonl", "entries.jsonl", "patterns.jsonl")
 _INDEX_KEYS = {"revision", "entries", "environ", "guards", "unguarded"}
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
@@ -34,7 +34,7 @@ class Matrix(NamedTuple):
 
     ``guards`` holds by distribution rows of lowest version, highest version and the places of the conditions between.
     ``conditions`` and ``read`` give the conditions and the entries at such places, or all, as plain JSON; ``table``
-    gives a pair table by name.
+    gives a pair table by name; ``patterns`` gives each error pattern with its entry's id and a literal.
     """
 
     revision: str
@@ -45,6 +45,7 @@ class Matrix(NamedTuple):
     conditions: Reader
     read: Reader
     table: Callable[[str], Mapping[str, Any]]
+    patterns: Callable[[], list[tuple[str, str, str]]]
 
 
 def load(folder: str | None = None) -> Matrix:
@@ -66,9 +67,9 @@ def source_folder(folder: str | None) -> str:
 
 
 def _load_compiled(folder: str) -> Matrix:
-    path, conditions, entries = (os.path.join(folder, name) for name in _COMPILED_FILES)
+    path, conditions, entries, patterns = (os.path.join(folder, name) for name in _COMPILED_FILES)
     index = _read_json(path)
-    for lines in (conditions, entries):
+    for lines in (conditions, entries, patterns):
         if not os.path.isfile(lines):
             raise DataError("reading the matrix file", lines, "it is missing", "reinstall compatcheck")
     if index.get("format") != FORMAT or not set(index) >= _INDEX_KEYS:
@@ -79,6 +80,7 @@ def _load_compiled(folder: str) -> Matrix:
         _reader(lambda: open(conditions, "rb"), conditions),
         _reader(lambda: open(entries, "rb"), entries),
         lambda name: _read_json(os.path.join(folder, "tables", f"{name}.json")),
+        _patterns(lambda: open(patterns, "rb"), patterns),
     )
 
 
@@ -94,14 +96,26 @@ def _load_sources(folder: str) -> Matrix:
         _reader(lambda: BytesIO(compiled.conditions), folder),
         _reader(lambda: BytesIO(compiled.entries), folder),
         lambda name: read_toml(Path(folder) / "tables" / f"{name}.toml"),
+        _patterns(lambda: BytesIO(compiled.patterns), folder),
     )
 
 
 def _matrix(
-    index: Mapping[str, Any], conditions: Reader, entries: Reader, table: Callable[[str], Mapping[str, Any]]
+    index: Mapping[str, Any],
+    conditions: Reader,
+    entries: Reader,
+    table: Callable[[str], Mapping[str, Any]],
+    patterns: Callable[[], list[tuple[str, str, str]]],
 ) -> Matrix:
     fixed = (index["revision"], index["entries"], tuple(index["environ"]), index["guards"], index["unguarded"])
-    return Matrix(*fixed, conditions, entries, table)
+    return Matrix(*fixed, conditions, entries, table, patterns)
+
+
+def _patterns(opened: Callable[[], IO[bytes]], path: str) -> Callable[[], list[tuple[str, str, str]]]:
+    def read() -> list[tuple[str, str, str]]:
+        return [(entry, regex, literal) for entry, regex, literal in _reader(opened, path)(None)]
+
+    return read
 
 
 def _reader(opened: Callable[[], IO[bytes]], path: str) -> Reader:

@@ -13,6 +13,7 @@ from compatcheck.model import Environment, Finding, Remedy, Report, Status, Unkn
 WIDTH = 100
 _STYLES: dict[Status, str] = {"confirmed": "bold red", "affected": "bold red", "possible": "yellow", "refuted": "green"}
 _NAMED_DISTRIBUTIONS = ("torch", "transformers", "deepspeed", "peft", "accelerate", "bitsandbytes")
+_FILES = {"training": "a training configuration", "model": "a model folder"}
 _ASKED_FOR = ("gpus", "cuda.driver", "training", "model")
 _MOST_REASONS = 8
 
@@ -28,25 +29,32 @@ class Line(NamedTuple):
 
 
 def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
-    lines = _lines(report, refuted)
-    if colour:
-        return _coloured(lines)
-    return "".join(f"{head}{rest}".rstrip() + "\n" for line in lines for head, rest in _folded(line, WIDTH))
+    return written(_lines(report, refuted), colour)
 
 
-def _coloured(lines: Iterable[Line]) -> str:
+def written(lines: Iterable[Line], colour: bool) -> str:
+    """The lines as text: with colour and fitted to the terminal, or plain and of a fixed width."""
+    width = width_of(colour)
+    if not colour:
+        return "".join(f"{head}{rest}".rstrip() + "\n" for line in lines for head, rest in _folded(line, width))
     from io import StringIO
-    from shutil import get_terminal_size
 
     from rich.console import Console
     from rich.text import Text
 
-    stream, width = StringIO(), min(WIDTH, get_terminal_size().columns)
+    stream = StringIO()
     console = Console(file=stream, force_terminal=True, soft_wrap=True, highlight=False)
     for line in lines:
         for head, rest in _folded(line, width):
             console.print(Text.assemble((head, line.head_style), (rest, line.style)))
     return stream.getvalue()
+
+
+def width_of(colour: bool) -> int:
+    """Columns to fill: colour means a terminal, which has its own."""
+    from shutil import get_terminal_size
+
+    return min(WIDTH, get_terminal_size().columns) if colour else WIDTH
 
 
 def _folded(line: Line, width: int) -> list[tuple[str, str]]:
@@ -86,13 +94,16 @@ def _environment(environment: Environment) -> Iterator[tuple[str, str]]:
     yield "host", ", ".join(part for part in parts if part)
     distributions = environment.facts.get("distributions") or {}
     named = [f"{name} {distributions[name]}" for name in _NAMED_DISTRIBUTIONS if distributions.get(name)]
+    ranges = environment.facts.get("distribution_ranges") or {}
+    asked = [name for name in _NAMED_DISTRIBUTIONS if name in ranges and not distributions.get(name)]
     others = len(distributions) - len(named)
+    named += [f"{name} {ranges[name] or 'of any version'}" for name in asked]
     if others or not named:
         named.append(f"{others} more" if named else f"{others} distributions")
     yield "packages", ", ".join(named)
     pinned = {at.file for path, at in environment.locations.items() if path.startswith("distributions.")}
     if pinned:
-        yield "pins from", ", ".join(sorted(pinned))
+        yield "read from", ", ".join(sorted(pinned))
 
 
 def _devices(environment: Environment) -> Iterator[str]:
@@ -100,8 +111,9 @@ def _devices(environment: Environment) -> Iterator[str]:
     if isinstance(driver, str):
         yield f"driver {driver}"
     if not isinstance(gpus, Unknown):
-        counted = Counter(gpu.get("name") or "GPU" for gpu in gpus or ())
-        yield ", ".join(f"{count} x {name}" for name, count in counted.items()) or "no GPU"
+        counted = Counter((gpu.get("name") or "GPU", bool(gpu.get("uncounted"))) for gpu in gpus or ())
+        said = [name if uncounted else f"{count} x {name}" for (name, uncounted), count in counted.items()]
+        yield ", ".join(said) or "no GPU"
 
 
 def _in_full(finding: Finding) -> Iterator[Line]:
@@ -154,7 +166,9 @@ def _in_brief(report: Report, status: Status, meaning: str) -> Iterator[Line]:
 
 
 def _missing(finding: Finding) -> str:
-    missing = f"missing: {', '.join(dict.fromkeys(finding.missing))}"
+    paths = dict.fromkeys(finding.missing)
+    told = (f"{path} ({finding.partly[path]})" if path in finding.partly else path for path in paths)
+    missing = f"missing: {', '.join(told)}"
     if finding.probe is None:
         return missing
     if finding.probe.outcome == "fail":
@@ -174,8 +188,9 @@ def _verdict(report: Report) -> Iterator[Line]:
     unknown = list(_unknown(report.environment))
     if unknown:
         yield Line("; ".join(unknown), "dim", "not known:", "dim", 11)
-    if any(isinstance(lookup(report.environment, path), Unknown) for path in ("training", "model")):
-        yield Line("name a DeepSpeed JSON or a model folder, or state facts: --assume training.attention=sdpa", "dim")
+    wanted = [file for path, file in _FILES.items() if isinstance(lookup(report.environment, path), Unknown)]
+    if wanted:
+        yield Line(f"name {' or '.join(wanted)}, or state facts: --assume training.attention=sdpa", "dim")
 
 
 def _unknown(environment: Environment) -> Iterator[str]:

@@ -1,0 +1,184 @@
+"""From logs and an environment to the entries that explain what is seen: the symptoms stage and the matrix, joined.
+
+An entry explains a log by its error pattern, or by naming the symptom that the log shows. What is known then ranks
+the entries and drops those it refutes; where nothing is known of an environment, the pattern alone is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from compatcheck import advice, matrix, symptoms
+from compatcheck.errors import NothingInspectedError
+from compatcheck.model import Environment, Facts, Location, Unknown, lookup
+from compatcheck.observation import (
+    Diagnosis,
+    Dropped,
+    Explanation,
+    Fit,
+    Hit,
+    Log,
+    Run,
+    Signature,
+    Suspect,
+)
+
+MOST_EXPLANATIONS = 5
+_FITS: tuple[Fit, ...] = ("affected", "possible", "open")
+_CONFIDENCES = ("reproduced", "upstream-fixed", "corroborated", "reported")
+_MEANING = {
+    "affected": "all of its conditions hold",
+    "possible": "its conditions hold as far as they are known",
+    "open": "nothing that is known speaks against it",
+}
+
+
+def diagnose(
+    paths: Sequence[str], environment: Environment, known: matrix.Matrix, stated: Facts | None = None
+) -> Diagnosis:
+    """What the logs show, and what explains it in this environment.
+
+    The environment may be empty. What a log states of the run that wrote it stands over it, and ``stated``, which the
+    user says, over both. Raises NothingInspectedError where no log holds anything of a training run.
+    """
+    patterns = matrix.patterns(known)
+    logs = tuple(symptoms.read(path, patterns) for path in paths)
+    log = _judged(logs)
+    run = log.last or _of_hits(log)
+    if run is None:
+        seen = "no loss, exception or known error line is in it"
+        advised = "give the output of the trainer, trainer_state.json or a traceback"
+        raise NothingInspectedError("diagnosing", ", ".join(log.path for log in logs), seen, advised)
+    given = bool(environment.facts)
+    environment = matrix.complete(known, _joined(environment, logs, log, stated))
+    hits = {hit.entry: hit for each in reversed(logs) for hit in reversed(each.hits)}
+    suspects = list(matrix.suspects(known, environment))
+    signatures = () if run.signature.benign else (run.signature, *run.notes)
+    explained = [_explanation(each, signatures, hits, environment) for each in suspects if each.fit]
+    ranked = sorted((each for each in explained if each), key=lambda each: _rank(each, signatures, suspects))
+    dropped = tuple(
+        Dropped(each.finding.id, each.finding.title, each.against, hits.get(each.finding.id))
+        for each in suspects
+        if each.fit is None and (each.finding.id in hits or any(_decides(each, s) for s in signatures))
+    )
+    telling = [each for each in ranked if each.fit != "open" or each.line]
+    shown = _with_differences((telling or ranked)[:MOST_EXPLANATIONS])
+    more = len(ranked) - len(shown)
+    revision = (known.revision, known.entries)
+    return Diagnosis(logs, log, run, tuple(shown), more, dropped, environment, given, *revision)
+
+
+def _judged(logs: Sequence[Log]) -> Log:
+    """The log that is judged: one with a fault before a healthy one, and one with a run before one without."""
+
+    def order(log: Log) -> tuple[bool, bool, bool]:
+        run = log.last
+        return (run is None or run.signature.benign, not log.hits, run is None)
+
+    return min(logs, key=order)
+
+
+def _of_hits(log: Log) -> Run | None:
+    """A log without a run, in which an entry's pattern matches a line."""
+    if not log.hits:
+        return None
+    line = log.hits[0].location.line or 1
+    words = "a line that an entry of the matrix knows"
+    return Run(Signature("known-error-line", words), line, line, 0)
+
+
+def _joined(environment: Environment, logs: Iterable[Log], judged: Log, stated: Facts | None) -> Environment:
+    """The environment with what the logs state; what was observed is that of the judged log alone."""
+    from compatcheck.facts import overlay
+
+    for log in logs:
+        if log is not judged:
+            training = {key: value for key, value in log.facts.known.get("training", {}).items() if key != "observed"}
+            environment = overlay(environment, log.facts._replace(known={**log.facts.known, "training": training}))
+    environment = overlay(environment, judged.facts)
+    return overlay(environment, stated) if stated else environment
+
+
+def _decides(suspect: Suspect, signature: Signature) -> bool:
+    return bool(signature.decisive.intersection(suspect.entry.get("symptoms", ())))
+
+
+def _explanation(
+    suspect: Suspect, signatures: Sequence[Signature], hits: Mapping[str, Hit], environment: Environment
+) -> Explanation | None:
+    """The entry as an explanation, or None where nothing in the log speaks for it.
+
+    A sign that many faults share, such as an import error, counts only where the facts speak for the entry as well.
+    """
+    hit = hits.get(suspect.finding.id)
+    shown = [s for s in signatures if _decides(suspect, s) and (s.narrow or suspect.fit != "open")]
+    if suspect.fit is None or not (hit or shown):
+        return None
+    why = []
+    if hit:
+        why.append(f"its error line stands in {_place(hit.location)}: {hit.text}")
+    for signature in shown:
+        shared = sorted(signature.symptoms.intersection(suspect.entry["symptoms"]))
+        why.append(f"it causes what the log shows: {', '.join(shared)}")
+    why.append(_MEANING[suspect.fit] + _stated(suspect, environment))
+    finding = next(iter(advice.recommend(environment, [suspect.finding])))
+    return Explanation(finding, suspect.fit, tuple(why), (), tuple(suspect.entry.get("misleading", ())), hit)
+
+
+def _stated(suspect: Suspect, environment: Environment) -> str:
+    """The facts on which its conditions hold, with their places in the log or the user's files."""
+    paths = {path for table in suspect.entry["affected"] for path in table} - set(suspect.finding.missing)
+    said = []
+    for path in sorted(paths):
+        value = lookup(environment, path)
+        if value is None or isinstance(value, (Unknown, Mapping)) or path == "traits":
+            continue
+        place = environment.locations.get(path)
+        name = path.removeprefix("distributions.").removeprefix("training.")
+        said.append(f"{name} {str(value).lower() if isinstance(value, bool) else value}" + _at(place))
+    return f": {', '.join(said)}" if said else ""
+
+
+def _at(location: Location | None) -> str:
+    return f" ({_place(location)})" if location else ""
+
+
+def _place(location: Location) -> str:
+    return location.file if location.line is None else f"{location.file}:{location.line}"
+
+
+def _rank(
+    explanation: Explanation, signatures: Sequence[Signature], suspects: Iterable[Suspect]
+) -> tuple[bool, int, int, int, int, str]:
+    """Its own error line first; then how the facts stand, how much of the symptom it names, how much it demands.
+
+    What was observed says no more than the symptom did, so it counts for nothing here; of equals, the better proved.
+    """
+    entry = next(each.entry for each in suspects if each.finding.id == explanation.finding.id)
+    shown = set().union(*(signature.symptoms for signature in signatures)) if signatures else set()
+    shared = len(shown.intersection(entry.get("symptoms", ())))
+    asked = max(sum(not path.startswith("training.observed.") for path in table) for table in entry["affected"])
+    specific = asked - len(set(explanation.finding.missing))
+    proof = _CONFIDENCES.index(explanation.finding.confidence)
+    order = _FITS.index(explanation.fit)
+    return (explanation.line is None, order, -shared, -specific, proof, explanation.finding.id)
+
+
+def _with_differences(explanations: Sequence[Explanation]) -> list[Explanation]:
+    """What would tell each explanation from the next: its own missing facts, its probe, a setting to try."""
+    told = []
+    for number, explanation in enumerate(explanations):
+        finding = explanation.finding
+        others = {path for other in explanations if other is not explanation for path in other.finding.missing}
+        missing = list(dict.fromkeys(finding.missing))
+        own = [path for path in missing if path not in others] or missing
+        ways = []
+        if own:
+            ways.append(f"state {', '.join(own)} (--assume {own[0]}=...)")
+        if finding.probe_name:
+            ways.append(f"run compatcheck probe {finding.probe_name} in the environment that wrote the log")
+        flip = next((remedy for remedy in finding.remedies if remedy.kind in ("config", "environ")), None)
+        if flip and number + 1 < len(explanations) and flip.steps:
+            ways.append(f"try a few steps with: {flip.steps[0]}")
+        told.append(explanation._replace(tells_apart=tuple(ways)))
+    return told

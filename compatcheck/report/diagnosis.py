@@ -1,0 +1,223 @@
+"""What a log shows and what explains it, as text for people and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from compatcheck import __version__
+from compatcheck.model import Location, Remedy
+from compatcheck.observation import Diagnosis, Explanation, Log, Moment, Run
+from compatcheck.report import curves
+from compatcheck.report.json import SCHEMA_VERSION, finite
+from compatcheck.report.text import Line, width_of, written
+
+_INDENT = 10
+_NAMES = {"memory_mib": "memory (MiB)"}
+_MEANING = {"affected": "affected", "possible": "possible", "open": "would fit"}
+_LONGEST_LINE = 300
+_MOST_REMEDIES = {"affected": 4, "possible": 3, "open": 1}
+
+
+def render(diagnosis: Diagnosis, format_name: str, *, colour: bool = False, verbose: bool = False) -> str:
+    """The diagnosis as ``text`` or ``json``, ending in a newline."""
+    if format_name == "json":
+        return json.dumps(finite(_shape(diagnosis)), indent=2, ensure_ascii=False) + "\n"
+    seen = _seen(diagnosis, width_of(colour))
+    return written([*_head(diagnosis), *seen, *_explained(diagnosis), *_left(diagnosis, verbose)], colour)
+
+
+def _head(diagnosis: Diagnosis) -> Iterator[Line]:
+    said = f"compatcheck {__version__}, matrix {diagnosis.matrix_revision}, {diagnosis.matrix_entries} entries"
+    yield Line(said, "dim")
+    for log in diagnosis.logs:
+        judged = log is diagnosis.log
+        runs = f", {len(log.runs)} runs" if len(log.runs) > 1 else ""
+        shown = "" if judged or log.last is None else f": {log.last.signature.words}"
+        yield _labelled("log" if judged else "also", f"{log.path}{runs}{shown}", "dim")
+        for note in log.notes:
+            yield _labelled("", note)
+
+
+def _seen(diagnosis: Diagnosis, width: int) -> Iterator[Line]:
+    run, path = diagnosis.run, diagnosis.log.path
+    yield Line()
+    yield _labelled("shows", run.signature.words, "bold green" if diagnosis.healthy else "bold red")
+    for detail in run.signature.details:
+        yield _labelled("", detail)
+    if run.crash:
+        yield _labelled("error", f"{_place(run.crash.location)}: {run.crash.text[:_LONGEST_LINE]}")
+        for frame in run.crash.frames[-2:]:
+            yield _labelled("", f"at {frame}")
+        if len(run.crash.ranks) > 1:
+            yield _labelled("", f"on ranks {', '.join(run.crash.ranks)}")
+    if run.onset and not run.signature.benign:
+        yield _labelled("began", _moment(run.onset, path))
+    if run.healthy:
+        yield _labelled("before", f"last healthy: {_moment(run.healthy, path)}")
+    elif run.onset and run.readings and not run.signature.benign:
+        yield _labelled("before", "no healthy reading came before: it is so from the start")
+    if run.signature.benign and run.last:
+        yield _labelled("last", f"{_moment(run.last, path)}, the last of {run.readings} readings")
+    for note in run.notes:
+        yield _labelled("note", note.words)
+    yield from _other_runs(diagnosis.log, run)
+    drawn = curves.terminal(run.curves, width=width - _INDENT - 4)
+    if drawn:
+        yield Line()
+        yield from (Line(head=f"{'':{_INDENT}}{row}") for row in drawn.splitlines())
+
+
+def _other_runs(log: Log, judged: Run) -> Iterator[Line]:
+    for number, run in enumerate(log.runs[-6:], max(len(log.runs) - 5, 1)):
+        if run is not judged:
+            yield _labelled("run", f"{number} (lines {run.first_line}-{run.last_line}): {run.signature.words}")
+
+
+def _explained(diagnosis: Diagnosis) -> Iterator[Line]:
+    if diagnosis.healthy and not diagnosis.explanations:
+        return
+    if not diagnosis.explanations:
+        known = "" if diagnosis.environment_given else ", as far as it is known"
+        yield Line()
+        yield Line(f"no entry of the matrix explains this{known}")
+    for number, explanation in enumerate(diagnosis.explanations, 1):
+        yield Line()
+        yield from _explanation(number, explanation)
+    if diagnosis.more:
+        yield Line()
+        yield Line(f"{diagnosis.more} more would fit less well")
+
+
+def _explanation(number: int, explanation: Explanation) -> Iterator[Line]:
+    """An entry as far as it is worth reading: of one that no fact speaks for, what would decide and one way out."""
+    finding, spoken_for = explanation.finding, explanation.fit != "open" or explanation.line is not None
+    head = f"{number:2}. {_MEANING[explanation.fit]:<10}{finding.id}"
+    yield Line(finding.title, "bold", head, "bold", len(head) + 2)
+    for at, why in enumerate(explanation.why if spoken_for else ()):
+        yield _labelled("" if at else "fits", why)
+    for at, way in enumerate(explanation.tells_apart if spoken_for else explanation.tells_apart[:1]):
+        yield _labelled("or" if at else "decide", way)
+    for at, remedy in enumerate(finding.remedies[: _MOST_REMEDIES[explanation.fit]]):
+        yield from _remedy("or" if at else "fix", remedy)
+    for at, text in enumerate(explanation.misleading if spoken_for else ()):
+        yield _labelled("" if at else "misleads", text)
+
+
+def _remedy(label: str, remedy: Remedy) -> Iterator[Line]:
+    for at, step in enumerate(remedy.steps):
+        yield _labelled("and" if at else label, step, "green")
+    if remedy.why not in remedy.steps:
+        yield _labelled("" if remedy.steps else label, remedy.why)
+
+
+def _left(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
+    against = [each for each in diagnosis.dropped if each.line]
+    for dropped in diagnosis.dropped if verbose else against:
+        known = ", ".join(dropped.against)
+        yield Line()
+        yield Line(f"ruled out {dropped.id}  {dropped.title}")
+        yield _labelled("", f"{known} speaks against it" if known else "a known fact speaks against it")
+        if dropped.line:
+            place = f"{_place(dropped.line.location)}: {dropped.line.text}"
+            yield _labelled("yet", f"its error line stands in {place}; is this the environment that wrote the log?")
+    yield Line()
+    if diagnosis.explanations:
+        yield Line(f"next: compatcheck explain {diagnosis.explanations[0].finding.id}", "dim")
+    elif diagnosis.healthy:
+        yield Line("no step to judge" if diagnosis.run.signature.name == "no-readings" else "healthy")
+    if not diagnosis.environment_given and not diagnosis.healthy:
+        told = "no environment was named: --python, --snapshot or --config with that of the run decides between them"
+        yield Line(told, "dim")
+
+
+def _moment(moment: Moment, path: str) -> str:
+    parts = []
+    if moment.step is not None:
+        parts.append(f"{'about ' if moment.about else ''}step {moment.step:g}")
+    elif moment.epoch is not None:
+        parts.append(f"epoch {moment.epoch:g}")
+    same = moment.location.file == path
+    parts.append(f"line {moment.location.line}" if same else _place(moment.location))
+    values = [f"{_NAMES.get(name, name)} {value:.6g}" for name, value in moment.values.items()]
+    return f"{', '.join(parts)}: {', '.join(values)}"
+
+
+def _place(location: Location) -> str:
+    return location.file if location.line is None else f"{location.file}:{location.line}"
+
+
+def _labelled(label: str, text: str, style: str = "") -> Line:
+    return Line(text, style, label, "", _INDENT)
+
+
+def _shape(diagnosis: Diagnosis) -> dict[str, Any]:
+    from compatcheck.model import dump
+
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "matrix": {"revision": diagnosis.matrix_revision, "entries": diagnosis.matrix_entries},
+        "environment": dump(diagnosis.environment),
+        "log": diagnosis.log.path,
+        "healthy": diagnosis.healthy and not diagnosis.explanations,
+        "run": _run_shape(diagnosis.run),
+        "logs": [
+            {"path": log.path, "runs": [_run_shape(run) for run in log.runs], "notes": log.notes}
+            for log in diagnosis.logs
+        ],
+        "explanations": [_explanation_shape(explanation) for explanation in diagnosis.explanations],
+        "more": diagnosis.more,
+        "ruled_out": [{"id": each.id, "title": each.title, "against": each.against} for each in diagnosis.dropped],
+    }
+
+
+def _run_shape(run: Run) -> dict[str, Any]:
+    signature = run.signature
+    return {
+        "signature": signature.name,
+        "words": signature.words,
+        "symptoms": sorted(signature.symptoms),
+        "benign": signature.benign,
+        "details": signature.details,
+        "lines": [run.first_line, run.last_line],
+        "readings": run.readings,
+        "onset": _moment_shape(run.onset),
+        "last_healthy": _moment_shape(run.healthy),
+        "last": _moment_shape(run.last),
+        "notes": [note.name for note in run.notes],
+        "error": run.crash
+        and {
+            "kind": run.crash.kind,
+            "text": run.crash.text,
+            "location": run.crash.location._asdict(),
+            "frames": run.crash.frames,
+            "ranks": run.crash.ranks,
+        },
+        "curves": [curve._asdict() for curve in run.curves],
+    }
+
+
+def _moment_shape(moment: Moment | None) -> dict[str, Any] | None:
+    if moment is None:
+        return None
+    return {
+        "step": moment.step,
+        "about": moment.about,
+        "epoch": moment.epoch,
+        "values": dict(moment.values),
+        "location": moment.location._asdict(),
+    }
+
+
+def _explanation_shape(explanation: Explanation) -> dict[str, Any]:
+    from compatcheck.report.json import finding_shape
+
+    return {
+        "fit": explanation.fit,
+        "why": explanation.why,
+        "tells_apart": explanation.tells_apart,
+        "misleading": explanation.misleading,
+        "line": explanation.line and {"text": explanation.line.text, **explanation.line.location._asdict()},
+        "finding": finding_shape(explanation.finding),
+    }

@@ -1,0 +1,28 @@
+"""From a log to what it shows: the signature of its runs, where it began, its exceptions, and what it states.
+
+A plain file is a log format; the machinery that reads any size in bounded memory has an underscore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from compatcheck.observation import Log, Pattern
+
+
+def read(path: str, patterns: Sequence[Pattern] = (), chunk: int | None = None) -> Log:
+    """What a log shows; ``-`` is standard input. ``chunk`` is how much is read at once, in bytes.
+
+    Raises `compatcheck.errors.InputError` where it cannot be read.
+    """
+    from compatcheck.observation import Log
+    from compatcheck.symptoms import _observed, _scan, _signature
+
+    scanned = _scan.scan(path, patterns, chunk)
+    source = "standard input" if path == "-" else path
+    runs = tuple(_signature.run_of(reader, crashes, source) for reader, crashes in scanned.runs)
+    last = runs[-1] if runs else None
+    facts = _observed.with_observed(scanned.facts, last)
+    return Log(source, runs, scanned.crashes, scanned.hits, facts, scanned.notes)

@@ -1,0 +1,266 @@
+"""One pass over a log: readings into runs, exceptions, lines that entries know, facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import NamedTuple, Protocol
+
+from compatcheck.model import Facts, Location
+from compatcheck.observation import ERROR_MARKS, LONGEST_MATCHED, Crash, Hit, Pattern
+from compatcheck.symptoms import _facts, _failures, tensorboard, trainer_state
+from compatcheck.symptoms._reading import Reading
+from compatcheck.symptoms._run import RunReader
+from compatcheck.symptoms._stream import Batch, batches, head
+from compatcheck.symptoms._tracebacks import Raised, Tracebacks, without_prefix
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_BAR = re.compile(r"\A\s*\d+%\|[^|]*\|\s*(\d+)/(\d+) \[")
+_BEGINS = "***** Running training *****"
+_MOST_CRASHES = 24
+_MOST_RUNS = 50
+_MOST_HITS = 3
+_MOST_UNTOLD = 5_000
+_TEXT_KEPT = 300
+
+
+class LineFormat(Protocol):
+    """A module for one log format. A line that holds none of ``MARKS`` is not of it."""
+
+    MARKS: tuple[str, ...]
+
+    def read(self, text: str) -> Reading | None: ...
+
+
+class Scanned(NamedTuple):
+    runs: tuple[tuple[RunReader, tuple[Crash, ...]], ...]
+    crashes: tuple[Crash, ...]
+    hits: tuple[Hit, ...]
+    facts: Facts
+    notes: tuple[str, ...]
+
+
+def line_formats() -> tuple[LineFormat, ...]:
+    """The formats that are read line by line, in the order of their names, what reads anybody's lines last."""
+    package = import_module("compatcheck.symptoms")
+    names = sorted(found.name for found in iter_modules(package.__path__) if not found.name.startswith("_"))
+    units = [import_module(f"compatcheck.symptoms.{name}") for name in names]
+    lined = [unit for unit in units if hasattr(unit, "MARKS")]
+    return tuple(sorted(lined, key=lambda unit: hasattr(unit, "FALLBACK")))
+
+
+def scan(path: str, patterns: Sequence[Pattern], chunk: int | None = None) -> Scanned:
+    """Read a log of any size to its end. Raises InputError where it cannot be read."""
+    start = head(path)
+    scanner = Scanner(path, patterns)
+    if tensorboard.recognises(path, start):
+        scanner.take(tensorboard.read(path))
+        return scanner.result()
+    notes = scanner.notes
+    stream = batches(path, notes=notes) if chunk is None else batches(path, chunk, notes)
+    first = next(iter(stream), None)
+    if first is None:
+        return scanner.result()
+    everything = _again(first, stream)
+    if trainer_state.recognises(first.text):
+        scanner.take(trainer_state.read(everything))
+    else:
+        scanner.read(everything)
+    return scanner.result()
+
+
+def _again(first: Batch, rest: Iterator[Batch]) -> Iterator[Batch]:
+    yield first
+    yield from rest
+
+
+class Scanner:
+    """The state of one pass."""
+
+    def __init__(self, path: str, patterns: Sequence[Pattern]) -> None:
+        self._path = "standard input" if path == "-" else path
+        self._formats = line_formats()
+        self._patterns = [(pattern.entry, pattern.literal, re.compile(pattern.regex)) for pattern in patterns]
+        self._marks = tuple(dict.fromkeys(mark for unit in self._formats for mark in unit.MARKS))
+        self._tracebacks = Tracebacks()
+        self._stated = _facts.StatedFacts(self._path)
+        self._runs: list[RunReader] = [RunReader(1)]
+        self._crashes: list[tuple[int, Crash]] = []
+        self._hits: dict[str, list[Hit]] = {}
+        self._bar: str | None = None
+        self._total: str | None = None
+        self._lower: list[tuple[Reading, int, float | None, bool]] = []
+        self._mentioned: Raised | None = None
+        self._untold = _MOST_UNTOLD
+        self.notes: list[str] = []
+
+    def take(self, readings: Iterable[tuple[int, Reading]]) -> None:
+        """Readings that a whole-file format gives."""
+        for line, reading in readings:
+            self._reading(reading, line)
+
+    def read(self, stream: Iterable[Batch]) -> None:
+        special = (_BEGINS, "Traceback (most", "%|")
+        wanted = _fewest((*self._marks, *ERROR_MARKS, *_facts.MARKS, *special))
+        for first, block in stream:
+            marks = [mark for mark in wanted if mark in block]
+            if not marks and not self._tracebacks and not self._stated:
+                continue
+            for number, text in enumerate(block.split("\n"), first):
+                if self._tracebacks or self._stated:
+                    self._line(number, text)
+                    continue
+                for mark in marks:
+                    if mark in text:
+                        self._line(number, text)
+                        break
+
+    def _line(self, number: int, text: str) -> None:
+        if "\x1b" in text:
+            text = _ANSI.sub("", text)
+        if "\r" in text:
+            for piece in text.split("\r"):
+                if "%|" in piece and "oss" not in piece and piece.endswith("]"):
+                    self._keep_bar(piece)
+                elif piece and not piece.isspace():
+                    self._piece(number, piece)
+        else:
+            self._piece(number, text)
+
+    def _piece(self, number: int, text: str) -> None:
+        if "%|" in text:
+            text = self._after_bar(text)
+        if _BEGINS in text:
+            self._begin(number)
+        for unit in self._formats:
+            for mark in unit.MARKS:
+                if mark in text:
+                    found = unit.read(text[:LONGEST_MATCHED])
+                    if found is not None:
+                        self._reading(found, number)
+                        return
+                    break
+        if self._stated or any(mark in text for mark in _facts.MARKS):
+            self._stated.feed(number, text[:LONGEST_MATCHED])
+        if self._tracebacks or any(mark in text for mark in ERROR_MARKS) or "Traceback (most" in text:
+            self._error(number, text[:LONGEST_MATCHED])
+
+    def _after_bar(self, text: str) -> str:
+        """Keep a bare progress bar for the step it tells; what is printed behind it is a text of its own."""
+        match = _BAR.match(text)
+        if match is None:
+            return text
+        self._keep_bar(text)
+        return text[match.end() :]
+
+    def _keep_bar(self, text: str) -> None:
+        """A bar with a name before it is of something else, such as loading shards."""
+        if text.lstrip()[:1].isdigit():
+            self._bar = text
+
+    def _step(self) -> float | None:
+        """The step of the Trainer's bar: the first bare one of a run; an evaluation's has another total."""
+        match = _BAR.match(self._bar) if self._bar else None
+        if match is None:
+            return None
+        if self._total is None:
+            self._total = match[2]
+        return float(match[1]) if match[2] == self._total else None
+
+    def _reading(self, reading: Reading, line: int) -> None:
+        step, about = reading.step, False
+        if step is None and not reading.skipped:
+            step = self._step()
+            about = step is not None
+        run = self._runs[-1]
+        way = run.way_to(reading.epoch, step)
+        if way is None or way > 0 or reading.loss is None:
+            self._settle(line)
+            self._runs[-1].add(reading, line, step, about)
+        elif way == 0:
+            run.add(reading, line, step, about)
+        else:
+            self._lower.append((reading, line, step, about))
+            if len(self._lower) > 1:
+                self._restart()
+
+    def _settle(self, line: int) -> None:
+        """A lone reading of an earlier step, as another rank prints it late, belongs to the run at hand."""
+        for reading, at, step, about in self._lower:
+            self._runs[-1].add(reading, at, step, about)
+        self._lower = []
+
+    def _restart(self) -> None:
+        """Two readings in a row of earlier steps: the run was started again."""
+        waiting, self._lower = self._lower, []
+        self._next_run(waiting[0][1])
+        self._total = None
+        for reading, at, step, about in waiting:
+            self._runs[-1].add(reading, at, step, about)
+
+    def _begin(self, number: int) -> None:
+        self._settle(number)
+        self._bar = self._total = None
+        run = self._runs[-1]
+        if run.readings or (self._crashes and self._crashes[-1][0] == run.number):
+            self._next_run(number)
+
+    def _next_run(self, line: int) -> None:
+        """Of a log that is started again and again, the last runs are kept."""
+        self._runs = [*self._runs[1 - _MOST_RUNS :], RunReader(line, self._runs[-1].number + 1)]
+
+    def _error(self, number: int, text: str) -> None:
+        raised = self._tracebacks.feed(number, text)
+        if raised:
+            self._crash(raised)
+        for entry, literal, regex in self._patterns:
+            if literal in text and len(self._hits.get(entry, ())) < _MOST_HITS and regex.search(text):
+                self._hits.setdefault(entry, []).append(Hit(entry, _shown(text), Location(self._path, number)))
+        fatal = raised is None and any(mark in text for mark in _failures.FATAL_MARKS)
+        if fatal and (failure := _failures.fatal_line(text)):
+            self._crash(Raised("", _shown(text), number, (), None), failure)
+        if self._mentioned is None and self._untold:
+            self._untold -= 1
+            if _failures.kind_of(text).kind != _failures.UNKNOWN.kind:
+                self._mentioned = Raised("", _shown(text), number, (), None)
+
+    def _crash(self, raised: Raised, failure: _failures.Failure | None = None) -> None:
+        text = ": ".join(part for part in (raised.name, raised.message) if part)
+        failure = failure or _failures.kind_of(text)
+        run = self._runs[-1].number
+        for at, (of_run, crash) in enumerate(self._crashes):
+            if of_run == run and (crash.text == text or crash.kind == failure.kind and not raised.name):
+                ranks = tuple(dict.fromkeys((*crash.ranks, *((raised.rank,) if raised.rank else ()))))
+                self._crashes[at] = (run, crash._replace(ranks=ranks))
+                return
+        ranks = (raised.rank,) if raised.rank else ()
+        crash = Crash(failure.kind, text, Location(self._path, raised.line), raised.frames, ranks)
+        self._crashes = [*self._crashes[1 - _MOST_CRASHES :], (run, crash)]
+
+    def result(self) -> Scanned:
+        self._settle(0)
+        if self._mentioned and not (self._crashes or self._hits or self._runs[-1].readings):
+            self._crash(self._mentioned)
+        crashes = tuple(crash for _, crash in self._crashes)
+        runs = tuple(
+            (run, tuple(crash for of_run, crash in self._crashes if of_run == run.number))
+            for run in self._runs
+            if run.readings or run.evaluations or run.skipped or any(of == run.number for of, _ in self._crashes)
+        )
+        hits = tuple(hit for found in self._hits.values() for hit in found)
+        return Scanned(runs, crashes, hits, self._stated.facts(), tuple(self.notes))
+
+
+def _fewest(marks: Iterable[str]) -> list[str]:
+    """The marks without those that hold another: where they stand, the other does."""
+    fewest: list[str] = []
+    for mark in sorted(dict.fromkeys(marks), key=len):
+        if not any(shorter in mark for shorter in fewest):
+            fewest.append(mark)
+    return fewest
+
+
+def _shown(text: str) -> str:
+    return " ".join(without_prefix(text).split())[:_TEXT_KEPT]

@@ -1,0 +1,79 @@
+"""`compatcheck diagnose`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from compatcheck.verbs import _options, _status
+from compatcheck.verbs._output import write
+
+if TYPE_CHECKING:
+    from compatcheck.model import Environment, Facts
+
+
+@click.command()
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@_options.python
+@_options.snapshot
+@_options.assume
+@click.option(
+    "--config",
+    "paths",
+    multiple=True,
+    metavar="PATH",
+    help="A file or folder of the project, as for check; repeatable.",
+)
+@_options.format_name
+@_options.output
+@click.option("--svg", metavar="FILE", help="Draw the curves into an SVG file as well.")
+@click.option("-v", "--verbose", is_flag=True, help="Also name what the known facts rule out.")
+def command(
+    logs: tuple[str, ...],
+    python: str | None,
+    snapshot: str | None,
+    assume: tuple[str, ...],
+    paths: tuple[str, ...],
+    format_name: str,
+    output: str | None,
+    svg: str | None,
+    verbose: bool,
+) -> NoReturn:
+    """Say what a training log shows, when it began, and what explains it.
+
+    A LOG is what a trainer printed, trainer_state.json, a .jsonl log, a TensorBoard event file or a traceback; - is
+    standard input. A log often comes from another machine, so no environment is taken for granted: name the one that
+    wrote it by --python, --snapshot or --config. Exit status 1 where a symptom was found, 3 where nothing is known.
+    """
+    from compatcheck import matrix
+    from compatcheck.diagnose import diagnose
+    from compatcheck.report import curves, diagnosis
+
+    known = matrix.load()
+    environment, stated = _environment(known, paths, python, snapshot, assume)
+    found = diagnose(logs, environment, known, stated)
+    colour = output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    if svg:
+        write(curves.svg(found.run.curves, title=found.run.signature.words), svg)
+    write(diagnosis.render(found, format_name, colour=colour, verbose=verbose), output)
+    sys.exit(_status.CLEAN if found.healthy and not found.explanations else _status.FINDINGS)
+
+
+def _environment(
+    known: Any, paths: tuple[str, ...], python: str | None, snapshot: str | None, assume: tuple[str, ...]
+) -> tuple[Environment, Facts]:
+    """The environment that was named, empty where none was, and what the user states over the logs."""
+    from compatcheck import facts
+    from compatcheck.model import Environment, Facts
+    from compatcheck.verbs._environment import environment as environment_of
+
+    found = Environment({})
+    if python is not None or snapshot is not None:
+        found, _ = environment_of(known, paths, python, snapshot, ())
+    elif paths:
+        found = facts.with_paths(found, paths)
+    stated = facts.assume_all(Environment({}), assume)
+    return found, Facts(stated.facts, stated.reasons, stated.locations)

@@ -1,0 +1,130 @@
+"""Error patterns: what may be one, that they are proved, and that a check does not read them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from compatcheck import matrix
+from compatcheck.errors import DataError
+from compatcheck.matrix._compile import read_entry
+from compatcheck.matrix._lint import lint
+from compatcheck.matrix._regex import check_regex, longest_literal
+from compatcheck.model import Environment
+from compatcheck.observation import LONGEST_MATCHED
+
+SOURCES = Path(__file__).parents[2] / "matrix"
+PATTERN = "[[error_patterns]]\nregex = {regex}\nexample = {example}\nnot_examples = [{other}]\n\n"
+
+
+@pytest.mark.parametrize(
+    ("regex", "fault"),
+    [
+        ("(a+)+b", "one character or class only"),
+        ("(?:x{1,5}y)*", "one character or class only"),
+        ("a(b|c+)*d", "one character or class only"),
+        ("x(?:a|aa){0,200}y", "one character or class only"),
+        ("x(?:aa?)+y", "one character or class only"),
+        (".*Error", "begins with a repeat"),
+        (r"\w+Error: boom", "begins with a repeat"),
+        ("a.*b.*c", "too wide together"),
+        (r"a(.*)b\1", "no use for groupref"),
+        ("(unclosed", "no regular expression"),
+    ],
+)
+def test_a_pattern_that_could_run_away_is_refused(regex: str, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        check_regex(regex)
+
+
+@pytest.mark.parametrize(
+    "regex",
+    ["cannot import name 'x'", r"Error: \w{1,80} in .{0,200}", r"in \w+Error", r"lib/[\w.]{0,60}\.so", "a?b?c?Error"],
+)
+def test_an_ordinary_pattern_is_let_through(regex: str) -> None:
+    assert check_regex(regex) == regex
+
+
+@pytest.mark.parametrize(
+    ("regex", "literal"),
+    [
+        ("cannot import name 'x'", "cannot import name 'x'"),
+        (r"Error: \w+ in the module \d+", " in the module "),
+        ("one of these|one of those", "one of th"),
+        ("these|others", ""),
+        (r"a\.b(?:c|d)efgh", "efgh"),
+        ("(?:optional)?Error", "Error"),
+    ],
+)
+def test_the_literal_of_a_pattern_stands_in_all_that_it_matches(regex: str, literal: str) -> None:
+    assert longest_literal(regex) == literal
+
+
+def test_no_pattern_of_the_matrix_takes_long_on_a_hostile_line(known: matrix.Matrix) -> None:
+    seeds = [
+        text for pattern in matrix.patterns(known) for text in (pattern.regex[:12], re.sub(r"\W", "a", pattern.regex))
+    ]
+    lines = [(seed * LONGEST_MATCHED)[:LONGEST_MATCHED] for seed in (*seeds, "a", " ", "'", "cannot import name '")]
+    start = time.perf_counter()
+    for pattern in matrix.patterns(known):
+        compiled = re.compile(pattern.regex)
+        for line in lines:
+            compiled.search(line)
+    assert time.perf_counter() - start < 10
+
+
+@pytest.mark.parametrize(
+    ("regex", "example", "other", "fault"),
+    [
+        ("'no such thing'", "'Error: another thing'", "", "does not match its example"),
+        ("'no such thing'", "'no such thing here'", "", "no mark of an error"),
+        ("'Error: no such'", "'Error: no such'", "'TypeError: no such'", "which it must not"),
+        ("'Error: no such'", "'Error: no such'", "'Error: some such'", None),
+    ],
+)
+def test_a_pattern_is_proved_by_its_own_lines(
+    regex: str, example: str, other: str, fault: str | None, tmp_path: Path, known: matrix.Matrix
+) -> None:
+    path = tmp_path / "transformers" / "CC-2024-0005.toml"
+    path.parent.mkdir()
+    text = (SOURCES / "transformers" / path.name).read_text(encoding="utf-8")
+    block = PATTERN.format(regex=regex, example=example, other=other)
+    path.write_text(text.replace("[[evidence]]", block + "[[evidence]]", 1), encoding="utf-8")
+    from datetime import date
+
+    entry = read_entry(path)
+    faults = [
+        f.text for f in lint({path: entry}, known.table, ["labels_masked"], date(2026, 11, 22)) if "pattern" in f.text
+    ]
+    assert not faults if fault is None else any(fault in text for text in faults)
+
+
+def test_the_compiled_form_gives_the_same_patterns_in_a_file_of_their_own(known: matrix.Matrix, tmp_path: Path) -> None:
+    from compatcheck.matrix import _load
+
+    matrix.compile_folder(str(SOURCES), str(tmp_path))
+    compiled = _load._load_compiled(str(tmp_path))
+    assert compiled.patterns() == known.patterns() and len(known.patterns()) > 10
+    assert not any(
+        pattern in (tmp_path / "index.json").read_text(encoding="utf-8") for _, pattern, _ in known.patterns()
+    )
+    (tmp_path / "patterns.jsonl").unlink()
+    with pytest.raises(DataError, match="missing"):
+        _load._load_compiled(str(tmp_path))
+    shutil.rmtree(tmp_path)
+
+
+def test_suspects_tell_for_every_entry_how_it_stands(known: matrix.Matrix) -> None:
+    bad = Environment({"distributions": {"deepspeed": "0.14.0", "numpy": "2.1.0"}})
+    fits = {suspect.finding.id: suspect for suspect in matrix.suspects(known, bad)}
+    assert fits["CC-2024-0027"].fit == "affected"
+    good = Environment({"distributions": {"deepspeed": "0.14.4"}})
+    fits = {suspect.finding.id: suspect for suspect in matrix.suspects(known, good)}
+    assert (fits["CC-2024-0027"].fit, fits["CC-2024-0027"].against) == (None, ("distributions.deepspeed",))
+    assert fits["CC-2024-0005"].fit == "open"
+    affected = {finding.id for finding in matrix.match(known, bad) if finding.status == "affected"}
+    assert affected == {s.finding.id for s in matrix.suspects(known, bad) if s.fit == "affected"}

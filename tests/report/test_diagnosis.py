@@ -1,0 +1,37 @@
+"""The diagnosis as people read it: short where nothing is known, and no wider than the terminal."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+
+from compatcheck import matrix
+from compatcheck.diagnose import diagnose
+from compatcheck.model import Environment
+from compatcheck.observation import Diagnosis
+from compatcheck.report import diagnosis
+from tests.conftest import ROOT
+
+NAN = ROOT / "tests" / "symptoms" / "logs" / "transformers-4.48-nan-from-step-16.log"
+
+
+@cache
+def found() -> Diagnosis:
+    return diagnose([str(NAN)], Environment({}), matrix.load())
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_on_a_terminal_no_row_is_wider_than_it(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rows = re.sub(r"\x1b\[[0-9;]*m", "", diagnosis.render(found(), "text", colour=True)).split("\n")
+    assert max(len(row) for row in rows if "/" not in row) <= columns
+
+
+def test_an_entry_that_no_fact_speaks_for_is_told_by_what_decides_and_one_way_out() -> None:
+    assert {each.fit for each in found().explanations} == {"open"}
+    text = diagnosis.render(found(), "text")
+    entries = text.split(". would fit ")[1:]
+    assert len(entries) == len(found().explanations) and len(text.split("\n")) <= 50
+    assert all(len(re.findall(r"(?m)^(?:fix|or) ", each)) == 1 and "misleads" not in each for each in entries)

@@ -1,0 +1,238 @@
+"""From a log to its explanations: as people type it, with and without an environment."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from compatcheck import facts, matrix
+from compatcheck.diagnose import diagnose
+from compatcheck.model import Environment, Facts
+from compatcheck.report import diagnosis
+from tests.conftest import ROOT, run_command
+
+LOGS = ROOT / "tests" / "symptoms" / "logs"
+MACHINES = ROOT / "tests" / "machines"
+MASKED = LOGS / "transformers-5-labels-masked.log"
+NAN = LOGS / "transformers-4.48-nan-from-step-16.log"
+STATE = LOGS / "trainer_state-nan-from-step-16.json"
+HEALTHY = LOGS / "transformers-5-healthy.log"
+LABELS, GLM, OVERLAP, REDUCE = "CC-2024-0005", "CC-2024-0001", "CC-2024-0021", "CC-2023-0020"
+
+
+def run(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return run_command(sys.executable, "diagnose", *map(str, arguments), cwd=cwd)
+
+
+@cache
+def matrix_of_the_checkout() -> matrix.Matrix:
+    return matrix.load()
+
+
+def shape(
+    *logs: object, snapshot: Path | None = None, assume: tuple[str, ...] = (), config: tuple[Path, ...] = ()
+) -> Any:
+    """The JSON report, from within this process."""
+    known = matrix_of_the_checkout()
+    named = facts.load_file(str(snapshot)) if snapshot else Environment({})
+    named = facts.with_paths(named, [str(path) for path in config]) if config else named
+    stated = facts.assume_all(Environment({}), assume)
+    found = diagnose([str(log) for log in logs], named, known, Facts(stated.facts))
+    return json.loads(diagnosis.render(found, "json"))
+
+
+def explained(found: Any) -> dict[str, str]:
+    return {each["finding"]["id"]: each["fit"] for each in found["explanations"]}
+
+
+def sentinel_log(folder: Path, before: int = 20) -> Path:
+    path = folder / "zero2.log"
+    rows = [{"loss": 2.0 - n / 50, "grad_norm": 1.1, "learning_rate": 1e-5, "step": n + 1} for n in range(before)]
+    rows += [
+        {"loss": 0.0, "grad_norm": 1.4142135623730951, "learning_rate": 1e-5, "step": n + 1} for n in range(before, 40)
+    ]
+    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_a_masked_run_is_explained_with_no_other_fact(tmp_path: Path) -> None:
+    done = run(MASKED)
+    assert done.returncode == 1, done.stderr
+    found = shape(MASKED)
+    assert explained(found) == {LABELS: "affected"}
+    (explanation,) = found["explanations"]
+    assert explanation["finding"]["missing"] == []
+    assert any("ZeRO-2 is not at fault" in text for text in explanation["misleading"])
+    assert found["run"]["signature"] == "labels-masked"
+    assert "began     " in done.stdout and "line 13" in done.stdout and LABELS in done.stdout
+
+
+def test_a_healthy_run_is_said_to_be_healthy() -> None:
+    done = run(HEALTHY)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("\nhealthy\n") and "CC-" not in done.stdout
+
+
+def test_what_is_no_log_of_a_run_is_refused_with_its_own_status(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("nothing of the kind\n", encoding="utf-8")
+    done = run(path)
+    assert (done.returncode, done.stdout) == (3, "") and done.stderr.count("\n") == 1
+    assert run(tmp_path / "absent.log").returncode == 2
+
+
+def test_the_environment_decides_between_the_explanations() -> None:
+    alone = explained(shape(STATE))
+    assert len(alone) == 5 and set(alone.values()) <= {"open", "possible"}
+    glm = explained(shape(STATE, snapshot=MACHINES / "glm-4-batch-2-torch-2.5.0.json"))
+    assert next(iter(glm.items())) == (GLM, "affected")
+    cured = shape(STATE, snapshot=MACHINES / "glm-4-batch-2-torch-2.5.1.json")
+    assert GLM not in explained(cured) and GLM in {each["id"] for each in cured["ruled_out"]}
+
+
+def test_the_sentinel_of_zero_2_finds_the_overlap_entries(tmp_path: Path) -> None:
+    log = sentinel_log(tmp_path)
+    found = shape(log, snapshot=MACHINES / "xtuner-llama-3-zero2-deepspeed-0.14.2.json")
+    fits = explained(found)
+    assert {OVERLAP, REDUCE} <= set(fits) and LABELS not in fits
+    assert fits[OVERLAP] == fits[REDUCE] == "affected"
+    assert found["run"]["onset"]["step"] == 21
+    assert found["run"]["last_healthy"]["step"] == 20
+
+
+def test_facts_that_the_log_states_count_and_the_users_word_over_them(tmp_path: Path) -> None:
+    log = sentinel_log(tmp_path)
+    banner = "[2024-07-15 10:00:00,1] [INFO] [config.py:997:print]   "
+    stated = [
+        "[2024-07-15 10:00:00,1] [INFO] [logging.py:96:log_dist] [Rank 0] DeepSpeed info: version=0.14.2, git-hash=x",
+        f"{banner}zero_config .................. stage=2 contiguous_gradients=True reduce_scatter=True "
+        "reduce_bucket_size=500000000 use_multi_rank_bucket_allreduce=True overlap_comm=True",
+        f"{banner}zero_optimization_stage ...... 2",
+        f"{banner}world_size ................... 8",
+    ]
+    log.write_text("\n".join(stated) + "\n" + log.read_text(encoding="utf-8"), encoding="utf-8")
+    found = shape(log)
+    assert explained(found)[REDUCE] in ("affected", "possible")
+    why = next(each["why"] for each in found["explanations"] if each["finding"]["id"] == REDUCE)
+    assert any(f"{log}:1)" in text for text in why)
+    fixed = shape(log, assume=("training.deepspeed.overlap_comm=false",))
+    assert REDUCE not in explained(fixed)
+
+
+@pytest.mark.parametrize(
+    ("line", "entry"),
+    [
+        (
+            "[rank1]: TypeError: ChatGLM4Tokenizer._pad() got an unexpected keyword argument 'padding_side'",
+            "CC-2024-0004",
+        ),
+        ("ImportError: cannot import name 'BUFSIZE' from 'numpy' (/opt/numpy/__init__.py)", "CC-2024-0027"),
+        ("ImportError: cannot import name 'HybridCache' from 'transformers' (unknown location)", "CC-2026-0080"),
+        ("RuntimeError: operator torchvision::nms does not exist", "CC-2026-0003"),
+    ],
+)
+def test_a_known_error_line_finds_its_entry_with_no_environment(line: str, entry: str, tmp_path: Path) -> None:
+    path = tmp_path / "err.txt"
+    path.write_text(f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n{line}\n', encoding="utf-8")
+    found = shape(path)
+    first = found["explanations"][0]
+    assert first["finding"]["id"] == entry and first["line"]["line"] == 3
+    assert f"its error line stands in {path}:3" in first["why"][0]
+
+
+def test_a_known_error_line_comes_before_what_only_shares_a_symptom(tmp_path: Path) -> None:
+    path = tmp_path / "both.log"
+    rows = "".join(f"{{'loss': 0.0, 'grad_norm': 0.0, 'step': {n}}}\n" for n in range(5))
+    path.write_text(f"{rows}ImportError: cannot import name 'BUFSIZE' from 'numpy'\n", encoding="utf-8")
+    assert list(explained(shape(path))) == ["CC-2024-0027", LABELS]
+
+
+def test_an_error_that_many_faults_share_accuses_no_entry_without_facts(tmp_path: Path) -> None:
+    path = tmp_path / "err.txt"
+    path.write_text("ImportError: cannot import name 'anything' from 'somewhere'\n", encoding="utf-8")
+    found = shape(path)
+    assert found["run"]["signature"] == "cannot-import-name" and explained(found) == {}
+    assert "no entry of the matrix explains this" in run(path).stdout
+
+
+def test_an_entry_that_facts_rule_out_is_named_where_its_error_line_stands(tmp_path: Path) -> None:
+    path = tmp_path / "err.txt"
+    path.write_text("ImportError: cannot import name 'BUFSIZE' from 'numpy'\n", encoding="utf-8")
+    done = run(path, "--assume", "distributions.deepspeed=0.16.0")
+    assert "ruled out CC-2024-0027" in done.stdout and "distributions.deepspeed speaks against it" in done.stdout
+
+
+def test_verbose_names_what_the_facts_rule_out() -> None:
+    arguments = (STATE, "--assume", "distributions.torch=2.5.1")
+    assert f"ruled out {GLM}" not in run(*arguments).stdout
+    assert f"ruled out {GLM}" in run(*arguments, "--verbose").stdout
+
+
+def test_a_snapshot_and_project_files_are_options_of_the_command(tmp_path: Path) -> None:
+    snapshot = MACHINES / "glm-4-batch-2-torch-2.5.0.json"
+    (tmp_path / "requirements.txt").write_text("torch==2.5.1\n", encoding="utf-8")
+    done = run(STATE, "--snapshot", snapshot)
+    assert done.returncode == 1 and f"affected  {GLM}" in done.stdout
+    done = run(STATE, "--snapshot", snapshot, "--config", tmp_path / "requirements.txt", "--verbose")
+    assert f"ruled out {GLM}" in done.stdout
+
+
+def test_project_files_can_stand_for_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch==2.5.1\ndeepspeed==0.19.3\n", encoding="utf-8")
+    found = shape(STATE, config=(tmp_path / "requirements.txt",))
+    assert GLM in {each["id"] for each in found["ruled_out"]}
+
+
+def test_several_logs_are_read_and_the_faulty_one_is_judged() -> None:
+    done = run(HEALTHY, MASKED)
+    assert done.returncode == 1
+    assert f"log       {MASKED}" in done.stdout and f"also      {HEALTHY}" in done.stdout
+
+
+def test_a_log_can_come_through_a_pipe() -> None:
+    command = [sys.executable, "-m", "compatcheck", "diagnose", "-", "--format", "json"]
+    done = subprocess.run(command, cwd=ROOT, input=NAN.read_bytes(), capture_output=True, check=False)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["run"]["signature"] == "nan-gradients-filtered"
+
+
+def test_the_curves_are_drawn_into_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "curves.svg"
+    run(NAN, "--svg", path)
+    assert ElementTree.parse(path).getroot().get("role") == "img"
+
+
+def test_json_is_strict_and_keeps_its_shape() -> None:
+    text = run(STATE, "--format", "json").stdout
+    found = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert set(found) == {
+        *(
+            "schema_version",
+            "matrix",
+            "environment",
+            "log",
+            "healthy",
+            "run",
+            "logs",
+            "explanations",
+            "more",
+            "ruled_out",
+        )
+    }
+    assert found["run"]["last"]["values"]["grad_norm"] == "nan"
+
+
+def test_colour_changes_nothing_but_the_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    found = diagnose([str(NAN)], Environment({}), matrix_of_the_checkout())
+    coloured = diagnosis.render(found, "text", colour=True)
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == diagnosis.render(found, "text")
