@@ -171,7 +171,8 @@ def test_an_interrupt_ends_the_child(here: Target) -> None:
 
 
 def test_the_door_lists_and_describes_every_probe() -> None:
-    assert names() == ("attention_masked", "gradient_accumulation", "labels_masked", "low_precision_trainables")
+    known = ("attention_masked", "chat_template", "gradient_accumulation", "labels_masked", "low_precision_trainables")
+    assert names() == known
     for name in names():
         title, body = describe(name)
         assert title.endswith(".") and len(title) < 80

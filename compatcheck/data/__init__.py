@@ -1,0 +1,62 @@
+"""Training data, beside the other stages: what a file of conversations holds, and what training will make of it.
+
+The parent reads the file and judges; the tokenizer itself runs in the target's interpreter as the probe
+``chat_template``, because the process that runs a model's own files must be one that can be ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from compatcheck.model import DataProblem
+
+if TYPE_CHECKING:
+    from compatcheck.data._survey import Survey
+
+
+def survey(path: str, wanted: int) -> Survey:
+    """What a file holds, and a sample of at most ``wanted`` rows. Raises `InputError` where it cannot be opened."""
+    from compatcheck.data import _records, _survey
+
+    return _survey.survey(_records.read(path), wanted)
+
+
+def judge_rows(found: Survey, with_tokenizer: bool) -> tuple[DataProblem, ...]:
+    """What the look of the rows says."""
+    from compatcheck.data import _of_rows
+
+    return tuple(_of_rows.judge(found, with_tokenizer))
+
+
+def judge_tokens(
+    measured: Mapping[str, Any], shape: str, limit: int | None, framework: str | None = None
+) -> tuple[DataProblem, ...]:
+    """What the probe ``chat_template`` measured says."""
+    from compatcheck.data import _of_tokens
+
+    return tuple(_of_tokens.judge(measured, shape, limit, framework))
+
+
+def judge_embedding(folder: str, tokens: Mapping[int, str]) -> tuple[DataProblem, ...]:
+    """Whether the model has trained these tokens; nothing where its weights are not at hand."""
+    from compatcheck.data import _embedding, _of_tokens
+
+    rows = _embedding.untrained(folder, tokens)
+    return (_of_tokens.untrained([tokens[row] for row in rows]),) if rows else ()
+
+
+def explained(problems: Iterable[DataProblem], entries: Iterable[Mapping[str, Any]]) -> tuple[DataProblem, ...]:
+    """The problems with the entries that name all of their symptoms, or their trait."""
+    known = list(entries)
+    return tuple(problem._replace(entries=tuple(_entries_of(problem, known))) for problem in problems)
+
+
+def _entries_of(problem: DataProblem, entries: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
+    stated = {entry_id for entry_id, _ in problem.entries}
+    for entry in entries:
+        traits = [trait for table in entry["affected"] for trait in table.get("traits") or ()]
+        shown = problem.symptoms and set(problem.symptoms) <= set(entry.get("symptoms") or ())
+        named = entry["id"] in stated or (problem.trait is not None and problem.trait in traits)
+        if not entry.get("withdrawn") and (shown or named):
+            yield entry["id"], entry["title"]
