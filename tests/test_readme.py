@@ -6,6 +6,9 @@ import re
 import sys
 from pathlib import Path
 
+import click
+
+from compatcheck import cli
 from tests.conftest import ROOT, run_command
 
 
@@ -26,8 +29,8 @@ def masked(text: str) -> str:
 def test_every_option_and_verb_of_the_readme_exists(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     helped = "".join(
-        run_command(sys.executable, *verb, "--help", cwd=tmp_path).stdout
-        for verb in (["check"], ["env"], ["pin"], ["explain"], ["probe"], ["matrix"], ["demo"])
+        run_command(sys.executable, verb, "--help", cwd=tmp_path).stdout
+        for verb in cli.cli.list_commands(click.Context(cli.cli))
     )
     for option in set(re.findall(r"--[a-z][a-z-]+", re.sub(r"```.*?```", "", text, flags=re.S))) - {"--target"}:
         assert option in helped, option
