@@ -29,6 +29,18 @@ def environment(
     return judged, target if real else None
 
 
+def with_imports(environment: Environment, target: Target, paths: tuple[str, ...], *, examine: bool) -> Environment:
+    """The environment with the imports that fail in it: remembered ones, or found now, with progress."""
+    from compatcheck import facts
+
+    if not examine:
+        return facts.with_imports(environment, target)
+    from compatcheck._progress import imports_progress
+
+    with imports_progress() as show:
+        return facts.with_imports(environment, target, paths, examine=True, on_module=show)
+
+
 def _pins_mode(python: str | None, target: Target | None) -> Literal["ignored", "over", "instead"]:
     """What requirements mean beside an environment.
 

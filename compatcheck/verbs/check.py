@@ -8,6 +8,7 @@ import click
 
 from compatcheck.verbs import _options
 from compatcheck.verbs._environment import environment as environment_of
+from compatcheck.verbs._environment import with_imports
 from compatcheck.verbs._verdict import judge
 
 
@@ -17,6 +18,11 @@ from compatcheck.verbs._verdict import judge
 @_options.snapshot
 @_options.assume
 @_options.verdict
+@click.option(
+    "--imports/--no-imports",
+    default=None,
+    help="Follow every import of a training run (half a minute, then remembered); else what is remembered counts.",
+)
 @click.option("--no-probe", is_flag=True, help="Read only; run nothing in the target's interpreter.")
 @click.option("--require-probe", is_flag=True, help="Exit with 4 where a probe could not run.")
 @click.option("--budget", type=click.FloatRange(min=0), metavar="SECONDS", help="Start no probe after this long.")
@@ -25,6 +31,7 @@ def command(
     python: str | None,
     snapshot: str | None,
     assume: tuple[str, ...],
+    imports: bool | None,
     no_probe: bool,
     require_probe: bool,
     budget: float | None,
@@ -32,11 +39,14 @@ def command(
 ) -> NoReturn:
     """Judge an environment.
 
-    A PATH is a file or folder of the project: DeepSpeed JSON, requirements, a model folder. Pinned requirements count
-    over what is installed in an active environment; with --python what is installed counts.
+    A PATH is a file or folder of the project: a training configuration, launch script, requirements, lock file,
+    Dockerfile or model folder. Pinned requirements count over what is installed in an active environment; with --python
+    what is installed counts.
     """
     from compatcheck import matrix
 
     known = matrix.load()
     environment, target = environment_of(known, paths, python, snapshot, assume)
+    if target is not None and imports is not False:
+        environment = with_imports(environment, target, paths, examine=bool(imports))
     judge(environment, known, None if no_probe else target, budget, require_probe, options)

@@ -1,0 +1,55 @@
+"""A package imports a name or a module that the installed versions do not have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._traits import Table
+from compatcheck.model import Environment, Unknown, lookup
+
+
+def find(environment: Environment, table: Table) -> TraitVerdict:
+    unresolved = lookup(environment, "unresolved_imports")
+    if isinstance(unresolved, Unknown):
+        return TraitVerdict(None, missing=("unresolved_imports",))
+    return TraitVerdict(bool(unresolved), tuple(map(_occurrence, unresolved or ())))
+
+
+def _occurrence(unresolved: Mapping[str, Any]) -> Occurrence:
+    importer = " ".join(filter(None, (unresolved.get("distribution"), unresolved.get("version"))))
+    at = f"{unresolved.get('file') or 'its code'}:{unresolved.get('line') or '?'}"
+    chain = unresolved.get("chain") or ()
+    way = f", reached by {' < '.join(chain[1:])}" if len(chain) > 1 else ""
+    summary = (
+        f"`{unresolved['statement']}` fails: {importer or at} {_wants(unresolved)} ({at}{way}). {_advice(unresolved)}"
+    )
+    packages = dict.fromkeys(filter(None, (unresolved.get("provider"), unresolved.get("distribution"))))
+    return Occurrence(summary, tuple(packages))
+
+
+def _wants(unresolved: Mapping[str, Any]) -> str:
+    module, name = unresolved["module"], unresolved.get("name")
+    provider = " ".join(filter(None, (unresolved.get("provider"), unresolved.get("provider_version"))))
+    if not module:
+        return f"refuses to be imported, saying: {unresolved.get('says') or 'nothing'}"
+    if unresolved.get("error") == "NameError":
+        return f"uses {name} in {module}, where the import that would bind it is passed over with these versions"
+    if name:
+        return f"asks {module} for {name}, which {provider or module} does not have"
+    if unresolved.get("provider_version"):
+        return f"imports {module}, which {provider} does not have"
+    return f"imports {module}, which is not installed"
+
+
+def _advice(unresolved: Mapping[str, Any]) -> str:
+    provider, importer = unresolved.get("provider"), unresolved.get("distribution") or "that code"
+    what = unresolved.get("name") or unresolved["module"]
+    if not what:
+        return f"Install the versions that {importer} asks for there"
+    if provider and unresolved.get("provider_version") and provider != unresolved.get("distribution"):
+        return f"Install a version of {provider} that has {what}, or one of {importer} that no longer asks for it"
+    if provider == unresolved.get("distribution"):
+        return f"Reinstall {importer}: its own files do not belong together"
+    return f"Install what provides {what}, or a version of {importer} that does not need it"
