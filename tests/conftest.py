@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,11 @@ class Wheel(NamedTuple):
 
     def run(self, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         return run_command(self.python, *arguments, cwd=cwd)
+
+
+def pytest_configure() -> None:
+    """A shell without job control starts its background jobs with interrupts ignored, which their children inherit."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def run_command(python: Path | str, *arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:

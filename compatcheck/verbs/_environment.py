@@ -17,19 +17,24 @@ def environment(
     snapshot: str | None,
     assume: tuple[str, ...],
     hash_weights: bool = False,
+    imports: bool | None = None,
 ) -> tuple[Environment, Target | None]:
-    """The environment to judge, and the interpreter its probes can run in, where it is a real one on this machine."""
+    """The environment to judge, and the interpreter its probes can run in, where it is a real one on this machine.
+
+    ``imports`` follows the imports of that interpreter; None takes what is remembered of them.
+    """
     from compatcheck import facts
 
     target = None if snapshot is not None else facts.find_target(python, os.environ)
     found = facts.collect(target, known.environ) if target else facts.load_file(snapshot or "-")
     stated = facts.with_paths(found, paths, pins=_pins_mode(python, target), weights=hash_weights) if paths else found
     judged = facts.assume_all(stated, assume)
-    real = judged.facts.get("distributions") == found.facts.get("distributions")
-    return judged, target if real else None
+    if target is None or judged.facts.get("distributions") != found.facts.get("distributions"):
+        return judged, None
+    return (judged if imports is False else _with_imports(judged, target, paths, examine=bool(imports))), target
 
 
-def with_imports(environment: Environment, target: Target, paths: tuple[str, ...], *, examine: bool) -> Environment:
+def _with_imports(environment: Environment, target: Target, paths: tuple[str, ...], *, examine: bool) -> Environment:
     """The environment with the imports that fail in it: remembered ones, or found now, with progress."""
     from compatcheck import facts
 

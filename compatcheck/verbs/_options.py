@@ -16,6 +16,12 @@ format_name = click.option(
     "--format", "format_name", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 
+imports = click.option(
+    "--imports/--no-imports",
+    default=None,
+    help="Follow every import of a training run (half a minute, then remembered); else what is remembered counts.",
+)
+
 
 def verdict(command: Any) -> Any:
     """The options of every verb that judges an environment, in the order in which help shows them."""

@@ -8,7 +8,6 @@ import click
 
 from compatcheck.verbs import _options
 from compatcheck.verbs._environment import environment as environment_of
-from compatcheck.verbs._environment import with_imports
 from compatcheck.verbs._verdict import judge
 
 
@@ -18,11 +17,7 @@ from compatcheck.verbs._verdict import judge
 @_options.snapshot
 @_options.assume
 @_options.verdict
-@click.option(
-    "--imports/--no-imports",
-    default=None,
-    help="Follow every import of a training run (half a minute, then remembered); else what is remembered counts.",
-)
+@_options.imports
 @click.option("--no-probe", is_flag=True, help="Read only; run nothing in the target's interpreter.")
 @click.option("--require-probe", is_flag=True, help="Exit with 4 where a probe could not run.")
 @click.option("--budget", type=click.FloatRange(min=0), metavar="SECONDS", help="Start no probe after this long.")
@@ -46,7 +41,5 @@ def command(
     from compatcheck import matrix
 
     known = matrix.load()
-    environment, target = environment_of(known, paths, python, snapshot, assume)
-    if target is not None and imports is not False:
-        environment = with_imports(environment, target, paths, examine=bool(imports))
+    environment, target = environment_of(known, paths, python, snapshot, assume, imports=imports)
     judge(environment, known, None if no_probe else target, budget, require_probe, options)

@@ -14,9 +14,15 @@ from compatcheck.verbs._output import write
 @_options.python
 @_options.assume
 @_options.output
+@_options.imports
 @click.option("--hash-weights", is_flag=True, help="Hash the weight files of a model folder as well.")
 def command(
-    paths: tuple[str, ...], python: str | None, assume: tuple[str, ...], output: str | None, hash_weights: bool
+    paths: tuple[str, ...],
+    python: str | None,
+    assume: tuple[str, ...],
+    output: str | None,
+    imports: bool | None,
+    hash_weights: bool,
 ) -> None:
     """Print every fact that `check` would judge. The snapshot is JSON; `check --snapshot` reads it back."""
     import json
@@ -24,5 +30,5 @@ def command(
     from compatcheck import matrix
     from compatcheck.model import dump
 
-    environment, _ = environment_of(matrix.load(), paths, python, None, assume, hash_weights)
+    environment, _ = environment_of(matrix.load(), paths, python, None, assume, hash_weights, imports)
     write(json.dumps(dump(environment), indent=2, ensure_ascii=False) + "\n", output)

@@ -23,9 +23,11 @@ _REMOTE = "transformers_modules"
 
 
 def remembered(target: Target) -> Facts:
-    """``unresolved_imports`` as they were found when this same environment was last examined; else nothing known."""
+    """``unresolved_imports`` as they were found when this same environment was last examined; else unknown."""
     found = _verdicts.recall(target)
-    return Facts({}) if found is None else Facts({"unresolved_imports": found})
+    if found is None:
+        return Facts({}, {"unresolved_imports": "not followed; check --imports does"})
+    return Facts({"unresolved_imports": found})
 
 
 def collect(target: Target, on_module: Callable[[str], None] | None = None, model_folders: Sequence[str] = ()) -> Facts:

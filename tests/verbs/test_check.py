@@ -1,0 +1,38 @@
+"""Following the imports of an environment on request, and what later commands repeat of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import run_command
+from tests.facts.imports.conftest import install
+
+
+@pytest.fixture
+def skewed(tmp_path: Path) -> Path:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(venv), "platbase": str(venv)}))
+    install(site, "transformers", "4.50.0", {"transformers/__init__.py": "class Trainer: ...\n"})
+    install(site, "peft", "0.15.0", {"peft/__init__.py": "from transformers import Gone\n"})
+    return venv
+
+
+def test_what_was_followed_once_is_repeated_by_later_commands(skewed: Path, tmp_path: Path) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+        return run_command(sys.executable, *arguments, "--python", str(skewed), cwd=tmp_path, **cache)
+
+    before = run("check", "--no-probe")
+    assert before.returncode == 0 and "unresolved_imports (not followed; check --imports does)" in before.stdout
+    asked = run("check", "--no-probe", "--imports")
+    assert asked.returncode == 1 and "Gone" in asked.stdout and "CC-2026-0050" in asked.stdout
+    assert "Gone" in run("check", "--no-probe").stdout
+    assert "Gone" in json.dumps(json.loads(run("env").stdout)["unresolved_imports"])
+    assert run("check", "--no-probe", "--no-imports").returncode == 0
