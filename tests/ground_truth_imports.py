@@ -239,7 +239,8 @@ def main() -> int:
             sums = [before + count for before, count in zip(sums, counts)]
         except (RuntimeError, TimeoutError, subprocess.TimeoutExpired) as error:
             passed_over += 1
-            print(f"{name}: passed over: {type(error).__name__}: {error}", flush=True)
+            why = f"{error}" if isinstance(error, RuntimeError) else f"it takes longer than {options.limit:.0f} s"
+            print(f"{name}: passed over: {why}", flush=True)
         if not options.keep:
             shutil.rmtree(folder / name, ignore_errors=True)
     print("in all: {} told, {} missed, {} false, {} fine".format(*sums) + f"; {passed_over} stacks passed over")
