@@ -27,6 +27,7 @@ from compatcheck.matrix._entry import Entry
 from compatcheck.matrix._load import FORMAT
 from compatcheck.matrix._order import parse_range, sort_key
 from compatcheck.matrix._regex import longest_literal
+from compatcheck.matrix._traits import computed_traits
 
 
 def read_entries(folder: Path) -> dict[Path, Entry]:
@@ -70,6 +71,7 @@ def compile_entries(entries: Iterable[Entry]) -> Compiled:
     """Raises DataError where two entries share an id."""
     guards: dict[str, dict[str, list[Any]]] = {}
     unguarded: list[list[int]] = []
+    of_model: list[int] = []
     environ: set[str] = set()
     texts: list[bytes] = []
     judged: list[bytes] = []
@@ -92,6 +94,8 @@ def compile_entries(entries: Iterable[Entry]) -> Compiled:
             patterns.append(_to_json(known).encode() + b"\n")
         place = [place_at, len(line)]
         place_at += len(line)
+        if all(map(_is_of_model, entry.affected)):
+            of_model.append(place[0])
         for conditions in entry.affected:
             environ.update(path[8:] for path in conditions if path.startswith("environ."))
             guard = _guard(conditions)
@@ -108,8 +112,16 @@ def compile_entries(entries: Iterable[Entry]) -> Compiled:
         "environ": sorted(environ),
         "guards": {name: list(rows.values()) for name, rows in guards.items()},
         "unguarded": unguarded,
+        "of_model": of_model,
     }
     return Compiled(index, b"".join(judged), b"".join(texts), b"".join(patterns))
+
+
+def _is_of_model(conditions: Mapping[str, Any]) -> bool:
+    """Whether a table speaks of a model's own type or traits alone: where no model is known it is never told."""
+    traits = conditions.get("traits", ())
+    about = any(path.startswith("model.") for path in conditions)
+    return (about or bool(traits)) and not set(traits) & set(computed_traits())
 
 
 def _guard(conditions: Mapping[str, Any]) -> tuple[str, Any, Any] | None:

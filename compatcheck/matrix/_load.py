@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 from compatcheck.errors import DataError, InputError
@@ -15,7 +15,7 @@ FORMAT = 1
 """The compiled form; another number is another form."""
 
 _COMPILED_FILES = ("index.json", "conditions.jsonl", "entries.jsonl", "patterns.jsonl")
-_INDEX_KEYS = {"revision", "entries", "environ", "guards", "unguarded"}
+_INDEX_KEYS = {"revision", "entries", "environ", "guards", "unguarded", "of_model"}
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _COMPILED = os.path.join(_PACKAGE, "data")
@@ -32,7 +32,8 @@ Reader = Callable[[Sequence[Place] | None], Iterable[dict[str, Any]]]
 class Matrix(NamedTuple):
     """The compiled index, and how to get at what it points to.
 
-    ``guards`` holds by distribution rows of lowest version, highest version and the places of the conditions between.
+    ``guards`` holds by distribution rows of lowest version, highest version and the places of the conditions between;
+    ``of_model`` is where those conditions start that are told only of a model that is known.
     ``conditions`` and ``read`` give the conditions and the entries at such places, or all, as plain JSON; ``table``
     gives a pair table by name; ``patterns`` gives each error pattern with its entry's id and a literal.
     """
@@ -42,6 +43,7 @@ class Matrix(NamedTuple):
     environ: tuple[str, ...]
     guards: Mapping[str, list[list[Any]]]
     unguarded: list[list[int]]
+    of_model: Collection[int]
     conditions: Reader
     read: Reader
     table: Callable[[str], Mapping[str, Any]]
@@ -107,8 +109,9 @@ def _matrix(
     table: Callable[[str], Mapping[str, Any]],
     patterns: Callable[[], list[tuple[str, str, str]]],
 ) -> Matrix:
+    of_model = frozenset(index["of_model"])
     fixed = (index["revision"], index["entries"], tuple(index["environ"]), index["guards"], index["unguarded"])
-    return Matrix(*fixed, conditions, entries, table, patterns)
+    return Matrix(*fixed, of_model, conditions, entries, table, patterns)
 
 
 def _patterns(opened: Callable[[], IO[bytes]], path: str) -> Callable[[], list[tuple[str, str, str]]]:
@@ -145,7 +148,7 @@ def _read_json(path: str) -> dict[str, Any]:
 
 
 def candidates(matrix: Matrix, environment: Environment) -> Iterator[dict[str, Any]]:
-    """The conditions of the entries that the versions at hand do not rule out, in the order of their ids."""
+    """The conditions of the entries that the facts at hand do not rule out, in the order of their ids."""
     places: set[Place] = {(start, length) for start, length in matrix.unguarded}
     for name, guards in matrix.guards.items():
         installed = lookup(environment, f"distributions.{name}")
@@ -156,6 +159,8 @@ def candidates(matrix: Matrix, environment: Environment) -> Iterator[dict[str, A
         for low, high, *guarded in guards:
             if key is None or ((low is None or low <= key) and (high is None or key <= high)):
                 places.update(map(tuple, guarded))
+    if isinstance(lookup(environment, "model"), Unknown):
+        places = {place for place in places if place[0] not in matrix.of_model}
     yield from matrix.conditions(sorted(places))
 
 

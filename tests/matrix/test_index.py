@@ -55,7 +55,9 @@ def environments(draw: st.DrawFn) -> Environment:
 def unindexed(known: matrix.Matrix) -> matrix.Matrix:
     """The same matrix, of which every entry that is not withdrawn is read and judged."""
     places = [place for rows in known.guards.values() for row in rows for place in row[2:]] + known.unguarded
-    everything = known._replace(guards={}, unguarded=[list(place) for place in sorted(set(map(tuple, places)))])
+    everything = known._replace(
+        guards={}, of_model=(), unguarded=[list(place) for place in sorted(set(map(tuple, places)))]
+    )
     assert len(everything.unguarded) == sum(entry.withdrawn is None for entry in ENTRIES)
     return everything
 

@@ -145,7 +145,7 @@ RANGES = [">=2.4,<2.6", ">=0.14,<0.16", "==4.45.*", "~=4.43.0", ">=0.10", "", "<
 def unindexed(known: matrix.Matrix) -> matrix.Matrix:
     """The same matrix, of which every entry that is not withdrawn is read and judged."""
     places = [place for rows in known.guards.values() for row in rows for place in row[2:]] + known.unguarded
-    return known._replace(guards={}, unguarded=[list(place) for place in sorted(set(map(tuple, places)))])
+    return known._replace(guards={}, of_model=(), unguarded=[list(place) for place in sorted(set(map(tuple, places)))])
 
 
 @settings(max_examples=60, deadline=None)
