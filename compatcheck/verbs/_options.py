@@ -19,7 +19,7 @@ format_name = click.option(
 imports = click.option(
     "--imports/--no-imports",
     default=None,
-    help="Follow every import of a training run (half a minute, then remembered); else what is remembered counts.",
+    help="Follow every import of a training run (some ten seconds, then remembered); else what is remembered counts.",
 )
 
 

@@ -8,7 +8,6 @@ import re
 import sys
 from typing import NamedTuple
 
-from compatcheck._requirement import normalised
 from compatcheck.facts.distributions import Inventory, scan
 from compatcheck.model import Target
 
@@ -175,7 +174,3 @@ def _text(path: str) -> str:
             return stream.read(_LARGEST_LIST)
     except OSError:
         return ""
-
-
-def version_of(versions: dict[str, str | None], name: str) -> str | None:
-    return versions.get(normalised(name))

@@ -11,7 +11,8 @@ from compatcheck.model import Environment, Facts
 
 PINNED = ("distributions", "distributions_complete", "distribution_ranges")
 _OF_TORCH = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
-_INSTALLED = ("target", "unmet_requirements", "distribution_problems", *_OF_TORCH)
+_OF_VERSIONS = ("unmet_requirements", "unresolved_imports")
+_INSTALLED = ("target", "distribution_problems", *_OF_VERSIONS, *_OF_TORCH)
 _NOT_OF_TORCH = (*PINNED, "python", "platform", "environ", "cuda.toolkit")
 
 Pins = Literal["ignored", "over", "instead"]
@@ -45,7 +46,7 @@ def over(environment: Environment, reading: Reading, pins: Pins) -> Environment:
         return overlay(environment, without(said, PINNED))
     installed = environment.facts.get("distributions") or {}
     moved = {name for name, version in pinned.items() if installed.get(name) != version}
-    stale: tuple[str, ...] = ("unmet_requirements",) if moved else ()
+    stale: tuple[str, ...] = _OF_VERSIONS if moved else ()
     stale += _OF_TORCH if "torch" in moved else ()
     if "torch" in moved:
         said = Facts(*overlay(Environment(*said), without(Facts(*reading.beside), _NOT_OF_TORCH)))

@@ -28,13 +28,6 @@ def target_of(site: Path, version: str = "3.11.7") -> Target:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Path:
-    folder = tmp_path / "site-packages"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def fails(site: Path) -> Fails:
     """What a statement is said to miss, module and name; None where nothing is said of it."""
 

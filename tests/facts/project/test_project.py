@@ -103,6 +103,7 @@ def test_pins_take_the_place_of_what_is_installed(tmp_path: Path) -> None:
             "distributions": {"torch": "2.4.0", "numpy": "2.0"},
             "distributions_complete": True,
             "unmet_requirements": [],
+            "unresolved_imports": [],
             "torch_build": {"cuda": "12.1"},
             "cuda": {"runtime": "12.1", "driver": "550.1"},
         },

@@ -373,7 +373,7 @@ transformers              4.42.4
         """```
 accelerate==1.6.0
 -e git+https://github.com/hiyouga/LLaMA-Factory.git@cae47379#egg=llamafactory
-flash-attn @ file:///root/flash_attn-2.7.4.post1+cu12torch2.5cxx11abiFALSE-cp310-cp310-linux_x86_64.whl#sha256=ab
+flash-attn @ file:///home/me/flash_attn-2.7.4.post1+cu12torch2.5cxx11abiFALSE-cp310-cp310-linux_x86_64.whl#sha256=ab
 torch==2.5.1+cu121
 transformers @ git+https://github.com/huggingface/transformers.git@ac946aac257cadfa8264fa4a284cd0ea1061c5b5
 -e file:///app
@@ -462,7 +462,7 @@ RuntimeError: CUDA error: no kernel image is available for execution on the devi
         """python==3.10
 torch==2.3.0+cu118
 
-  File "/root/miniconda3/envs/qwen/lib/python3.11/site-packages/transformers/trainer.py", line 1553, in train
+  File "/home/me/miniconda3/envs/qwen/lib/python3.11/site-packages/transformers/trainer.py", line 1553, in train
 """,
         {"distributions.torch": "2.3.0+cu118"},
         ("python",),

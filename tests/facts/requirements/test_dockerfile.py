@@ -26,7 +26,7 @@ RUN pip install torch==1.0
 
 FROM base
 COPY requirements/train.txt /tmp/requirements.txt
-RUN --mount=type=cache,target=/root/.cache apt-get update && apt-get install -y git \\
+RUN --mount=type=cache,target=/var/cache/pip apt-get update && apt-get install -y git \\
     # a comment
     && pip install --no-cache-dir transformers==${TRANSFORMERS} "deepspeed>=0.14,<0.16" 2>&1 | tee log \\
     && python -m pip install -r /tmp/requirements.txt
