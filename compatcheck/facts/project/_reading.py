@@ -113,13 +113,8 @@ def _package_lists(met: list[Met]) -> tuple[list[Source], dict[str, str]]:
             several[kind] = more_than_one([each.source.path for each in chosen])
             chosen = []
         lists = [each for each in lists if each.source.kind != kind or each in chosen]
-    ranks = {"dockerfile": 0}
-    lists.sort(key=lambda each: (each.root is None, _is_lock(each.source.kind), ranks.get(each.source.kind, 1)))
+    lists.sort(key=lambda each: (each.root is None, "lock" in each.source.kind, each.source.kind != "dockerfile"))
     return [each.source for each in lists], several
-
-
-def _is_lock(kind: str) -> bool:
-    return "lock" in kind
 
 
 def _pins_of(source: Source, python: str | None) -> Facts:
