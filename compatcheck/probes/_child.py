@@ -2,8 +2,9 @@
 
 Run by path with the control folder as its only argument; standard library only, Python 3.8+.
 
-In: ``request.json`` {protocol, probe, criterion, limit, request}; probe and criterion are paths of
-Python files, limit is the parent's in seconds: a child that outlives it ends itself.
+In: ``request.json`` {protocol, probe, limit, request}; probe is the path of a Python file, limit is the
+parent's in seconds: a child that outlives it ends itself. A probe may import its siblings in this
+folder, ``compatcheck.probes._criterion`` and the like, and nothing else of compatcheck.
 Out: ``events.jsonl``, one flushed JSON object a line, non-finite floats as strings:
 ``hello`` {protocol, pid, python, versions}; any number of ``stage`` {name, seconds} and ``row``
 {row}; then one of ``result`` {measured, modules}, ``missing`` {what} (a package, memory), ``error`` {type, message,
@@ -35,11 +36,20 @@ ORPHAN_SECONDS = 5.0
 def main(control: str) -> int:
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != here]
+    _adopt(here)
     with open(os.path.join(control, "request.json"), encoding="utf-8") as stream:
         order = json.load(stream)
     faulthandler.dump_traceback_later(order["limit"] + ORPHAN_SECONDS, exit=True)
     with open(os.path.join(control, "events.jsonl"), "a", encoding="utf-8") as events:
         return _obey(order, _Reporter(events))
+
+
+def _adopt(folder: str) -> None:
+    """Stand in for the packages that hold this folder, without running what they import."""
+    for name, path in (("compatcheck", []), ("compatcheck.probes", [folder])):
+        package = types.ModuleType(name)
+        package.__path__ = path
+        sys.modules[name] = package
 
 
 class _Reporter:
@@ -73,8 +83,7 @@ def _obey(order: Dict[str, Any], reporter: _Reporter) -> int:
         for name, specifier in probe.NEEDS.items():
             _require(name, specifier, reporter)
         reporter.stage("measure")
-        criterion = _load("compatcheck_criterion", order["criterion"])
-        measured = probe.measure(order["request"], criterion, reporter.stage)
+        measured = probe.measure(order["request"], reporter.stage)
         if isinstance(measured, types.GeneratorType):
             measured = _collect(measured, reporter)
         reporter.send("result", measured=measured, modules=_loaded_modules(probe.NEEDS))

@@ -1,7 +1,6 @@
-"""How far a result may be from the exact one: theta, rho and the budgets of attention.
+"""How far a result may be from the exact one: theta, rho and the budget of a sum.
 
-Loaded by path into the child, imported by the parent; torch is imported inside functions only, and
-the syntax is Python 3.8's.
+Imported by the child and by the parent: torch inside functions only, the syntax that of Python 3.8.
 
 Words. *Candidate*: the result under trial. *Exact*: the same inputs in float64 on the CPU.
 *Baseline*: the plain formula at the candidate's precision. ``u`` is the unit roundoff of the
@@ -18,7 +17,10 @@ On healthy CPU stacks theta stayed below 1 and rho below 3; planted faults gave 
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, Literal, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Sequence, Tuple, Union
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
 
 UNIT_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 SMALLEST_SUBNORMAL = {"float64": 2.0**-1074, "float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133}
@@ -71,172 +73,54 @@ def accumulation(terms: int, size: Any, norm: Any, roundoff: float, tensor_cores
     return factor * roundoff * (size.abs() + norm)
 
 
-def attention_logits(q: Any, k: Any, mask: Any) -> Any:
-    """Scores plus mask, as a float32 accumulator holds them, in float64; ``mask`` is additive or bool.
+def judge_rows(rows: Sequence[Mapping[str, Any]]) -> Tuple[Outcome, str]:
+    """The worst row decides; it convicts only where another variant passes on the same case.
 
-    The sum is rounded to float32 because a finite mask such as finfo.min absorbs the scores there.
+    A row has ``case`` (the inputs, in words), ``variant`` (the implementation or setting under trial),
+    ``dtype``, ``tensor`` (the worst of those compared), ``theta``, ``rho`` and ``nonfinite``, or ``error`` for
+    what it raised. Optional: ``control`` (True: proves the inputs sound, is never convicted), ``policy`` (the
+    setting that permits the error), ``recorded`` (why it is shown and not judged).
     """
-    import torch
-
-    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-    if mask.dtype == torch.bool:
-        return scores.masked_fill(~mask, -math.inf)
-    logits = scores + mask
-    return torch.where(mask == 0, logits, logits.float().double())
-
-
-def attention_exact(q: Any, k: Any, v: Any, mask: Any, upstream: Any, ignored_rows: Any) -> Tensors:
-    """Attention, its gradients and intermediate values; all tensors are float64.
-
-    ``ignored_rows`` (bool, one per query) are rows whose output is 0 by convention.
-    """
-    import torch
-
-    scale = 1 / math.sqrt(q.shape[-1])
-    logits = attention_logits(q, k, mask)
-    p = torch.softmax(logits, -1).masked_fill(ignored_rows, 0.0)
-    out = p @ v
-    dp = upstream @ v.transpose(-1, -2)
-    delta = (upstream * out).sum(-1, keepdim=True)
-    ds = p * (dp - delta)
-    return {
-        "logits": logits,
-        "p": p,
-        "dp": dp,
-        "delta": delta,
-        "ds": ds,
-        "out": out,
-        "dq": scale * ds @ k,
-        "dk": scale * ds.transpose(-1, -2) @ q,
-        "dv": p.transpose(-1, -2) @ upstream,
-    }
+    judged = [row for row in rows if "recorded" not in row and not row.get("control")]
+    if not judged:
+        return "skip", "nothing of it can be judged here"
+    worst = max(judged, key=_severity)
+    outcome: Outcome = "fail" if "error" in worst else verdict(worst["theta"], worst["rho"])
+    where = f"{worst['case']}, {worst['variant']}, {worst['dtype']}"
+    if outcome != "fail":
+        return outcome, f"{_what(worst)} ({where}; {len(judged)} cases)"
+    if "policy" in worst:
+        return "watch", f"{_what(worst)}, as the setting {worst['policy']} permits ({where}; {len(judged)} cases)"
+    passing = _passing(rows, worst)
+    if not passing:
+        suspicion = "nothing passes there, so the hardware or the probe itself is suspect"
+        return "watch", f"{_what(worst)} ({where}; {suspicion}; {len(judged)} cases)"
+    return "fail", f"{_what(worst)} ({where}; passing there: {', '.join(passing)}; {len(judged)} cases)"
 
 
-def attention_budget(inputs: Tensors, exact: Tensors, dtype: str, roundoff: float, tensor_cores: bool) -> Tensors:
-    """Budgets of out, dq, dk and dv; ``inputs`` holds q, k, v and upstream."""
-    q, k, v, upstream = (inputs[name] for name in ("q", "k", "v", "upstream"))
-    u, scale, p, ds = UNIT_ROUNDOFF[dtype], 1 / math.sqrt(q.shape[-1]), exact["p"], exact["ds"]
-    length, transposed = k.shape[-2], p.transpose(-1, -2)
-
-    def acc(terms: int, size: Any, norm: Any) -> Any:
-        return accumulation(terms, size, norm, roundoff, tensor_cores)
-
-    ep = _probability_error(inputs, exact, acc, roundoff)
-    eds = _score_gradient_error(inputs, exact, ep, acc, u)
-
-    def product(gradient: Any, weights: Any, error: Any, other: Any) -> Any:
-        norm = scale * _norm(weights, other)
-        return 2 * u * gradient.abs() + 8 * scale * _norm(error, other) + 8 * u * norm + acc(length, gradient, norm)
-
-    out_norm, dv_norm = _norm(p, v), _norm(transposed, upstream)
-    return {
-        "out": 2 * u * exact["out"].abs() + ep @ v.abs() + 8 * u * out_norm + acc(length, exact["out"], out_norm),
-        "dq": product(exact["dq"], ds, eds, k),
-        "dk": product(exact["dk"], ds.transpose(-1, -2), eds.transpose(-1, -2), q),
-        "dv": 2 * u * exact["dv"].abs()
-        + ep.transpose(-1, -2) @ upstream.abs()
-        + 16 * u * dv_norm
-        + acc(length, exact["dv"], dv_norm),
-    }
+def _severity(row: Mapping[str, Any]) -> Tuple[int, int, float]:
+    """A setting's error ranks below a fault, whatever its size."""
+    if "error" in row:
+        return RANK["fail"], 1, math.inf
+    rank = RANK[verdict(row["theta"], row["rho"])]
+    return rank, int("policy" not in row), max(float(row["theta"]), float(row["rho"]) / 2)
 
 
-def attention_baseline(inputs: Tensors, mask: Any, ignored_rows: Any, dtype: str) -> Tensors:
-    """Eager attention and its gradients with products and softmax in float32, stored in ``dtype``."""
-    import torch
-
-    narrow = getattr(torch, dtype)
-
-    def stored(value: Any) -> Any:
-        return value.to(narrow).float()
-
-    q, k, v, upstream = (inputs[name].float() for name in ("q", "k", "v", "upstream"))
-    scale = 1 / math.sqrt(q.shape[-1])
-    scores = stored(q @ k.transpose(-1, -2) * scale)
-    logits = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask.float()
-    p = torch.softmax(logits, -1).masked_fill(ignored_rows, 0.0)
-    out = stored(stored(p) @ v)
-    dp = stored(upstream @ v.transpose(-1, -2))
-    ds = stored(p * (dp - (p * dp).sum(-1, keepdim=True)))
-    gradients = {
-        "out": out,
-        "dq": stored(scale * ds @ k),
-        "dk": stored(scale * ds.transpose(-1, -2) @ q),
-        "dv": stored(stored(p).transpose(-1, -2) @ upstream),
-    }
-    return {name: value.double() for name, value in gradients.items()}
+def _passing(rows: Sequence[Mapping[str, Any]], worst: Mapping[str, Any]) -> List[str]:
+    """The variants none of whose rows on the worst row's case fails."""
+    ranks: Dict[str, int] = {}
+    for row in rows:
+        if row["case"] == worst["case"]:
+            ranks[row["variant"]] = max(ranks.get(row["variant"], 0), _severity(row)[0])
+    return sorted(variant for variant, rank in ranks.items() if rank == 0)
 
 
-class Attention:
-    """Judges candidates of one attention problem; what does not depend on the candidate is kept.
-
-    ``dead`` marks the query rows without a key, of shape (batch, 1, queries, 1).
-    """
-
-    def __init__(self, inputs: Tensors, mask: Any, dead: Any, dtype: str, roundoff: float, tensor_cores: bool) -> None:
-        self.inputs, self.mask, self.dead, self.dtype = inputs, mask, dead, dtype
-        self.roundoff, self.tensor_cores = roundoff, tensor_cores
-        self.known: Dict[bool, Any] = {}
-
-    def worst(self, candidate: Tensors, skip_dead_output: bool) -> Dict[str, Any]:
-        """The worst of out, dq, dk and dv; dead rows may be the mean of v or 0, told by the output."""
-        meaning = self.dead_output(candidate["out"])
-        exact, budget, baseline = self._reference(meaning == "zero")
-        found = []
-        for tensor in ("out", "dq", "dk", "dv"):
-            values = [candidate[tensor], exact[tensor], baseline[tensor]]
-            if skip_dead_output and tensor == "out":
-                values = [value.masked_fill(self.dead, 0.0) for value in values]
-            found.append({"tensor": tensor, **compare(values[0], values[1], budget[tensor], values[2], self.dtype)})
-        worst = max(found, key=lambda row: (RANK[verdict(row["theta"], row["rho"])], row["theta"]))
-        return {**worst, "dead_output": meaning}
-
-    def dead_output(self, out: Any) -> str:
-        """What dead rows came out as: mean (of v), zero, nan or other; none where there are none."""
-        rows = self.dead.expand(out.shape[:-1] + (1,)).squeeze(-1)
-        if not rows.any():
-            return "none"
-        found = out[rows]
-        mean = self.inputs["v"].mean(-2, keepdim=True).expand_as(out)[rows]
-        if found.isnan().any():
-            return "nan"
-        if not found.any():
-            return "zero"
-        return "mean" if float((found - mean).norm()) < 0.1 * float(mean.norm()) else "other"
-
-    def _reference(self, zero: bool) -> Any:
-        if zero not in self.known:
-            ignored, i = self.dead & zero, self.inputs
-            exact = attention_exact(i["q"], i["k"], i["v"], self.mask, i["upstream"], ignored)
-            budget = attention_budget(i, exact, self.dtype, self.roundoff, self.tensor_cores)
-            self.known[zero] = exact, budget, attention_baseline(i, self.mask, ignored, self.dtype)
-        return self.known[zero]
-
-
-def _norm(left: Any, right: Any) -> Any:
-    """2-norm over the terms of every element of ``left @ right``."""
-    return (left.square() @ right.square()).sqrt()
-
-
-def _probability_error(inputs: Tensors, exact: Tensors, acc: Any, a: float) -> Any:
-    """Budget of the softmax's output: errors of the scores, of exp and of its argument."""
-    import torch
-
-    q, k, logits, p = inputs["q"], inputs["k"], exact["logits"], exact["p"]
-    scale = 1 / math.sqrt(q.shape[-1])
-    scores = scale * (q @ k.transpose(-1, -2))
-    error = acc(q.shape[-1], scores, scale * _norm(q, k.transpose(-1, -2)))
-    rounding = a * logits.abs()
-    error = error + torch.where(rounding < 1, rounding, torch.zeros_like(rounding))
-    worst = error.masked_fill(p == 0, 0.0).amax(-1, keepdim=True)
-    depth = (logits.amax(-1, keepdim=True) - logits).masked_fill(p == 0, 0.0)
-    return p * (2 * worst + a * (8 + 2 * depth))
-
-
-def _score_gradient_error(inputs: Tensors, exact: Tensors, ep: Any, acc: Any, u: float) -> Any:
-    """Budget of dS = P (dP - delta), where delta may come from the rounded output."""
-    v, upstream, head_dim = inputs["v"], inputs["upstream"], inputs["v"].shape[-1]
-    dp, delta, p = exact["dp"], exact["delta"], exact["p"]
-    delta_norm = (upstream * exact["out"]).norm(dim=-1, keepdim=True)
-    inner = acc(head_dim, dp, _norm(upstream, v.transpose(-1, -2))) + acc(head_dim, delta, delta_norm)
-    inner = inner + 2 * u * dp.abs() + 8 * u * delta_norm
-    return ep * (dp - delta).abs() + p * inner + 2 * u * exact["ds"].abs()
+def _what(row: Mapping[str, Any]) -> str:
+    if "error" in row:
+        return f"raised {row['error']}"
+    if row["nonfinite"]:
+        return f"{row['nonfinite']} elements of {row['tensor']} are not finite"
+    return (
+        f"{row['tensor']} errs by {float(row['theta']):.2g} of its rounding budget (bound 1, fails above 4) "
+        f"and {float(row['rho']):.2g} times the plain formula (bound 2, fails above 4)"
+    )

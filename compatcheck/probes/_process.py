@@ -56,7 +56,6 @@ def attempt(
         order = {
             "protocol": 1,
             "probe": str(probe),
-            "criterion": str(FOLDER / "_criterion.py"),
             "limit": limit,
             "request": _absolute_files({"seed": 0, "device": "auto", **request}),
         }

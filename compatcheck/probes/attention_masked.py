@@ -8,7 +8,7 @@ can be asked for by name.
 
 A failure means: an element is further from the exact value than 4 times its rounding budget, or the
 error is more than 4 times that of plain attention at the same precision, or it is not finite. The
-budgets are derived in `_criterion.py`. Kernels that this machine cannot run are recorded, not judged.
+budgets are derived in `_attention.py`. Kernels that this machine cannot run are recorded, not judged.
 
 Groups (`groups` in the request chooses; default all but fully_masked_rows, which bites few):
 padded_right, padded_left: every query row that carries gradient has a key. Left padding both with
@@ -45,6 +45,9 @@ from typing import (
     Tuple,
 )
 
+from compatcheck.probes._attention import Attention
+from compatcheck.probes._criterion import RANK, TF32_ROUNDOFF, UNIT_ROUNDOFF, verdict
+
 if TYPE_CHECKING:
     from compatcheck.model import Outcome
 
@@ -71,7 +74,7 @@ class Case(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A case's inputs at one dtype, float64 on the CPU, and the criterion's ``Attention`` of them."""
+    """A case's inputs at one dtype, float64 on the CPU, and the ``Attention`` of them."""
 
     inputs: Dict[str, Any]
     mask: Any
@@ -92,12 +95,12 @@ class Place(NamedTuple):
 
 
 def measure(
-    request: Mapping[str, Any], criterion: Any, stage: Callable[[str], None]
+    request: Mapping[str, Any], stage: Callable[[str], None]
 ) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
     """Rows of one case, dtype and kernel each, naming the tensor that came out worst; then facts."""
     import torch
 
-    place = _place(str(request.get("device", "auto")), criterion)
+    place = _place(str(request.get("device", "auto")))
     if place is None:
         return {"unsupported": "no CUDA device is usable from this interpreter"}
     torch.set_num_threads(1)
@@ -105,7 +108,7 @@ def measure(
     for case in _cases(request.get("groups") or DEFAULT_GROUPS, place, not_run):
         for dtype in _dtypes(case, place):
             stage(f"{case.group} {case.mask} length {case.length} {dtype}")
-            prepared = _prepare(case, dtype, request, place, criterion)
+            prepared = _prepare(case, dtype, request, place)
             for backend in ("default", *place.backends):
                 row, reason = _row(case, dtype, backend, prepared, place)
                 if reason:
@@ -118,8 +121,6 @@ def measure(
 
 def judge(measured: Mapping[str, Any]) -> tuple[Outcome, str]:
     """The worst row decides."""
-    from compatcheck.probes._criterion import RANK, verdict
-
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])
     rows = measured["rows"]
@@ -163,16 +164,16 @@ def _why_nothing(measured: Mapping[str, Any]) -> str:
     return "; ".join(sorted({entry["why"] for entry in measured.get("not_run", ())})) or "no case chosen"
 
 
-def _place(device: str, criterion: Any) -> Optional[Place]:
+def _place(device: str) -> Optional[Place]:
     import torch
 
     usable, threads = torch.cuda.is_available(), torch.get_num_threads()
     if device == "cuda" and not usable:
         return None
     if device == "cpu" or not usable:
-        return Place("cpu", ("math", "flash"), criterion.UNIT_ROUNDOFF["float32"], None, threads)
+        return Place("cpu", ("math", "flash"), UNIT_ROUNDOFF["float32"], None, threads)
     tf32 = torch.backends.cuda.matmul.allow_tf32
-    roundoff = criterion.TF32_ROUNDOFF if tf32 else criterion.UNIT_ROUNDOFF["float32"]
+    roundoff = TF32_ROUNDOFF if tf32 else UNIT_ROUNDOFF["float32"]
     return Place("cuda", tuple(BACKENDS), roundoff, torch.cuda.get_device_capability(), threads)
 
 
@@ -203,7 +204,7 @@ def _dtypes(case: Case, place: Place) -> Tuple[str, ...]:
     return narrow if case.group == "shifted_logits" else (*narrow, "float32")
 
 
-def _prepare(case: Case, dtype: str, request: Mapping[str, Any], place: Place, criterion: Any) -> Prepared:
+def _prepare(case: Case, dtype: str, request: Mapping[str, Any], place: Place) -> Prepared:
     """Inputs drawn in float64 on the CPU and rounded once to the dtype."""
     import torch
 
@@ -228,10 +229,10 @@ def _prepare(case: Case, dtype: str, request: Mapping[str, Any], place: Place, c
     if case.mask.startswith("min"):
         mask = torch.zeros(allowed.shape, dtype=torch.float64).masked_fill(~allowed, torch.finfo(narrow).min)
     inputs = {name: value.to(narrow).double() for name, value in inputs.items()}
-    policy = place.roundoff == criterion.TF32_ROUNDOFF
-    roundoff = place.roundoff if dtype == "float32" else criterion.UNIT_ROUNDOFF["float32"]
+    policy = place.roundoff == TF32_ROUNDOFF
+    roundoff = place.roundoff if dtype == "float32" else UNIT_ROUNDOFF["float32"]
     tensor_cores = on_cuda and (dtype != "float32" or policy)
-    return Prepared(inputs, mask, criterion.Attention(inputs, mask, dead, dtype, roundoff, tensor_cores))
+    return Prepared(inputs, mask, Attention(inputs, mask, dead, dtype, roundoff, tensor_cores))
 
 
 def _allowed(case: Case) -> Tuple[Any, Any]:

@@ -43,7 +43,7 @@ ANSWERS = ({"role": "assistant", "content": "7"}, {"role": "assistant", "content
 
 
 def measure(
-    request: Mapping[str, Any], criterion: Any, stage: Callable[[str], None]
+    request: Mapping[str, Any], stage: Callable[[str], None]
 ) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
     """A row for each conversation; then the tokenizer, its template and one row in pieces."""
     if not (request.get("model_file") and request.get("rows_file")):

@@ -31,6 +31,8 @@ import math
 import tempfile
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
 
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, verdict
+
 if TYPE_CHECKING:
     from compatcheck.model import Outcome
 
@@ -44,7 +46,7 @@ ROUNDINGS = 64
 
 
 def measure(
-    request: Mapping[str, Any], criterion: Any, stage: Callable[[str], None]
+    request: Mapping[str, Any], stage: Callable[[str], None]
 ) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
     """Rows of the ratio and the relative distance (error) of the two updates, with the bound of the latter."""
     import torch
@@ -67,14 +69,12 @@ def measure(
                 "steps": steps,
                 "judged": _judged(models[name], lengths),
             }
-            yield {**case, **_compare(small, large, criterion)}
+            yield {**case, **_compare(small, large)}
     return {"device": device}
 
 
 def judge(measured: Mapping[str, Any]) -> tuple[Outcome, str]:
     """The judged row furthest above its bound decides."""
-    from compatcheck.probes._criterion import verdict
-
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])
     judged = [row for row in measured["rows"] if row["judged"]]
@@ -201,10 +201,10 @@ def _flat(model: Any) -> Any:
     return torch.cat([parameter.detach().double().cpu().flatten() for parameter in model.parameters()])
 
 
-def _compare(small: Tuple[Any, Any], large: Tuple[Any, Any], criterion: Any) -> Dict[str, float]:
+def _compare(small: Tuple[Any, Any], large: Tuple[Any, Any]) -> Dict[str, float]:
     update, reference = small[1] - small[0], large[1] - large[0]
     size = float(reference.norm())
-    bound = ROUNDINGS * criterion.UNIT_ROUNDOFF["float32"] * (1 + float(large[0].norm()) / size)
+    bound = ROUNDINGS * UNIT_ROUNDOFF["float32"] * (1 + float(large[0].norm()) / size)
     return {
         "ratio": float(update.norm()) / size,
         "error": float((update - reference).norm()) / size,

@@ -29,7 +29,7 @@ IGNORED = -100
 MOST_NAMED = 16
 
 
-def measure(request: Mapping[str, Any], criterion: Any, stage: Callable[[str], None]) -> Dict[str, Any]:
+def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> Dict[str, Any]:
     """Counts of samples (numbered from 1) without a target, and what an all-masked batch gives here."""
     stage("mechanism")
     measured: Dict[str, Any] = {"mechanism": _mechanism(), "batch_size": int(request.get("batch_size") or 1)}

@@ -39,7 +39,7 @@ LOW: tuple[tuple[str, Outcome], ...] = (("float16", "fail"), ("bfloat16", "watch
 GEMMA_WIDTH, ZERO_ROWS, RMS_EPSILON, UPSTREAM_DEVIATION = 3072, 8, 1e-6, 2.0
 
 
-def measure(request: Mapping[str, Any], criterion: Any, stage: Callable[[str], None]) -> Dict[str, Any]:
+def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> Dict[str, Any]:
     """Trainable parameters by dtype, those that one step breaks, and the facts."""
     import torch
 

@@ -97,7 +97,7 @@ def test_a_hang_is_a_timeout_and_leaves_no_process(here: Target) -> None:
 
 
 def test_a_child_ends_itself_when_nobody_is_left_to_end_it(here: Target, tmp_path: Path) -> None:
-    order = {"probe": str(SAMPLES / "hangs.py"), "criterion": str(_process.FOLDER / "_criterion.py")}
+    order = {"probe": str(SAMPLES / "hangs.py")}
     (tmp_path / "request.json").write_text(json.dumps({**order, "request": {}, "limit": 0.5 - 5.0}), encoding="utf-8")
     command = [here.executable, "-B", str(_process.FOLDER / "_child.py"), str(tmp_path)]
     with open(tmp_path / "stderr", "w", encoding="utf-8") as errors:

@@ -1,10 +1,12 @@
 """Errors of attention with planted faults, and of the exact formulas against autograd."""
 
+from compatcheck.probes._attention import Attention
+
 NEEDS = {"torch": ">=2.0"}
 TIMEOUT = 120
 
 
-def measure(request, criterion, stage):
+def measure(request, stage):
     import math
 
     import torch
@@ -17,7 +19,7 @@ def measure(request, criterion, stage):
     inputs = {name: value.to(narrow).double() for name, value in zip(("q", "k", "v", "upstream"), draw)}
     mask = torch.ones(65, 65, dtype=torch.bool).tril().expand(2, 1, 65, 65).clone()
     dead = torch.zeros(2, 1, 65, 1, dtype=torch.bool)
-    problem = criterion.Attention(inputs, mask, dead, dtype, 2.0**-24, False)
+    problem = Attention(inputs, mask, dead, dtype, 2.0**-24, False)
 
     def run(allowed=mask, scale=0.25, work=narrow):
         q, k, v = (inputs[name].to(work).clone().requires_grad_() for name in "qkv")

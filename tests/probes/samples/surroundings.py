@@ -4,7 +4,7 @@ NEEDS = {}
 TIMEOUT = 10
 
 
-def measure(request, criterion, stage):
+def measure(request, stage):
     import os
     import sys
 
