@@ -63,7 +63,13 @@ class Verdict(NamedTuple):
     expected: bool = False
 
 
-_SPOKEN_OF = ("model.", "traits", "training.observed.", "training.torch_compile", "training.deepspeed.compile")
+_OFF_UNLESS_ASKED = (
+    "training.torch_compile",
+    "training.deepspeed.compile",
+    "training.packing",
+    "training.padding_free",
+)
+_SPOKEN_OF = ("model.", "traits", "training.observed.", *_OFF_UNLESS_ASKED)
 _OWN_SETTINGS = {"deepspeed": "training.deepspeed", "peft": "training.lora", "bitsandbytes": "training.quantization"}
 
 
@@ -113,8 +119,9 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
 
     Something singular must hold: a setting, a trait, or a version below an upper bound; that a package is there, or
     newer than some release, is true of almost everyone. And what the entry is about must be known to be there: the
-    model, what was seen in a log, a compiler that is off unless switched on, and each package, unless the settings
-    stated are that package's own. A range that is asked for counts as a version where its bad part is worth telling.
+    model, what was seen in a log, a compiler or packing, both off unless switched on, and each package, unless the
+    settings stated are that package's own. A range that is asked for counts as a version where its bad part is worth
+    telling.
     """
     if any(path == "traits" and part.holds and part.narrowed for path, part in parts.items()):
         return True

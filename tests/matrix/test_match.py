@@ -117,9 +117,14 @@ GEMMA = {"distributions.transformers": ">=4.42.0,<4.45.0", "model.type": "gemma2
         (GEMMA, {"distributions": {"transformers": "4.43.0"}}, False),
         (GEMMA, {"model": {"type": "gemma2"}}, False),
         (
-            {**GEMMA, "training.packing": True},
+            {**GEMMA, "training.group_by_length": True},
             {"distributions": {"transformers": "4.43.0"}, "model": {"type": "gemma2"}},
             True,
+        ),
+        (
+            {**GEMMA, "training.packing": True},
+            {"distributions": {"transformers": "4.43.0"}, "model": {"type": "gemma2"}},
+            False,
         ),
         ({"distributions.torch": ">=2.3", "training.packing": True}, {"distributions": {"torch": "2.9.0"}}, False),
     ],
