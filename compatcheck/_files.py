@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import sys
 
 from compatcheck.errors import InputError
 
@@ -27,6 +27,8 @@ def write(path: str, text: str) -> None:
 
 
 def _replace(path: str, text: str) -> None:
+    import tempfile
+
     handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path))
     try:
         with open(handle, "w", encoding="utf-8", errors="replace") as stream:
@@ -48,3 +50,14 @@ def _mode(path: str) -> int:
         mask = os.umask(0)
         os.umask(mask)
         return 0o666 & ~mask
+
+
+def cache_folder() -> str:
+    """The cache folder as platformdirs has it; loading that on every check costs more than the whole answer."""
+    system = sys.platform
+    if system == "linux":
+        base = os.environ.get("XDG_CACHE_HOME", "").strip() or os.path.expanduser("~/.cache")
+        return os.path.join(base, "compatcheck")
+    from platformdirs import user_cache_dir
+
+    return user_cache_dir("compatcheck", appauthor=False)

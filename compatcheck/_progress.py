@@ -9,17 +9,34 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def probe_progress() -> Iterator[Callable[[str, str], None]]:
-    """A function to call with a probe and its stage: one live line on a terminal, a line a probe elsewhere."""
+def probe_progress() -> Iterator[Callable[..., None]]:
+    """A function to call with a probe, its stage and, where known, the seconds left for all probes.
+
+    It shows a bar on a terminal, a line a probe elsewhere.
+    """
     if sys.stderr.isatty():
         from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        with Console(stderr=True).status("probing") as status:
-            yield lambda probe, stage: status.update(f"probing {probe}: {stage}")
+        columns = (
+            TextColumn("probing"),
+            BarColumn(20),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False),
+        )
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=None)
+
+            def show(probe: str, stage: str, left: float | None = None) -> None:
+                done = bar.tasks[0].elapsed or 0.0
+                told = f"{probe}: {stage}" + (f", about {left:.0f} s left" if left is not None else "")
+                bar.update(task, description=told, completed=done, total=left and done + left)
+
+            yield show
         return
     seen: set[str] = set()
 
-    def note(probe: str, stage: str) -> None:
+    def note(probe: str, stage: str, left: float | None = None) -> None:
         if probe not in seen:
             seen.add(probe)
             print(f"probing {probe}", file=sys.stderr, flush=True)

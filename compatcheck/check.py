@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compatcheck import advice, matrix
 from compatcheck.errors import NothingInspectedError
@@ -19,13 +21,15 @@ from compatcheck.model import (
     lookup,
 )
 
-OnProbe = Callable[[str, str], None]
-"""Called with the name of the probe that runs and the stage it has reached."""
+OnProbe = Callable[[str, str, float], None]
+"""Called with the name of the probe that runs, the stage it has reached, and the seconds left for all of them."""
 
 if TYPE_CHECKING:
+    from compatcheck import probes
     from compatcheck.advice import pins
 
 BAD: tuple[Status, ...] = ("confirmed", "affected")
+_SEEN_IN_RESULTS = ("python", "platform", "distributions", "cuda", "gpus", "target")
 _SEEN_BY_PROBES = ("gpu.", "cuda.", "torch_build.")
 JUDGEMENT: dict[Outcome, Status] = {"fail": "confirmed", "pass": "refuted"}
 
@@ -57,26 +61,60 @@ def check(
 
 
 def confirm(
-    report: Report, target: Target, *, budget_seconds: float | None = None, on_probe: OnProbe | None = None
+    report: Report,
+    target: Target,
+    *,
+    budget_seconds: float | None = None,
+    on_probe: OnProbe | None = None,
+    device: str = "auto",
+    fresh: bool = False,
 ) -> Report:
-    """Run the probes that the findings name, in the target's own interpreter, and join their results."""
+    """Run the probes that the findings name, in the target's own interpreter, and join their results.
+
+    What was measured in the same environment before is remembered, unless ``fresh``.
+    """
     from compatcheck import probes
 
-    trials = [_trial(finding, report.environment) for finding in report.findings]
+    context = {**probe_context(report.environment), **({"device": device} if device != "auto" else {})}
+    trials = [_trial(finding, context) for finding in report.findings]
     distinct = list({repr(trial): trial for trial in trials if trial}.values())
-    results = probes.run_all(distinct, target, budget_seconds=budget_seconds, on_progress=on_probe)
+    memory = probe_memory(report.environment, fresh)
+    results = probes.run_all(distinct, target, budget_seconds=budget_seconds, on_progress=on_probe, memory=memory)
     by_trial = {repr(trial): result for trial, result in zip(distinct, results)}
     joined = (judge(finding, by_trial.get(repr(trial))) for finding, trial in zip(report.findings, trials))
     return report._replace(findings=_sorted(joined))
 
 
-def _trial(finding: Finding, environment: Environment) -> tuple[str, dict[str, object]] | None:
-    """The probe a finding names and what it is asked: the entry's request, and the user's dtype where it is known."""
-    if finding.probe_name is None:
-        return None
+def probe_context(environment: Environment) -> dict[str, Any]:
+    """What every probe is told of the user's own run: its settings, its dtype, its model where the files are here."""
+    context: dict[str, Any] = {}
     training = environment.facts.get("training") or {}
-    context = {"dtype": training["dtype"]} if training.get("dtype") else {}
-    return finding.probe_name, {**context, **finding.probe_request}
+    if training:
+        context["training"] = training
+    if training.get("dtype"):
+        context["dtype"] = training["dtype"]
+    memories = [gpu["memory_mib"] for gpu in environment.facts.get("gpus") or () if gpu.get("memory_mib")]
+    if memories:
+        context["memory_mib"] = min(memories)
+    place = environment.locations.get("model")
+    if place and os.path.isfile(os.path.join(place.file, "config.json")):
+        from compatcheck import facts
+
+        context["config"], context["model_folder"] = facts.model_config(place.file)
+    return context
+
+
+def probe_memory(environment: Environment, fresh: bool) -> probes.Memory:
+    """What of the environment a remembered result hangs on."""
+    from compatcheck import probes
+
+    seen = {key: environment.facts.get(key) for key in _SEEN_IN_RESULTS}
+    return probes.Memory(json.dumps(seen, sort_keys=True, default=str), fresh)
+
+
+def _trial(finding: Finding, context: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """The probe a finding names and what it is asked: the user's context, and before it the entry's own request."""
+    return (finding.probe_name, {**context, **finding.probe_request}) if finding.probe_name else None
 
 
 def judge(finding: Finding, result: ProbeResult | None) -> Finding:

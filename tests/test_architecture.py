@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from compatcheck import probes
+from compatcheck.probes import PROFILES, _units
+
 PACKAGE = Path(__file__).parents[1] / "compatcheck"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 HEAVY = ("torch", "transformers", "deepspeed", "peft", "accelerate", "pydantic", "httpx", "rich", "pynvml", "yaml")
+PARENT_SIDE = {"__init__.py", "_process.py", "_run.py", "_warm.py", "_pace.py", "_remembered.py"}
 BROAD_HANDLERS = {"cli.py", "_child.py"}
 
 
@@ -45,10 +49,12 @@ def test_names_tell_the_subject(module: Path) -> None:
     assert module.stem.strip("_") not in {"utils", "common", "misc", "helpers", "core", "base"}
 
 
-@pytest.mark.parametrize("folder", ["matrix/traits", "probes", "report"])
-def test_units_import_without_the_libraries_they_speak_of(folder: str) -> None:
-    units = [path for path in sorted((PACKAGE / folder).glob("*.py")) if not path.stem.startswith("_")]
-    names = [".".join(("compatcheck", *path.relative_to(PACKAGE).with_suffix("").parts)) for path in units]
+@pytest.mark.parametrize("units", ["matrix/traits/[!_]*.py", "probes/[!_]*/[!_]*.py", "report/[!_]*.py"])
+def test_units_import_without_the_libraries_they_speak_of(units: str) -> None:
+    names = [
+        ".".join(("compatcheck", *path.relative_to(PACKAGE).with_suffix("").parts))
+        for path in sorted(PACKAGE.glob(units))
+    ]
     code = f"import sys, importlib; [importlib.import_module(n) for n in {names}]; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not set(loaded) & {"torch", "transformers", "deepspeed", "peft", "accelerate"}
@@ -59,11 +65,21 @@ def test_traits_keep_their_contract(path: Path) -> None:
     assert callable(importlib.import_module(f"compatcheck.matrix.traits.{path.stem}").find)
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "probes").glob("[!_]*.py")), ids=lambda path: path.stem)
-def test_probes_keep_their_contract(path: Path) -> None:
-    unit = importlib.import_module(f"compatcheck.probes.{path.stem}")
-    assert unit.__doc__ and isinstance(unit.NEEDS, dict) and unit.TIMEOUT > 0
+@pytest.mark.parametrize("name", probes.names())
+def test_probes_keep_their_contract(name: str) -> None:
+    unit = _units.unit(name)
+    assert unit.__doc__ and isinstance(unit.NEEDS, dict) and unit.TIMEOUT > unit.SECONDS > 0
+    assert unit.PROFILE in PROFILES
+    assert all(isinstance(key, str) for key in (*unit.NEEDS, *getattr(unit, "ASKED_BY", ())))
+    assert isinstance(getattr(unit, "ASKED_BY", ()), tuple)
+    assert {getattr(unit, name, True) for name in ("FRESH", "SEEDED", "LASTING")} <= {True, False}
     assert callable(unit.measure) and callable(unit.judge)
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "probes").rglob("*.py")), ids=relative)
+def test_what_runs_in_the_target_is_written_in_the_syntax_of_python_3_8(path: Path) -> None:
+    if path.name not in PARENT_SIDE:
+        ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
 
 
 def test_the_command_line_starts_light() -> None:

@@ -347,6 +347,10 @@ def test_a_snapshot_that_is_none_is_refused(text: str) -> None:
     refused(piped(text, "check", "--snapshot", "-"), "standard input")
 
 
+def test_explain_takes_a_probe() -> None:
+    assert "8 sqrt(K) a (|y| + |t|)" in run("explain", "matmul").stdout
+
+
 def test_explain_takes_an_id_in_any_case() -> None:
     whole = run("explain", GLM)
     assert whole.returncode == 0 and GLM in whole.stdout and "https://github.com/pytorch/pytorch" in whole.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -107,7 +108,8 @@ class Ran(NamedTuple):
     trials: Sequence[tuple[str, Mapping[str, Any]]]
     target: Target
     budget: float | None
-    told: Callable[[str, str], None] | None
+    told: Callable[[str, str, float], None] | None
+    memory: probes.Memory | None
 
 
 @pytest.fixture
@@ -119,9 +121,10 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
         trials: Sequence[tuple[str, Mapping[str, Any]]],
         target: Target,
         budget_seconds: float | None = None,
-        on_progress: Callable[[str, str], None] | None = None,
+        on_progress: Callable[[str, str, float], None] | None = None,
+        memory: probes.Memory | None = None,
     ) -> tuple[ProbeResult, ...]:
-        asked.append(Ran(trials, target, budget_seconds, on_progress))
+        asked.append(Ran(trials, target, budget_seconds, on_progress, memory))
         return tuple(ProbeResult(name, request.get("answer", "pass"), repr(request)) for name, request in trials)
 
     monkeypatch.setattr(probes, "run_all", run_all)
@@ -191,15 +194,50 @@ def test_the_users_dtype_is_handed_on_unless_the_entry_names_one(
 ) -> None:
     stated = {"dtype": request_dtype} if request_dtype else {}
     confirm(report(finding(1, "labels_masked")._replace(probe_request=stated), **facts), TARGET)
-    assert runs[0].trials[0][1] == ({"dtype": asked} if asked else {})
+    assert runs[0].trials[0][1].get("dtype") == asked
+
+
+def test_the_users_settings_and_model_are_handed_on_whole(runs: list[Ran], tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "llama", "hidden_size": 64}', encoding="utf-8")
+    training = {"dtype": "bfloat16", "packing": True, **ZERO2}
+    found = report(finding(1, "labels_masked"), training=training)
+    here = found.environment._replace(locations={"model": Location(str(tmp_path))})
+    confirm(found._replace(environment=here), TARGET, device="cpu")
+    ((_, asked),) = runs[0].trials
+    assert asked == {
+        "answer": "pass",
+        "training": training,
+        "dtype": "bfloat16",
+        "config": {"model_type": "llama", "hidden_size": 64},
+        "model_folder": str(tmp_path),
+        "device": "cpu",
+    }
+
+
+def test_a_model_that_is_not_here_is_not_handed_on(runs: list[Ran]) -> None:
+    found = report(finding(1, "labels_masked"), model={"name": "THUDM/glm-4-9b-chat-hf"})
+    elsewhere = found.environment._replace(locations={"model": Location("/nowhere")})
+    confirm(found._replace(environment=elsewhere), TARGET)
+    assert set(runs[0].trials[0][1]) == {"answer"}
 
 
 def test_target_budget_and_listener_are_handed_on(runs: list[Ran]) -> None:
-    heard: list[tuple[str, str]] = []
+    heard: list[tuple[str, str, float]] = []
     confirm(report(finding(1, "labels_masked")), TARGET, budget_seconds=2.5, on_probe=lambda *said: heard.append(said))
     (ran,) = runs
     assert (ran.target, ran.budget) == (TARGET, 2.5)
-    assert ran.told is not None and (ran.told("a", "b"), heard) == (None, [("a", "b")])
+    assert ran.told is not None and (ran.told("a", "b", 1.0), heard) == (None, [("a", "b", 1.0)])
+
+
+def test_remembered_results_hang_on_what_is_installed_and_not_on_the_users_settings(runs: list[Ran]) -> None:
+    for facts in ({"torch": "2.5.0"}, {"torch": "2.5.1"}):
+        for packing in (True, False):
+            found = report(finding(1, "labels_masked"), distributions=facts, training={"packing": packing})
+            confirm(found, TARGET, fresh=packing)
+    first, second, third, _ = (ran.memory for ran in runs)
+    assert first and second and third
+    assert (first.fresh, second.fresh) == (True, False)
+    assert first.environment == second.environment != third.environment
 
 
 def test_the_real_runner_starts_nothing_once_the_budget_is_spent() -> None:

@@ -51,6 +51,22 @@ def read_model(model: str, *, online: bool = False, weights: bool = False) -> En
     return _merge.overlay(_merge.EMPTY, model_files.read(_hub.find_folder(model, online), weights))
 
 
+def model_config(model: str) -> tuple[dict[str, Any], str | None]:
+    """The configuration of a model, and its absolute folder: that, a ``config.json`` alone, or a hub id in a cache.
+
+    Raises `InputError` where it cannot be read, is too large, or is no JSON object.
+    """
+    import os
+
+    from compatcheck.facts._text import read_json_object
+    from compatcheck.facts.model_files import _hub
+
+    if os.path.isfile(model):
+        return read_json_object(model), None
+    folder = os.path.abspath(_hub.find_folder(model))
+    return read_json_object(os.path.join(folder, "config.json")), folder
+
+
 def compare_models(old: str, new: str, *, online: bool = False, weights: bool = False) -> Mapping[str, Any]:
     """What changed from one model, folder or hub id, to another; see `_revisions.compare`."""
     from compatcheck.facts.model_files import _hub, _revisions

@@ -37,8 +37,8 @@ _STRINGS = re.compile(
 def assume(environment: Environment, statement: str) -> Environment:
     """The environment with ``key=value`` in it; the value is JSON where it parses, else a string.
 
-    Versions, names and environment variables are strings however they look, and ``null`` is "known to
-    be absent". ``gpu.…`` speaks of every GPU, or of one where none is known. Raises `InputError` where
+    Versions, names and environment variables are strings however they look, and ``absent``, as ``null``, is "known
+    to be absent". ``gpu.…`` speaks of every GPU, or of one where none is known. Raises `InputError` where
     the statement has another form.
     """
     key, equals, value = statement.partition("=")
@@ -83,6 +83,8 @@ def _parts(key: str) -> list[str]:
 
 
 def _typed(key: str, value: str) -> Any:
+    if value == "absent":
+        return None
     try:
         parsed = json.loads(value)
     except (ValueError, RecursionError):

@@ -4,45 +4,117 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from compatcheck.errors import InputError
-from compatcheck.probes._run import run, run_all
+from compatcheck.probes import _units
+from compatcheck.probes._run import Memory, run, run_all
 
-__all__ = ["describe", "names", "parse_request", "require", "run", "run_all"]
+__all__ = [
+    "DEVICES",
+    "PROFILES",
+    "Card",
+    "Memory",
+    "card",
+    "choose",
+    "describe",
+    "names",
+    "parse_request",
+    "require_device",
+    "run",
+    "run_all",
+]
+
+PROFILES = ("smoke", "quick", "deep")
+_JSON_ADVICE = 'give JSON such as {"dtype": "float16"}'
+_KINDS = {"seed": int, "device": str, "dtype": str, "config": dict, "training": dict, "model_folder": str}
+_WORDS = {int: "whole number", str: "string", dict: "object"}
+DEVICES = ("auto", "cpu", "cuda")
+
+
+class Card(NamedTuple):
+    """What a probe says of itself: ``profile`` is the smallest that runs it, ``seconds`` are typical of 2 cores.
+
+    ``asked_by`` are the dotted keys of a request that bring a deep probe into the quick profile.
+    """
+
+    name: str
+    title: str
+    profile: str
+    seconds: float
+    needs: Mapping[str, str]
+    asked_by: tuple[str, ...]
 
 
 def names() -> tuple[str, ...]:
-    """Every probe, sorted: the plain file names of this folder."""
-    return tuple(sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py")))
+    """Every probe, sorted."""
+    return tuple(_units.paths())
 
 
 def describe(name: str) -> tuple[str, str]:
     """A probe's title and explanation: first line and rest of its docstring."""
-    source = (Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")
+    source = _units.paths()[name].read_text(encoding="utf-8")
     title, _, body = (ast.get_docstring(ast.parse(source)) or "").partition("\n")
     return title, body.strip()
+
+
+def card(name: str) -> Card:
+    """Read a probe's own constants."""
+    unit = _units.unit(name)
+    asked_by = getattr(unit, "ASKED_BY", ())
+    return Card(
+        name,
+        describe(name)[0],
+        getattr(unit, "PROFILE", "quick"),
+        getattr(unit, "SECONDS", 5.0),
+        unit.NEEDS,
+        asked_by,
+    )
+
+
+def choose(named: Iterable[str], profile: str, request: Mapping[str, Any]) -> tuple[str, ...]:
+    """The probes named, or those of the profile where none is, with the deep ones that the request asks for.
+
+    Raises InputError for a name that no probe has.
+    """
+    chosen, existing = tuple(named), names()
+    for name in chosen:
+        if name not in existing:
+            raise InputError(
+                "running the probe", name, "there is none of this name", f"choose from {', '.join(existing)}"
+            )
+    return chosen or tuple(each.name for each in map(card, existing) if _belongs(each, profile, request))
+
+
+def _belongs(each: Card, profile: str, request: Mapping[str, Any]) -> bool:
+    asked = profile == "quick" and any(_states(request, key) for key in each.asked_by)
+    return asked or PROFILES.index(each.profile) <= PROFILES.index(profile)
+
+
+def _states(request: Any, key: str) -> bool:
+    """Whether a request has something at a dotted key."""
+    for part in key.split("."):
+        request = request.get(part) if isinstance(request, Mapping) else None
+    return request not in (None, False)
+
+
+def require_device(device: str) -> str:
+    """The device; raises InputError where there is none of this name."""
+    if device not in DEVICES:
+        raise InputError("running probes on", device, "there is no such device", f"choose from {', '.join(DEVICES)}")
+    return device
 
 
 def parse_request(text: str) -> dict[str, Any]:
     """What the user asks of a probe, as a JSON object. Raises InputError where it is none."""
     try:
         request = json.loads(text)
-    except ValueError as error:
-        raise InputError("reading --request", text, str(error), 'give JSON such as {"dtype": "float16"}') from None
+    except (ValueError, RecursionError) as error:
+        raise InputError("reading --request", f"{text:.80}", str(error), _JSON_ADVICE) from None
     if not isinstance(request, dict):
-        raise InputError("reading --request", text, "it is not an object", 'give JSON such as {"dtype": "float16"}')
+        raise InputError("reading --request", f"{text:.80}", "it is not an object", _JSON_ADVICE)
+    for key, kind in _KINDS.items():
+        if not isinstance(request.get(key, kind()), kind):
+            raise InputError("reading --request", key, f"{request[key]!r:.80} is no {_WORDS[kind]}", _JSON_ADVICE)
     return request
-
-
-def require(names_: Iterable[str]) -> tuple[str, ...]:
-    """The probes named, or all of them where none is. Raises InputError for a name that no probe has."""
-    chosen, existing = tuple(names_), names()
-    for name in chosen:
-        if name not in existing:
-            raise InputError(
-                "running the probe", name, "there is none of this name", f"choose from {', '.join(existing)}"
-            )
-    return chosen or existing

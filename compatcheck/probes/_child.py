@@ -1,18 +1,21 @@
-"""Measure one probe in the interpreter under test.
+"""Measure probes in the interpreter under test.
 
-Run by path with the control folder as its only argument; standard library only, Python 3.8+.
+Run by path, standard library only, Python 3.8+. With a control folder as its only argument it measures
+one probe; with ``--warm FOLDER`` it is the parent of many (see `_nursery.py`).
 
-In: ``request.json`` {protocol, probe, limit, request}; probe is the path of a Python file, limit is the
-parent's in seconds: a child that outlives it ends itself. A probe may import its siblings in this
-folder, ``compatcheck.probes._criterion`` and the like, and nothing else of compatcheck.
+In: ``request.json`` {protocol, probe, limit, request, environ, command, fresh}; probe is the path of a Python file,
+limit is the parent's in seconds: a child that outlives it ends itself. A probe may import its siblings
+in this folder, ``compatcheck.probes._criterion`` and the like, and nothing else of compatcheck.
 Out: ``events.jsonl``, one flushed JSON object a line, non-finite floats as strings:
-``hello`` {protocol, pid, python, versions}; any number of ``stage`` {name, seconds} and ``row``
-{row}; then one of ``result`` {measured, modules}, ``missing`` {what} (a package, memory), ``error`` {type, message,
-traceback}. stdout and stderr belong to the libraries under test and carry no results.
+``hello`` {protocol, pid, python, versions}; ``loaded`` {modules} with version and file of what the probe needs;
+any number of ``stage`` {name, seconds} and ``row`` {row}; then one of ``result`` {measured, seconds}, ``missing``
+{what} (a package, memory), ``error`` {type, message, traceback}. stdout and stderr belong to the libraries
+under test and carry no results.
 """
 
 from __future__ import annotations
 
+import errno
 import faulthandler
 import importlib
 import importlib.util
@@ -25,34 +28,43 @@ import sys
 import time
 import traceback
 import types
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 PROTOCOL = 1
 TRACEBACK_LINES = 12
 IMPORTING = "import "
 ORPHAN_SECONDS = 5.0
+NO_MEMORY = "can't allocate memory"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+not_importable: Dict[str, str] = {}
+"""What a warm parent could not import, with the reason: a second try in its child would only hide it."""
+
+
+class Unmet(ImportError):
+    """A package cannot serve, for the reason that the message gives in full."""
 
 
 def main(control: str) -> int:
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != here]
-    _adopt(here)
+    """Measure the probe that the control folder asks for; 0 where there is a result."""
     with open(os.path.join(control, "request.json"), encoding="utf-8") as stream:
         order = json.load(stream)
     faulthandler.dump_traceback_later(order["limit"] + ORPHAN_SECONDS, exit=True)
     with open(os.path.join(control, "events.jsonl"), "a", encoding="utf-8") as events:
-        return _obey(order, _Reporter(events))
+        return _obey(order, Reporter(events))
 
 
-def _adopt(folder: str) -> None:
-    """Stand in for the packages that hold this folder, without running what they import."""
-    for name, path in (("compatcheck", []), ("compatcheck.probes", [folder])):
+def _stand_alone() -> None:
+    """Keep our folder off the search path, and stand in for the packages that hold it without running them."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != here]
+    for name, path in (("compatcheck", []), ("compatcheck.probes", [here])):
         package = types.ModuleType(name)
         package.__path__ = path
         sys.modules[name] = package
 
 
-class _Reporter:
+class Reporter:
     """Appends events; ``seconds`` count from its creation."""
 
     def __init__(self, events: Any) -> None:
@@ -67,10 +79,13 @@ class _Reporter:
 
     def stage(self, name: str) -> None:
         self.last_stage = name
-        self.send("stage", name=name, seconds=round(time.monotonic() - self.started, 3))
+        self.send("stage", name=name, seconds=self.seconds())
+
+    def seconds(self) -> float:
+        return round(time.monotonic() - self.started, 3)
 
 
-def _obey(order: Dict[str, Any], reporter: _Reporter) -> int:
+def _obey(order: Dict[str, Any], reporter: Reporter) -> int:
     reporter.send(
         "hello",
         protocol=PROTOCOL,
@@ -78,28 +93,41 @@ def _obey(order: Dict[str, Any], reporter: _Reporter) -> int:
         python=platform.python_version(),
         versions=_installed_versions(),
     )
+    event = failure(lambda: _measure(order, reporter), reporter)
+    if event:
+        reporter.send(**event)
+    return int(event is not None)
+
+
+def _measure(order: Dict[str, Any], reporter: Reporter) -> None:
+    probe = _load("compatcheck_probe", order["probe"])
+    for name, specifier in probe.NEEDS.items():
+        _require(name, specifier, reporter)
+    reporter.send("loaded", modules=_loaded_modules(probe.NEEDS))
+    reporter.stage("measure")
+    measured = probe.measure(order["request"], reporter.stage)
+    if isinstance(measured, types.GeneratorType):
+        measured = _collect(measured, reporter)
+    reporter.send("result", measured=measured, seconds=reporter.seconds())
+
+
+def failure(work: Callable[[], None], reporter: Reporter) -> Optional[Dict[str, Any]]:
+    """The event that tells why the work could not be done, None where it was."""
     try:
-        probe = _load("compatcheck_probe", order["probe"])
-        for name, specifier in probe.NEEDS.items():
-            _require(name, specifier, reporter)
-        reporter.stage("measure")
-        measured = probe.measure(order["request"], reporter.stage)
-        if isinstance(measured, types.GeneratorType):
-            measured = _collect(measured, reporter)
-        reporter.send("result", measured=measured, modules=_loaded_modules(probe.NEEDS))
+        work()
     except Exception as error:  # noqa: BLE001 - whatever happened here is what the parent has to hear
-        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-            reporter.send("missing", what="not enough memory is free: " + _first_line(error))
-        elif isinstance(error, ImportError) or reporter.last_stage.startswith(IMPORTING):
-            reporter.send("missing", what=_first_line(error))
-        else:
-            tail = traceback.format_exc().splitlines()[-TRACEBACK_LINES:]
-            reporter.send("error", type=type(error).__name__, message=_first_line(error), traceback=tail)
-        return 1
-    return 0
+        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or NO_MEMORY in str(error):
+            return {"event": "missing", "what": "not enough memory is free: " + _first_line(error)}
+        if (isinstance(error, OSError) and error.errno in NO_ROOM) or os.strerror(errno.ENOSPC) in str(error):
+            return {"event": "missing", "what": "no room is left in the temporary folder; free some, or set TMPDIR"}
+        if isinstance(error, ImportError) or reporter.last_stage.startswith(IMPORTING):
+            return {"event": "missing", "what": _import_failure(error, reporter.last_stage)}
+        tail = traceback.format_exc().splitlines()[-TRACEBACK_LINES:]
+        return {"event": "error", "type": type(error).__name__, "message": _first_line(error), "traceback": tail}
+    return None
 
 
-def _collect(rows: Any, reporter: _Reporter) -> Dict[str, Any]:
+def _collect(rows: Any, reporter: Reporter) -> Dict[str, Any]:
     """Rows are sent as they come, so that they survive a later crash."""
     collected: List[Any] = []
     while True:
@@ -120,11 +148,13 @@ def _load(name: str, path: str) -> Any:
     return module
 
 
-def _require(name: str, specifier: str, reporter: _Reporter) -> None:
+def _require(name: str, specifier: str, reporter: Reporter) -> None:
     reporter.stage(IMPORTING + name)
+    if name in not_importable:
+        raise Unmet(not_importable[name])
     version = str(getattr(importlib.import_module(name), "__version__", ""))
     if version and not _satisfies(version, specifier):
-        raise ImportError("%s %s is outside %s" % (name, version, specifier))
+        raise Unmet("%s %s is outside %s" % (name, version, specifier))
 
 
 def _satisfies(version: str, specifier: str) -> bool:
@@ -159,10 +189,18 @@ def _loaded_modules(names: Any) -> Dict[str, Any]:
     return {
         name: {
             "version": str(getattr(sys.modules[name], "__version__", "")),
-            "file": sys.modules[name].__file__,
+            "file": getattr(sys.modules[name], "__file__", None),
         }
         for name in names
     }
+
+
+def _import_failure(error: BaseException, stage: str) -> str:
+    """Why a package cannot be imported, with its name where the message leaves that out."""
+    text = _first_line(error)
+    if isinstance(error, (Unmet, ModuleNotFoundError)) or not stage.startswith(IMPORTING):
+        return text
+    return "%s cannot be imported: %s: %s" % (stage[len(IMPORTING) :], type(error).__name__, text)
 
 
 def _first_line(error: BaseException) -> str:
@@ -184,4 +222,9 @@ def _plain(value: Any) -> Any:
 
 
 if __name__ == "__main__":
+    _stand_alone()
+    if sys.argv[1] == "--warm":
+        from compatcheck.probes import _nursery
+
+        _nursery.serve(sys.argv[2])
     sys.exit(main(sys.argv[1]))

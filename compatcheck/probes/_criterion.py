@@ -62,6 +62,15 @@ def relative_rms(value: Any, exact: Any) -> float:
     return error / size if size else error
 
 
+def within_budget(rho: float, error: Any, budget: Any) -> float:
+    """rho, but no more than 4 times the error over the budget in the 2-norm, so that theta decides.
+
+    For results whose error is that of a handful of roundings, or which cancel: there the error over the baseline's
+    is a ratio of chance and says nothing.
+    """
+    return min(rho, 4 * float(error.norm() / budget.norm()))
+
+
 def accumulation(terms: int, size: Any, norm: Any, roundoff: float, tensor_cores: bool) -> Any:
     """Budget of a sum of ``terms`` terms of 2-norm ``norm`` and value ``size``.
 
@@ -74,28 +83,33 @@ def accumulation(terms: int, size: Any, norm: Any, roundoff: float, tensor_cores
 
 
 def judge_rows(rows: Sequence[Mapping[str, Any]]) -> Tuple[Outcome, str]:
-    """The worst row decides; it convicts only where another variant passes on the same case.
+    """The worst row decides, of failures the worst that convicts, which takes another variant passing on its case.
 
     A row has ``case`` (the inputs, in words), ``variant`` (the implementation or setting under trial),
     ``dtype``, ``tensor`` (the worst of those compared), ``theta``, ``rho`` and ``nonfinite``, or ``error`` for
     what it raised. Optional: ``control`` (True: proves the inputs sound, is never convicted), ``policy`` (the
-    setting that permits the error), ``recorded`` (why it is shown and not judged).
+    setting that permits the error), ``recorded`` (why it is shown and not judged), ``says`` (the finding in words,
+    where theta is no rounding error).
     """
     judged = [row for row in rows if "recorded" not in row and not row.get("control")]
     if not judged:
         return "skip", "nothing of it can be judged here"
     worst = max(judged, key=_severity)
+    if _severity(worst)[0] == RANK["fail"]:
+        alike = [row for row in judged if _severity(row)[:2] == _severity(worst)[:2]]
+        worst = max(alike, key=lambda row: (bool(_passing(rows, row)), _severity(row)))
     outcome: Outcome = "fail" if "error" in worst else verdict(worst["theta"], worst["rho"])
     where = f"{worst['case']}, {worst['variant']}, {worst['dtype']}"
+    cases = f"worst of {len(judged)} cases" if len(judged) > 1 else "1 case"
     if outcome != "fail":
-        return outcome, f"{_what(worst)} ({where}; {len(judged)} cases)"
+        return outcome, f"{_what(worst)} ({where}; {cases})"
     if "policy" in worst:
-        return "watch", f"{_what(worst)}, as the setting {worst['policy']} permits ({where}; {len(judged)} cases)"
+        return "watch", f"{_what(worst)}, as the setting {worst['policy']} permits ({where}; {cases})"
     passing = _passing(rows, worst)
     if not passing:
         suspicion = "nothing passes there, so the hardware or the probe itself is suspect"
-        return "watch", f"{_what(worst)} ({where}; {suspicion}; {len(judged)} cases)"
-    return "fail", f"{_what(worst)} ({where}; passing there: {', '.join(passing)}; {len(judged)} cases)"
+        return "watch", f"{_what(worst)} ({where}; {suspicion}; {cases})"
+    return "fail", f"{_what(worst)} ({where}; passing there: {', '.join(passing)}; {cases})"
 
 
 def _severity(row: Mapping[str, Any]) -> Tuple[int, int, float]:
@@ -116,11 +130,13 @@ def _passing(rows: Sequence[Mapping[str, Any]], worst: Mapping[str, Any]) -> Lis
 
 
 def _what(row: Mapping[str, Any]) -> str:
+    if "says" in row:
+        return str(row["says"])
     if "error" in row:
         return f"raised {row['error']}"
     if row["nonfinite"]:
         return f"{row['nonfinite']} elements of {row['tensor']} are not finite"
     return (
-        f"{row['tensor']} errs by {float(row['theta']):.2g} of its rounding budget (bound 1, fails above 4) "
-        f"and {float(row['rho']):.2g} times the plain formula (bound 2, fails above 4)"
+        f"error of {row['tensor']}: {float(row['theta']):.2g} times what rounding explains (bound 1, fails above 4), "
+        f"{float(row['rho']):.2g} times the plain formula's (bound 2, fails above 4)"
     )

@@ -1,6 +1,6 @@
 """One probe in one child of the target's interpreter: start it, listen, end it.
 
-See `_child.py` for the files that cross the process border.
+See `_child.py` for the files that cross the process border, and `_warm.py` for children that are forked.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, Protocol
 
 from compatcheck.errors import CompatcheckError, InputError
 from compatcheck.model import Target
+from compatcheck.probes._units import FOLDER
 
-FOLDER = Path(__file__).parent
 TAIL_BYTES = 8192
 GRACE_SECONDS = 1.0
-POLL_SECONDS = 0.02
+POLL_SECONDS = 0.01
 
 LAUNCHER_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 LAUNCHER_PREFIXES = ("ACCELERATE_", "TORCHELASTIC_", "OMPI_COMM_WORLD_", "PMI_")
+
+SEARCH_PATHS = ("PYTHONPATH", "LD_LIBRARY_PATH")
 
 OnStage = Callable[[str, float], None]
 
@@ -36,50 +38,73 @@ OnStage = Callable[[str, float], None]
 class Trace(NamedTuple):
     """What a child left behind; ``status`` is its exit status, negative for a signal.
 
-    ``limit`` is the number of seconds after which it was ended, None where it ended by itself.
+    ``limit`` is the number of seconds after which it was ended, None where it ended by itself. ``warming`` is how many
+    seconds the import in its warm parent took, where that had still to be done.
     """
 
     events: tuple[Mapping[str, Any], ...]
     status: int | None
     limit: float | None
     stderr: str
+    warming: float = 0.0
 
     def last(self, event: str) -> Mapping[str, Any]:
         return next((entry for entry in reversed(self.events) if entry["event"] == event), {})
 
 
+class Child(Protocol):
+    """A process that runs: ``poll`` gives its exit status, None while it has none; ``pid`` is also its group's."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+
 def attempt(
     probe: Path, target: Target, request: Mapping[str, Any], limit: float, on_stage: OnStage | None = None
 ) -> Trace:
-    """Run a probe file in one child, ended with its process group after ``limit`` seconds."""
-    with _control_folder() as control:
-        order = {
-            "protocol": 1,
-            "probe": str(probe),
-            "limit": limit,
-            "request": _absolute_files({"seed": 0, "device": "auto", **request}),
-        }
-        _write(control / "request.json", json.dumps(order))
-        command = [target.executable, "-B", str(FOLDER / "_child.py"), str(control)]
-        process = _start(command, control)
-        tails = [_TailReader(stream) for stream in (process.stdout, process.stderr) if stream is not None]
+    """Run a probe file in a new process, ended with its process group after ``limit`` seconds."""
+    with control_folder() as control:
+        command = write_order(control, probe, target, request, limit, fresh=True)
+        process = start(command, control)
+        errors = TailReader(process.stderr)
+        events = Events(control)
         try:
-            finished = _wait(process, control, limit, on_stage)
+            finished = wait(process, events, limit, on_stage)
         finally:
-            _end(process)
-        stderr = tails[1].text()
-        return Trace(tuple(_events(control)), process.poll(), None if finished else limit, stderr)
+            end(process)
+        errors.thread.join(GRACE_SECONDS)
+        return Trace(events.all(), process.poll(), None if finished else limit, errors.text())
 
 
 @contextlib.contextmanager
-def _control_folder() -> Iterator[Path]:
+def control_folder() -> Iterator[Path]:
     """A private folder, removed with whatever the child left in it."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="compatcheck-probe-", ignore_cleanup_errors=True)
     except OSError as error:
-        raise _unwritable(tempfile.gettempdir(), error) from error
+        raise _unwritable(tempfile.tempdir or "the temporary folder", error) from error
     with folder as path:
         yield Path(path)
+
+
+def write_order(
+    control: Path, probe: Path, target: Target, request: Mapping[str, Any], limit: float, *, fresh: bool
+) -> list[str]:
+    """Write what a child is to do; gives the command of a new process that does it."""
+    command = [target.executable, "-B", str(FOLDER / "_child.py"), str(control)]
+    order = {
+        "protocol": 1,
+        "probe": str(probe),
+        "limit": limit,
+        "request": _absolute_files({"seed": 0, "device": "auto", **request}),
+        "environ": _private(control),
+        "command": command,
+        "fresh": fresh,
+    }
+    _write(control / "request.json", json.dumps(order))
+    return command
 
 
 def _write(path: Path, text: str) -> None:
@@ -101,18 +126,26 @@ def _absolute_files(request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _start(command: list[str], control: Path) -> subprocess.Popen[bytes]:
-    private = {
+def _private(control: Path) -> dict[str, str]:
+    """The variables that keep what libraries write inside the control folder, and them off the network."""
+    return {
         "TORCH_EXTENSIONS_DIR": str(control / "torch_extensions"),
         "TRITON_CACHE_DIR": str(control / "triton"),
         "TORCHINDUCTOR_CACHE_DIR": str(control / "inductor"),
+        "CUDA_CACHE_PATH": str(control / "cuda"),
+        "HF_MODULES_CACHE": str(control / "modules"),
         "TMPDIR": str(control),
         "HF_HUB_OFFLINE": "1",
+        "TRANSFORMERS_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",
         "PYTHONHASHSEED": "0",
     }
+
+
+def start(command: list[str], control: Path, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    """Start a command in a session of its own, without a launcher's variables; search paths stay those of here."""
     kept = {
-        key: value
+        key: _from_here(value) if key in SEARCH_PATHS else value
         for key, value in os.environ.items()
         if key not in LAUNCHER_VARIABLES and not key.startswith(LAUNCHER_PREFIXES)
     }
@@ -120,9 +153,9 @@ def _start(command: list[str], control: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             command,
             cwd=control,
-            env={**kept, **private},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            env={**kept, **_private(control)},
+            stdin=stdin,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
@@ -135,67 +168,100 @@ def _start(command: list[str], control: Path) -> subprocess.Popen[bytes]:
         ) from error
 
 
-def _wait(process: subprocess.Popen[bytes], control: Path, limit: float, on_stage: OnStage | None) -> bool:
-    """Whether the child ended by itself; new stages are passed on as they come."""
+def _from_here(search_path: str) -> str:
+    """The path with its relative folders, which the child's own folder would mislead, as absolute ones."""
+    return os.pathsep.join(map(os.path.abspath, search_path.split(os.pathsep))) if search_path else ""
+
+
+def wait(child: Child, events: Events, limit: float, on_stage: OnStage | None, until: str = "") -> bool:
+    """Whether the child ended by itself, or told of ``until``; new stages are passed on as they come."""
     deadline = time.monotonic() + limit
-    heard = 0
     while True:
-        ended = process.poll() is not None
-        if on_stage is not None:
-            stages = [event for event in _events(control) if event["event"] == "stage"]
-            for event in stages[heard:]:
+        ended = child.poll() is not None
+        for event in events.new():
+            ended = ended or event["event"] == until
+            if on_stage is not None and event["event"] == "stage":
                 on_stage(event["name"], event["seconds"])
-            heard = len(stages)
         if ended or time.monotonic() >= deadline:
             return ended
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(POLL_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(child: Child) -> None:
     """End the child and whatever it started: SIGTERM, a second, SIGKILL to the process group."""
-    if process.poll() is None:
-        _signal_group(process, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE_SECONDS)
-    _signal_group(process, signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(GRACE_SECONDS)
+    if child.poll() is None:
+        _signal_group(child.pid, signal.SIGTERM)
+        _await_end(child)
+    _signal_group(child.pid, signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
+    _await_end(child)
 
 
-def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    if sys.platform == "win32":
-        process.terminate()
-        return
+def _await_end(child: Child) -> None:
+    deadline = time.monotonic() + GRACE_SECONDS
+    while child.poll() is None and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    """Without a pid the child has not begun, and there is nobody to signal."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
+        if pid and sys.platform == "win32":
+            os.kill(pid, number)
+        elif pid:
+            os.killpg(pid, number)
 
 
-class _TailReader:
+class TailReader:
     """Drains a pipe and keeps its last bytes."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes] | None) -> None:
         self.stream = stream
         self.tail = b""
         self.thread = threading.Thread(target=self._drain, daemon=True)
         self.thread.start()
 
     def text(self) -> str:
-        self.thread.join(GRACE_SECONDS)
         return self.tail.decode("utf-8", "replace")
 
+    def cut(self, mark: bytes) -> str:
+        """What came before the mark, which is awaited for a moment; the rest begins anew."""
+        deadline = time.monotonic() + GRACE_SECONDS
+        while mark not in self.tail and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+        before, _, self.tail = self.tail.partition(mark)
+        return before.decode("utf-8", "replace")
+
     def _drain(self) -> None:
-        with self.stream:
-            while chunk := os.read(self.stream.fileno(), 65536):
-                self.tail = (self.tail + chunk)[-TAIL_BYTES:]
+        if self.stream is not None:
+            with self.stream:
+                while chunk := os.read(self.stream.fileno(), 65536):
+                    self.tail = (self.tail + chunk)[-TAIL_BYTES:]
 
 
-def _events(control: Path) -> Iterator[Mapping[str, Any]]:
-    """The complete lines of the child's event file; a line cut short by its death is left out."""
-    try:
-        text = (control / "events.jsonl").read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return
-    for line in text.split("\n")[:-1]:
-        with contextlib.suppress(json.JSONDecodeError):
-            yield json.loads(line)
+class Events:
+    """The complete lines of a child's event file; a line cut short by its death is left out."""
+
+    def __init__(self, control: Path) -> None:
+        self.path = control / "events.jsonl"
+        self.position = 0
+        self.seen: list[Mapping[str, Any]] = []
+
+    def new(self) -> list[Mapping[str, Any]]:
+        """Those that came since the last time."""
+        try:
+            with open(self.path, "rb") as stream:
+                stream.seek(self.position)
+                lines, _, _ = stream.read().rpartition(b"\n")
+        except FileNotFoundError:
+            return []
+        found: list[Mapping[str, Any]] = []
+        for line in lines.splitlines():
+            with contextlib.suppress(ValueError):
+                found.append(json.loads(line))
+        self.position += len(lines) + bool(lines)
+        self.seen += found
+        return found
+
+    def all(self) -> tuple[Mapping[str, Any], ...]:
+        self.new()
+        return tuple(self.seen)

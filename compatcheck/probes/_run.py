@@ -6,14 +6,24 @@ abort at teardown is a result.
 
 from __future__ import annotations
 
-import importlib
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from compatcheck.model import Outcome, ProbeResult, Target
-from compatcheck.probes._process import FOLDER, OnStage, Trace, attempt
+from compatcheck.probes import _remembered
+from compatcheck.probes._pace import OnProgress, Pace
+from compatcheck.probes._process import OnStage, Trace
+from compatcheck.probes._units import paths, unit
+from compatcheck.probes._warm import Children, weight
+
+
+class Memory(NamedTuple):
+    """Lets results be remembered: the environment in a word, and whether to measure again what is known."""
+
+    environment: str
+    fresh: bool = False
 
 
 def run(
@@ -27,39 +37,53 @@ def run(
 
     ``request`` values whose key ends in ``_file`` are paths relative to the present folder.
     """
-    started = time.monotonic()
-    seed = int(request.get("seed", 0))
-    first = _run_once(name, target, {**request, "seed": seed}, timeout, on_stage)
-    result = first
-    if first.outcome == "fail":
-        second = _run_once(name, target, {**request, "seed": seed + 1}, timeout, on_stage)
-        result = _agree(first, second, seed)
-    return result._replace(seconds=round(time.monotonic() - started, 3))
+    with Children(target) as children:
+        return _run(children, name, request, timeout, on_stage)
 
 
 def run_all(
     trials: Sequence[tuple[str, Mapping[str, Any]]],
     target: Target,
     budget_seconds: float | None = None,
-    on_progress: Callable[[str, str], None] | None = None,
+    on_progress: OnProgress | None = None,
+    memory: Memory | None = None,
 ) -> tuple[ProbeResult, ...]:
-    """Run each (probe, request) in turn, starting none once the budget is spent.
+    """Run each (probe, request) in turn, those that share most first, starting none once the budget is spent.
 
-    ``on_progress`` hears (probe, stage).
+    ``on_progress`` hears (probe, stage, seconds left). With a ``memory``, what was measured before in the same
+    environment is not measured again.
     """
+    pace = Pace([unit(name) for name, _ in trials])
     started = time.monotonic()
-    results = []
-    for name, request in trials:
-        if budget_seconds is not None and time.monotonic() - started >= budget_seconds:
-            results.append(ProbeResult(name, "skip", f"budget of {budget_seconds:g} s spent"))
-            continue
+    results: dict[int, ProbeResult] = {}
+    with Children(target) as children:
+        for place in sorted(range(len(trials)), key=lambda place: weight(unit(trials[place][0]))):
+            name, request = trials[place]
+            known = (
+                _remembered.recall(name, target, request, memory.environment) if memory and not memory.fresh else None
+            )
+            if known:
+                results[place] = known
+            elif budget_seconds is not None and time.monotonic() - started >= budget_seconds:
+                results[place] = ProbeResult(name, "skip", f"budget of {budget_seconds:g} s spent")
+            else:
+                results[place] = _run(children, name, request, None, pace.listener(name, on_progress))
+                if memory:
+                    _remembered.remember(results[place], target, request, memory.environment)
+            pace.done(unit(name), results[place].seconds)
+    return tuple(results[place] for place in range(len(trials)))
 
-        def on_stage(stage: str, seconds: float, name: str = name) -> None:
-            if on_progress is not None:
-                on_progress(name, stage)
 
-        results.append(run(name, target, request, on_stage=on_stage))
-    return tuple(results)
+def _run(
+    children: Children, name: str, request: Mapping[str, Any], timeout: float | None, on_stage: OnStage | None
+) -> ProbeResult:
+    started = time.monotonic()
+    seed = int(request.get("seed", 0))
+    result = _run_once(children, name, {**request, "seed": seed}, timeout, on_stage)
+    if result.outcome == "fail" and getattr(unit(name), "SEEDED", True):
+        second = _run_once(children, name, {**request, "seed": seed + 1}, timeout, on_stage)
+        result = _agree(result, second, seed)
+    return result._replace(seconds=round(time.monotonic() - started, 3))
 
 
 def judge(name: str, trace: Trace, rule: Callable[[Mapping[str, Any]], tuple[Outcome, str]]) -> ProbeResult:
@@ -81,11 +105,10 @@ def judge(name: str, trace: Trace, rule: Callable[[Mapping[str, Any]], tuple[Out
 
 
 def _run_once(
-    name: str, target: Target, request: Mapping[str, Any], timeout: float | None, on_stage: OnStage | None
+    children: Children, name: str, request: Mapping[str, Any], timeout: float | None, on_stage: OnStage | None
 ) -> ProbeResult:
-    probe = importlib.import_module(f"{__package__}.{name}")
-    limit = timeout if timeout is not None else probe.TIMEOUT
-    trace = attempt(FOLDER / f"{name}.py", target, request, limit, on_stage)
+    probe = unit(name)
+    trace = children.attempt(paths()[name], probe, request, timeout or probe.TIMEOUT, on_stage)
     return judge(name, trace, probe.judge)
 
 
@@ -105,15 +128,26 @@ def _rows_so_far(trace: Trace) -> dict[str, Any]:
 
 
 def _child_record(trace: Trace) -> dict[str, Any]:
-    hello, result = trace.last("hello"), trace.last("result")
+    hello = trace.last("hello")
     return {
         "python": hello.get("python"),
         "versions": hello.get("versions", {}),
-        "modules": result.get("modules", {}),
+        "modules": trace.last("loaded").get("modules", {}),
         "status": trace.status,
         "last_stage": trace.last("stage").get("name"),
         "traceback": trace.last("error").get("traceback", []),
+        "times": _times(trace),
     }
+
+
+def _times(trace: Trace) -> dict[str, float]:
+    """Seconds by kind of work; the warm parent's import belongs to the probe that asked for it first."""
+    times = {"importing": trace.warming, "compiling": 0.0, "measuring": 0.0}
+    stages = [event for event in trace.events if event["event"] in ("stage", "result")]
+    for event, after in zip(stages, stages[1:]):
+        kind = next((each for each in ("import", "compil") if str(event.get("name")).startswith(each)), "measur")
+        times[f"{kind}ing"] += after["seconds"] - event["seconds"]
+    return {kind: round(seconds, 3) for kind, seconds in times.items()}
 
 
 def _place(trace: Trace) -> str:
@@ -133,6 +167,8 @@ def _death(status: int | None) -> str:
         return "could not be ended"
     if status >= 0:
         return f"ended with exit status {status} and no result"
+    if status == -9:
+        return "ended by SIGKILL, as the kernel does where memory runs out"
     try:
         return f"ended by {signal.Signals(-status).name}"
     except ValueError:

@@ -14,6 +14,13 @@ def render(entry: Mapping[str, Any], probe: Sequence[str] = ()) -> str:
     return "\n".join(_page(entry, probe)) + "\n"
 
 
+def render_probe(name: str, described: tuple[str, str]) -> str:
+    """The page of one probe: its title, and what is measured, within which bound, and what a failure means."""
+    title, body = described
+    rows = (row for paragraph in body.split("\n\n") for row in ("", *_wrapped(paragraph, "")))
+    return "\n".join((f"{name}  {title}", *rows)) + "\n"
+
+
 def render_list(entries: Iterable[Mapping[str, Any]]) -> str:
     return "".join(f"{e['id']}  {e['impact']:<12}  {e['confidence']:<14}  {e['title']}\n" for e in entries)
 

@@ -172,7 +172,8 @@ def _missing(finding: Finding) -> str:
     if finding.probe is None:
         return missing
     if finding.probe.outcome == "fail":
-        return f"{missing}; probe {finding.probe.probe}: this machine has the fault, the facts say whether you meet it"
+        known = "fails on this machine; the missing facts say whether your run meets it"
+        return f"{missing}; probe {finding.probe.probe}: {known}"
     return f"{missing}; probe {finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}"
 
 
@@ -184,7 +185,12 @@ def _verdict(report: Report) -> Iterator[Line]:
         yield Line(summary, "bold red")
         yield Line(f"next: compatcheck explain {bad[0].id}", "dim")
     else:
-        yield Line("no known fault" + (f" ({summary})" if summary else ""), "bold green")
+        failed = [f for f in report.findings if f.probe and f.probe.outcome == "fail"]
+        if failed:
+            yield Line(f"{summary}; a probe found a fault on this machine that your run may meet", "bold yellow")
+            yield Line(f"next: --assume {failed[0].missing[0]}=VALUE (absent where there is none)", "dim")
+        else:
+            yield Line("no known fault" + (f" ({summary})" if summary else ""), "bold green")
     unknown = list(_unknown(report.environment))
     if unknown:
         yield Line("; ".join(unknown), "dim", "not known:", "dim", 11)

@@ -16,6 +16,18 @@ format_name = click.option(
     "--format", "format_name", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 
+
+def _known_device(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    from compatcheck import probes
+
+    return probes.require_device(value)
+
+
+device = click.option(
+    "--device", metavar="auto|cpu|cuda", default="auto", callback=_known_device, help="Where probes compute."
+)
+fresh = click.option("--fresh", is_flag=True, help="Measure again what a probe measured in this environment before.")
+
 imports = click.option(
     "--imports/--no-imports",
     default=None,

@@ -34,7 +34,8 @@ def judge(
     )
     if target is not None and any(finding.probe_name for finding in report.findings):
         with progress() as show:
-            report = confirm(report, target, budget_seconds=budget, on_probe=show)
+            how = {key: options[key] for key in ("device", "fresh")}
+            report = confirm(report, target, budget_seconds=budget, on_probe=show, **how)
     status, reason = _exit_status(report, options["fail_on"], require_probe)
     colour = options["output"] is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     text = render(report, options["format_name"], exit_reason=reason, colour=colour, refuted=options["show_refuted"])

@@ -20,6 +20,8 @@ from compatcheck.verbs._verdict import judge
 @_options.imports
 @click.option("--no-probe", is_flag=True, help="Read only; run nothing in the target's interpreter.")
 @click.option("--require-probe", is_flag=True, help="Exit with 4 where a probe could not run.")
+@_options.device
+@_options.fresh
 @click.option("--budget", type=click.FloatRange(min=0), metavar="SECONDS", help="Start no probe after this long.")
 def command(
     paths: tuple[str, ...],

@@ -9,13 +9,20 @@ from compatcheck.verbs._output import write
 
 
 @click.command()
-@click.argument("entry_id", metavar="ID")
+@click.argument("name", metavar="ID|PROBE")
 @_options.output
-def command(entry_id: str, output: str | None) -> None:
-    """Show one entry as a page. What goes wrong, why, the evidence, the way out, the advice that misleads."""
+def command(name: str, output: str | None) -> None:
+    """Show one entry or probe as a page.
+
+    Of an entry what goes wrong, why, the evidence, the way out, the advice that misleads; of a probe what it measures,
+    its bound and what a failure means.
+    """
     from compatcheck import matrix, probes
     from compatcheck.report import explanation
 
-    entry = matrix.find_entry(matrix.load(), entry_id)
+    if name in probes.names():
+        write(explanation.render_probe(name, probes.describe(name)), output)
+        return
+    entry = matrix.find_entry(matrix.load(), name)
     described = probes.describe(entry["probe"]["name"]) if entry.get("probe") else ()
     write(explanation.render(entry, described), output)

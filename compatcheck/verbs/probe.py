@@ -4,33 +4,121 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from compatcheck.verbs import _options, _status
 from compatcheck.verbs._output import progress, write
 
+if TYPE_CHECKING:
+    from compatcheck.model import ProbeResult
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _profile(name: str, explanation: str) -> Callable[[_Command], _Command]:
+    return click.option(f"--{name}", "profile", flag_value=name, help=explanation)
+
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[PROBE]...")
+@click.option("--list", "listed", is_flag=True, help="Show every probe, or those that would run, and run none.")
+@_profile("smoke", "Only what takes some seconds in all.")
+@_profile("quick", "What takes a minute at most in all; the default.")
+@_profile("deep", "Everything: also what compiles, or trains on several processes.")
 @_options.python
+@_options.device
+@click.option(
+    "--model", metavar="MODEL", help="Try this architecture: a model folder, a config.json or a cached hub id."
+)
+@click.option("--training", metavar="FILE", help="Try these settings: a training configuration or launch script.")
+@click.option("--trust-remote-code", is_flag=True, help="Let probes run the code in the model folder.")
+@click.option("--request", metavar="JSON", default="{}", help='What to ask besides, as {"dtype": "float16"}.')
+@click.option("--budget", type=click.FloatRange(min=0), metavar="SECONDS", help="Start no probe after this long.")
+@_options.fresh
+@click.option("--require-probe", is_flag=True, help="Exit with 4 where a probe could not run.")
 @_options.format_name
 @_options.output
-@click.option("--request", metavar="JSON", default="{}", help='What to ask of it, as {"dtype": "float16"}.')
-def command(names: tuple[str, ...], python: str | None, output: str | None, request: str, format_name: str) -> NoReturn:
-    """Run probes in the target's interpreter. Without a name, all of them."""
-    from compatcheck import facts, probes
-    from compatcheck.report import probes as probe_report
+def command(
+    names: tuple[str, ...],
+    listed: bool,
+    profile: str | None,
+    python: str | None,
+    device: str,
+    model: str | None,
+    training: str | None,
+    trust_remote_code: bool,
+    request: str,
+    budget: float | None,
+    fresh: bool,
+    require_probe: bool,
+    format_name: str,
+    output: str | None,
+) -> NoReturn:
+    """Run probes in the target's interpreter: those named, or those of a profile.
 
-    asked = probes.parse_request(request)
-    trials = [(name, asked) for name in probes.require(names)]
+    A probe is a small numeric experiment whose error bound is derived; with --model and --training it is done on the
+    user's own architecture and settings. What was measured in the same environment before is not measured again,
+    unless --fresh. Exit status 1 where a probe fails; 4 where one crashed or none could run.
+    """
+    from compatcheck import probes
+    from compatcheck.report import probes as pages
+
+    parsed = probes.parse_request(request)
+    given = {"device": device, "profile": profile or "quick", "trust_remote_code": trust_remote_code}
+    asked = {**given, **_context(model, training), **parsed}
+    probes.require_device(asked["device"])
+    chosen = probes.choose(names, profile or ("deep" if listed else "quick"), asked)
+    colour = output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    if listed:
+        write(pages.render_list([probes.card(name) for name in chosen], format_name, colour), output)
+        sys.exit(_status.CLEAN)
+    results = _run([(name, asked) for name in chosen], python, budget, fresh)
+    write(pages.render(results, format_name, colour), output)
+    sys.exit(_exit_status(results, require_probe))
+
+
+def _context(model: str | None, training: str | None) -> dict[str, Any]:
+    """What the user's model and settings make of the request; --model counts over the one the settings name."""
+    from compatcheck import facts
+    from compatcheck.check import probe_context
+    from compatcheck.errors import InputError
+    from compatcheck.model import Environment
+
+    context: dict[str, Any] = {}
+    if training is not None:
+        context = probe_context(facts.with_paths(Environment({}), [training]))
+        if "training" not in context:
+            seen, advice = "no training setting is in it", "give a training configuration or a launch script"
+            raise InputError("reading the training settings of", training, seen, advice)
+    if model is not None:
+        context["config"], folder = facts.model_config(model)
+        if not context["config"]:
+            raise InputError("reading the architecture of", model, "its config.json is empty", "give the model's own")
+        context.pop("model_folder", None)
+        context.update({"model_folder": folder} if folder else {})
+    return context
+
+
+def _run(
+    trials: Sequence[tuple[str, dict[str, Any]]], python: str | None, budget: float | None, fresh: bool
+) -> tuple[ProbeResult, ...]:
+    from compatcheck import facts, probes
+    from compatcheck.check import probe_memory
+
+    target = facts.find_target(python, os.environ)
+    memory = probe_memory(facts.collect(target, architectures=False), fresh)
     with progress() as show:
-        results = probes.run_all(trials, facts.find_target(python, os.environ), on_progress=show)
-    write(probe_report.render(results, format_name), output)
+        return probes.run_all(trials, target, budget_seconds=budget, on_progress=show, memory=memory)
+
+
+def _exit_status(results: Sequence[ProbeResult], require_probe: bool) -> int:
     outcomes = {result.outcome for result in results}
+    if require_probe and outcomes & {"crash", "timeout", "skip"}:
+        return _status.PROBE_MISSING
     if "fail" in outcomes:
-        sys.exit(_status.FINDINGS)
-    sys.exit(
-        _status.CLEAN if outcomes & {"pass", "watch"} and not outcomes & {"crash", "timeout"} else _status.PROBE_MISSING
-    )
+        return _status.FINDINGS
+    ran = outcomes & {"pass", "watch"} and not outcomes & {"crash", "timeout"}
+    return _status.CLEAN if ran else _status.PROBE_MISSING

@@ -9,13 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compatcheck.probes import (
-    _criterion,
-    attention_masked,
-    gradient_accumulation,
-    labels_masked,
-    low_precision_trainables,
-)
+from compatcheck.probes import _criterion
+from compatcheck.probes.training import gradient_accumulation, labels_masked, low_precision_trainables
 
 ORDER = {"pass": 0, "watch": 1, "fail": 2}
 numbers = st.floats(min_value=0, allow_nan=False)
@@ -51,34 +46,15 @@ def test_a_verdict_survives_json(theta: float, rho: float) -> None:
     assert _criterion.verdict(str(theta), str(rho)) == _criterion.verdict(theta, rho)
 
 
-def attention_row(**changes: Any) -> dict[str, Any]:
-    row = {"group": "padded_right", "mask": "min-right", "length": 64, "layout": "contiguous", "backend": "default"}
-    return {**row, "dtype": "float32", "tensor": "dq", "theta": 0.1, "rho": 1.0, "nonfinite": 0, **changes}
+def test_a_case_in_which_nothing_passes_hides_no_conviction() -> None:
+    def row(case: str, variant: str, theta: float) -> dict[str, Any]:
+        shown = {"case": case, "variant": variant, "dtype": "float32", "tensor": "y"}
+        return {**shown, "theta": theta, "rho": 1.0, "nonfinite": 0}
 
-
-@pytest.mark.parametrize(
-    ("rows", "outcome", "words"),
-    [
-        ([attention_row()], "pass", ["dq errs by 0.1", "bound 1"]),
-        ([attention_row(), attention_row(theta=2.0, tensor="dv")], "watch", ["dv errs by 2"]),
-        ([attention_row(), attention_row(theta="inf", rho="inf", nonfinite=9)], "fail", ["9 elements of dq"]),
-        ([attention_row(rho=5.0)], "fail", ["5 times plain attention", "no kernel passes there"]),
-        ([attention_row(theta=7.0), attention_row(backend="math")], "fail", ["default kernel", "passing there: math"]),
-        ([attention_row(error="RuntimeError: no plan"), attention_row()], "fail", ["raised RuntimeError: no plan"]),
-    ],
-)
-def test_attention_names_the_worst_row(rows: list[dict[str, Any]], outcome: str, words: list[str]) -> None:
-    found, why = attention_masked.judge({"rows": rows, "not_run": []})
-    assert found == outcome
-    assert all(word in why for word in words), why
-    assert "\n" not in why
-
-
-def test_attention_that_ran_nothing_is_skipped() -> None:
-    nothing = {"rows": [], "not_run": [{"group": "shifted_logits", "why": "needs compute capability 9.0"}]}
-    assert attention_masked.judge(nothing)[0] == "skip"
-    assert "compute capability 9.0" in attention_masked.judge(nothing)[1]
-    assert attention_masked.judge({"unsupported": "no CUDA", "rows": []}) == ("skip", "no CUDA")
+    hopeless = [row("a", "eager", math.inf), row("a", "fused", math.inf)]
+    outcome, why = _criterion.judge_rows([*hopeless, row("b", "eager", 0.5), row("b", "fused", 9.0)])
+    assert outcome == "fail" and "(b, fused, float32; passing there: eager;" in why
+    assert _criterion.judge_rows(hopeless)[0] == "watch"
 
 
 def counts(total: int, without: int, nested: int = 0) -> dict[str, Any]:
@@ -122,9 +98,10 @@ def test_counting_agrees_with_the_shifted_labels(samples: list[list[int]]) -> No
     assert found["fewest_targets"] == min(targets, default=None)
 
 
-def accumulation(ratio: float, error: Any, judged: bool = True) -> dict[str, Any]:
+def accumulation(ratio: float, error: Any, judged: bool = True, plain: float = 1e-7) -> dict[str, Any]:
     row = {"model": "no_kwargs", "lengths": "equal", "steps": 4, "judged": judged}
-    return {**row, "ratio": ratio, "error": error, "bound": 4e-5}
+    control = {"ratio": 1.0, "error": plain, "bound": 4e-5}
+    return {**row, "ratio": ratio, "error": error, "bound": 4e-5, "plain": control}
 
 
 @pytest.mark.parametrize(
@@ -133,6 +110,7 @@ def accumulation(ratio: float, error: Any, judged: bool = True) -> dict[str, Any
         ([accumulation(1.0, 1e-7)], "pass"),
         ([accumulation(1.0, 1e-4)], "watch"),
         ([accumulation(4.0, 3.0)], "fail"),
+        ([accumulation(4.0, 3.0, plain=3.0)], "watch"),
         ([accumulation(0.25, 0.75), accumulation(1.0, 1e-7)], "fail"),
         ([accumulation(1.0, "nan")], "fail"),
         ([accumulation(1.2, 0.6, judged=False), accumulation(1.0, 1e-7)], "pass"),

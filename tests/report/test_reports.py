@@ -12,6 +12,7 @@ import pytest
 from compatcheck import facts, matrix
 from compatcheck.check import check
 from compatcheck.model import Environment, Finding, Location, ProbeResult, Remedy, Report
+from compatcheck.probes import card, describe, names
 from compatcheck.report import FORMATS, explanation, probes, render
 
 ROOT = Path(__file__).parents[2]
@@ -87,8 +88,26 @@ def test_every_format_ends_in_a_newline(format_name: str) -> None:
 
 
 def test_probes_run_by_hand_are_listed() -> None:
-    assert probes.render([PROBE], "text") == "fail     attention_masked (1.5 s): theta is infinite in dq\n"
+    line, summary, advice = probes.render([PROBE], "text").splitlines()
+    assert advice.startswith("next: compatcheck explain attention_masked")
+    assert line == "fail    attention_masked    1.5 s  theta is infinite in dq"
+    assert summary == "1 fail; 1.5 s in all (nothing measured now)"
     assert json.loads(probes.render([PROBE], "json"))["probes"][0]["outcome"] == "fail"
+
+
+def test_probes_are_folded_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "72")
+    listed = probes.render_list([card(name) for name in names()], "text", colour=True)
+    shown = probes.render([PROBE._replace(why="it errs by much " * 20)], "text", colour=True)
+    for text in (listed, shown):
+        assert max(len(re.sub(r"\x1b\[[0-9;]*m", "", row).rstrip()) for row in text.splitlines()) <= 72
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_probe_explains_itself_on_a_page(name: str) -> None:
+    page = explanation.render_probe(name, describe(name))
+    assert page.startswith(f"{name}  {describe(name)[0]}\n\n") and "Request:" in page
+    assert max(map(len, page.splitlines()[1:])) <= 88
 
 
 def entries() -> list[dict[str, Any]]:

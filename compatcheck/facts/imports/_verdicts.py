@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Sequence
 from typing import Any
 
-from compatcheck import __version__
+from compatcheck import __version__, _files
 from compatcheck.facts.distributions import scan
 from compatcheck.model import Target
 
@@ -35,7 +34,6 @@ def recall(target: Target) -> list[dict[str, Any]] | None:
 
 def remember(target: Target, found: Sequence[dict[str, Any]]) -> None:
     """Keep the result; where nothing can be written it is computed again next time."""
-    from compatcheck import _files
     from compatcheck.errors import InputError
 
     path = _path(target)
@@ -60,18 +58,7 @@ def _state(target: Target) -> str:
 def _path(target: Target) -> str:
     """One note for each environment; two of the same short name take turns."""
     name = "".join(each if each.isalnum() else "-" for each in "".join(target.search_path[:1]))
-    return os.path.join(_folder(), "imports", f"{name[-120:]}.json")
-
-
-def _folder() -> str:
-    """The cache folder as platformdirs has it; loading that on every check costs more than the whole answer."""
-    system = sys.platform
-    if system == "linux":
-        base = os.environ.get("XDG_CACHE_HOME", "").strip() or os.path.expanduser("~/.cache")
-        return os.path.join(base, "compatcheck")
-    from platformdirs import user_cache_dir
-
-    return user_cache_dir("compatcheck", appauthor=False)
+    return os.path.join(_files.cache_folder(), "imports", f"{name[-120:]}.json")
 
 
 def _modified(path: str) -> str:
