@@ -1,0 +1,1 @@
+"""Probes of single operations against float64."""

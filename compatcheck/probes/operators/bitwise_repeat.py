@@ -1,0 +1,162 @@
+"""The same operation on the same inputs, bit by bit.
+
+A matrix product, attention and layer normalisation, forward only, 50 times each: results have to be
+identical, for these kernels add in a fixed order. No tolerance and no reference are needed, so even the lowest
+bit counts, which no rounding budget can see: that is how failing hardware is found (silent data
+corruption, arXiv 2203.08989).
+A large product is checked by column sums besides: those of the stored product against (1'A) B in float64.
+Bound per column: 8 u |c|, 8 standard deviations of the roundings of its elements, and
+8 sqrt(K) a (|c| + |t|) for their accumulation, norms taken over the column.
+
+A failure means that an operation differs from its own first result while another repeats exactly, or that a
+checksum is off by more than 4 times its bound and float64 keeps it. Where nothing repeats, hardware is the first
+suspect. Gradients that add in no fixed order on CUDA (atomics) are a policy: whether an embedding's
+gradient repeats is recorded.
+
+Request: seed, device, dtype, repeats (default 50).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, Mapping, Tuple
+
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation, judge_rows
+from compatcheck.probes.operators._operator import (
+    NO_DEVICE,
+    Problem,
+    device_of,
+    draw,
+    dtypes_of,
+    placed,
+    rounded,
+    trial,
+)
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+
+NEEDS: Dict[str, str] = {"torch": ">=1.13"}
+TIMEOUT: float = 90.0
+PROFILE: str = "smoke"
+SECONDS: float = 1.5
+
+REPEATS = 50
+SIZE = 512
+LARGE = {"cpu": 1024, "cuda": 4096}
+CHECKSUM = "column sums"
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """A row per operation and dtype with the number of results that differ, then the checksums."""
+    device = device_of(request)
+    if device is None:
+        return {"unsupported": NO_DEVICE}
+    repeats = max(2, int(request.get("repeats") or REPEATS))
+    for dtype in dtypes_of(request, device):
+        for name, run in _operations(request, dtype, device).items():
+            stage(f"{name} {dtype}")
+            yield {"case": f"{repeats} repeats", "variant": name, "dtype": dtype, **_repeated(run, repeats)}
+    for dtype in dtypes_of(request, device):
+        stage(f"{CHECKSUM} {dtype}")
+        yield from _checksums(request, dtype, device)
+    stage("facts")
+    gradient = _repeated(_embedding_gradient(request, device), 10)
+    return {"device": device, "facts": {"embedding_gradients_that_differ_in_10": gradient["different"]}}
+
+
+def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+    """An operation that differs decides, then the checksums."""
+    if "unsupported" in measured:
+        return "skip", str(measured["unsupported"])
+    repeated = [row for row in measured["rows"] if "different" in row]
+    checksums = [row for row in measured["rows"] if "different" not in row]
+    differing = [row for row in repeated if row["different"]]
+    if not differing:
+        outcome, why = judge_rows(checksums)
+        same = f"{len(repeated)} operations repeat bit by bit"
+        return outcome, f"{same}; {why}" if outcome != "skip" else same
+    worst = max(differing, key=lambda row: row["different"])
+    seen = (
+        f"{worst['variant']} in {worst['dtype']} gives another result in {worst['different']} of {worst['case']}, "
+        f"largest difference {float(worst['largest']):.2g} in {worst['elements']} elements"
+    )
+    exact = sorted({f"{row['variant']} in {row['dtype']}" for row in repeated if not row["different"]})
+    if not exact:
+        return "watch", f"{seen}; nothing repeats, so the hardware is suspect"
+    return "fail", f"{seen}; repeating bit by bit: {', '.join(exact)}"
+
+
+def _operations(request: Mapping[str, Any], dtype: str, device: str) -> Dict[str, Callable[[], Any]]:
+    import torch
+    import torch.nn.functional as F
+
+    i = placed(draw(request, "product", a=(SIZE, SIZE), b=(SIZE, SIZE)), dtype, device)
+    heads = (2, 8, 192, 64)
+    q, k, v = placed(draw(request, "attention", q=heads, k=heads, v=heads), dtype, device).values()
+    n = placed(draw(request, "norm", x=(SIZE, 1024), w=(1024,), b=(1024,)), dtype, device)
+
+    operations: Dict[str, Callable[[], Any]] = {
+        "product": lambda: i["a"] @ i["b"],
+        "layer normalisation": lambda: F.layer_norm(n["x"], (1024,), n["w"], n["b"]),
+    }
+    if hasattr(F, "scaled_dot_product_attention"):
+        operations["attention"] = lambda: F.scaled_dot_product_attention(q, k, v)
+    return {name: torch.no_grad()(run) for name, run in operations.items()}
+
+
+def _repeated(run: Callable[[], Any], repeats: int) -> Dict[str, Any]:
+    """How many results differ from the first, and by how much at most."""
+    import torch
+
+    first = run()
+    found: Dict[str, Any] = {"different": 0, "elements": 0, "largest": 0.0}
+    for _ in range(repeats - 1):
+        again = run()
+        if not torch.equal(first, again):
+            difference = (first.double() - again.double()).abs()
+            found["different"] += 1
+            found["elements"] = max(found["elements"], int((difference != 0).sum()))
+            found["largest"] = max(found["largest"], float(difference.max()))
+    return found
+
+
+def _embedding_gradient(request: Mapping[str, Any], device: str) -> Callable[[], Any]:
+    """The gradient of a table of which few rows are used often."""
+    import torch
+    import torch.nn.functional as F
+
+    drawn = draw(request, "embedding", table=(16, 64), upstream=(2048, 64))
+    leaves = placed(drawn, "float32", device)
+    rows = torch.arange(2048, device=device) % 16
+
+    def run() -> Any:
+        return torch.autograd.grad(F.embedding(rows, leaves["table"]), leaves["table"], leaves["upstream"])[0]
+
+    return run
+
+
+def _checksums(request: Mapping[str, Any], dtype: str, device: str) -> Iterator[Dict[str, Any]]:
+    """The rows of a large product and of its control, the product in float64."""
+    import torch
+
+    size = LARGE[device]
+    inputs = rounded(draw(request, "large product", a=(size, size), b=(size, size)), dtype)
+
+    def sums(_: Problem, kind: str) -> Tensors:
+        left, right = (value.to(device, getattr(torch, kind)) for value in inputs.values())
+        return {CHECKSUM: (left @ right).double().sum(0)}
+
+    exact = inputs["a"].sum(0) @ inputs["b"]
+    # The norm of a column of products of zero mean is, to a few percent, that of all its terms.
+    norm = (inputs["a"].square().sum(0) @ inputs["b"].square()).sqrt()
+    narrow = dtype != "float32"
+    tensor_cores = device == "cuda" and narrow
+    budget = 8 * UNIT_ROUNDOFF[dtype] * norm + accumulation(size, norm, norm, UNIT_ROUNDOFF["float32"], tensor_cores)
+    baseline = {CHECKSUM: exact + budget / 2}
+    problem = Problem(f"{size} x {size} product", dtype, {}, {CHECKSUM: exact}, {CHECKSUM: budget}, baseline)
+    permitted = device == "cuda" and not narrow and torch.backends.cuda.matmul.allow_tf32
+    marks: Dict[str, Any] = {"policy": "allow_tf32"} if permitted else {}
+    yield trial(problem, "float64", sums, "float64", control=True)
+    yield trial(problem, f"product in {dtype}", sums, dtype, **marks)

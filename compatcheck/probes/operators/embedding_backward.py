@@ -1,0 +1,134 @@
+"""Gradients of an embedding: sums over the places where a token stands.
+
+Half of 4096 tokens are one and the same, as padding and frequent words are, and the gradient of its row is a sum of
+2048 terms. Ways to it: `F.embedding`, indexing `weight[tokens]`, `index_select` and `index_add`.
+
+Bound: u |y| for the rounding of the result and 8 sqrt(n) a (|y| + |t|) for the n places of a token. Baseline:
+the sum in float32, rounded once. A failure means terms that are lost or added twice, or a sum carried in 16 bits
+(theta 1000 and more, a relative error of 5 to 50 % in bfloat16).
+
+float32 is judged. In 16 bits torch itself carries such sums in 16 bits: on a CPU for `F.embedding` and indexing in
+every release from 1.13.1 to 2.15.0 that was tried, for `index_select` and `index_add` up to 2.0.1; on a GPU in
+parts, up to 3072 tokens and where additions are atomic (aten/src/ATen/native/cuda/Embedding.cu). Those rows
+are recorded, and judged where the request has usage = "parameters_in_16_bits": an embedding that is
+trained in 16 bits without a copy in 32.
+
+Request: seed, device, dtype, usage.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Mapping, Tuple
+
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation, judge_rows
+from compatcheck.probes.operators._operator import (
+    NO_DEVICE,
+    Problem,
+    control,
+    device_of,
+    draw,
+    dtypes_of,
+    narrow_sums,
+    placed,
+    solved,
+    trial,
+)
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+
+NEEDS: Dict[str, str] = {"torch": ">=1.13"}
+TIMEOUT: float = 60.0
+PROFILE = "quick"
+SECONDS: float = 0.5
+
+TOKENS, WIDTH = 4096, 24
+CASES = ((40, "of either sign"), (3000, "positive"))
+A = UNIT_ROUNDOFF["float32"]
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """A row for each vocabulary, kind of gradient, dtype and way."""
+    device = device_of(request)
+    if device is None:
+        return {"unsupported": NO_DEVICE}
+    ways = {"F.embedding": _embedding, "indexing": _indexing, "index_select": _index_select, "index_add": _index_add}
+    for vocabulary, sign in CASES:
+        case = f"{vocabulary} tokens, gradients {sign}"
+        inputs = _inputs(request, case, vocabulary, sign)
+        for dtype in dtypes_of(request, device):
+            stage(f"{case} {dtype}")
+            problem = solved(case, dtype, inputs, _sums, _budget)
+            yield control(problem, _products, device)
+            for name, way in ways.items():
+                marks = narrow_sums(request, dtype)
+                yield trial(problem, name, _candidate, device, way, **marks)
+    return {"device": device}
+
+
+def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+    """The worst row decides; the plain formula must pass beside it."""
+    if "unsupported" in measured:
+        return "skip", str(measured["unsupported"])
+    return judge_rows(measured["rows"])
+
+
+def _inputs(request: Mapping[str, Any], case: str, vocabulary: int, sign: str) -> Tensors:
+    """Gradients and tokens; every other token is number 7, the last of the vocabulary is never met."""
+    import torch
+
+    inputs = draw(request, case, g=(TOKENS, WIDTH), w=(vocabulary, WIDTH))
+    if sign == "positive":
+        inputs["g"] = inputs["g"].abs()
+    generator = torch.Generator().manual_seed(int(request.get("seed", 0)) + vocabulary)
+    tokens = torch.randint(0, vocabulary - 1, (TOKENS,), generator=generator)
+    tokens[::2] = 7
+    return {**inputs, "tokens": tokens}
+
+
+def _candidate(problem: Problem, device: str, way: Callable[[Any, Any, Any], Any]) -> Tensors:
+    leaves = placed(problem.inputs, problem.dtype, device)
+    return {"dw": way(leaves["w"], leaves["tokens"], leaves["g"].detach())}
+
+
+def _embedding(w: Any, tokens: Any, g: Any) -> Any:
+    import torch.nn.functional as F
+
+    F.embedding(tokens, w).backward(g)
+    return w.grad
+
+
+def _indexing(w: Any, tokens: Any, g: Any) -> Any:
+    w[tokens].backward(g)
+    return w.grad
+
+
+def _index_select(w: Any, tokens: Any, g: Any) -> Any:
+    w.index_select(0, tokens).backward(g)
+    return w.grad
+
+
+def _index_add(w: Any, tokens: Any, g: Any) -> Any:
+    return w.detach().new_zeros(w.shape).index_add_(0, tokens, g)
+
+
+def _sums(i: Tensors) -> Tensors:
+    return {"dw": i["w"].new_zeros(i["w"].shape).index_add_(0, i["tokens"], i["g"])}
+
+
+def _products(i: Tensors) -> Tensors:
+    """The sums as a matrix product with the places of every token."""
+    import torch
+
+    return {"dw": torch.nn.functional.one_hot(i["tokens"], len(i["w"])).to(i["g"].dtype).transpose(0, 1) @ i["g"]}
+
+
+def _budget(i: Tensors, exact: Tensors, dtype: str) -> Tensors:
+    import torch
+
+    vocabulary, y = len(i["w"]), exact["dw"]
+    places = torch.bincount(i["tokens"], minlength=vocabulary).double()[:, None]
+    norm = y.new_zeros(y.shape).index_add_(0, i["tokens"], i["g"].square()).sqrt()
+    return {"dw": UNIT_ROUNDOFF[dtype] * y.abs() + accumulation(1, y, norm, A, False) * places.sqrt()}

@@ -1,0 +1,66 @@
+"""The flash-attn package, forward and backward.
+
+`flash_attn_func` and, for several sequences in one row, `flash_attn_varlen_func`: dense and causal, with
+head_dim 64, 128 and 256, grouped heads, 33728 keys, and causal masks of unequal lengths, which flash-attn
+aligns at the last key from 2.1 on and at the first before (its README, "2.1: Change behavior of causal flag").
+They are compared with float64 on the CPU by the budgets of `_attention.py`, beside plain attention in float32.
+
+A failure means that an output or gradient is further from the exact one than 4 times its rounding budget,
+or not finite. Known: NaN in the gradient of q before 2.0.4 (Dao-AILab/flash-attention#334).
+Rows beyond the last sequence (a padded buffer) may get gradients that nobody wrote
+(Dao-AILab/flash-attention#2324): memory is filled with NaN beforehand, what is found there is recorded, and
+judged where the request says rows_beyond.
+
+Request: seed, device, dtype (float16 and bfloat16 alone), rows_beyond, cases (some of them by name).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Mapping, Tuple
+
+from compatcheck.probes.operators._attention_package import Case, cases, judge_package, rows
+from compatcheck.probes.operators._operator import NO_DEVICE, device_of, dtypes_of
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+
+NEEDS: Dict[str, str] = {"torch": ">=1.13", "flash_attn": ">=2.0"}
+TIMEOUT: float = 90.0
+PROFILE: str = "quick"
+SECONDS: float = 3.0
+
+LOWER_RIGHT_SINCE = (2, 1)
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """Rows of each case and dtype."""
+    import flash_attn
+
+    device = device_of(request)
+    if device is None:
+        return {"unsupported": NO_DEVICE}
+    version = tuple(int(part) for part in flash_attn.__version__.split(".")[:2])
+    chosen = list(cases(version < LOWER_RIGHT_SINCE))
+    for dtype in dtypes_of(request, device):
+        if dtype != "float32":
+            yield from rows(request, chosen, dtype, device, {"flash-attn": _kernel}, stage)
+    return {"device": device}
+
+
+def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+    """The worst case decides; plain attention has to be right there."""
+    return judge_package(measured)
+
+
+def _kernel(case: Case, q: Any, k: Any, v: Any) -> Any:
+    import flash_attn
+    import torch
+
+    if not case.sequences:
+        return flash_attn.flash_attn_func(q, k, v, causal=case.causal)
+    starts = torch.tensor((0, *case.sequences), device=q.device).cumsum(0).to(torch.int32)
+    longest = max(case.sequences)
+    out = flash_attn.flash_attn_varlen_func(q[0], k[0], v[0], starts, starts, longest, longest, causal=case.causal)
+    return out[None]

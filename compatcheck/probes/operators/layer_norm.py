@@ -1,0 +1,140 @@
+"""Layer normalisation, forward and backward.
+
+`layer_norm` of rows with a mean of 0 and of 300 standard deviations (kappa = |mean| / std), with tails in the
+width, against float64.
+
+Bound: 2 u (|y| + |b|) for the output's roundings, 8 a sqrt(H) (|y - b| + kappa |w|) for mean and variance of H
+numbers, 8 a (1 + kappa) |y - b| for the subtraction. Gradients: the same errors of the normalised rows and
+of 1 / std carried through r (dy - mean(dy) - n mean(dy n)), and the sums over rows for weight and bias.
+On a CPU torch keeps mean and 1 / std for the backward in the inputs' dtype: u (1 + kappa) more there.
+Baseline: the plain formula in float32, rounded; rho decides about the output at mean 0 alone, as elsewhere the
+errors are those of a few statistics. A failure means statistics in 16 bits where they are to be in 32, a
+variance by E[x^2] - E[x]^2 (theta 3 to 70 in float32), or sums over rows in 16 bits.
+
+Gradients of weight and bias in 16 bits on a CPU are sums in 16 bits (torch 2.4.1 and 2.13.0: theta above
+1000): recorded, and judged where the request has usage = "parameters_in_16_bits".
+
+torch 1.13.1 is convicted on a CPU in bfloat16, and rightly: rows with a mean of 300 standard deviations err by half
+of their size there (theta 620), by one rounding in 2.4.1.
+
+Request: seed, device, dtype, usage.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Mapping, Tuple
+
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation, judge_rows
+from compatcheck.probes.operators._operator import (
+    NO_DEVICE,
+    Problem,
+    control,
+    device_of,
+    draw,
+    dtypes_of,
+    narrow_sums,
+    placed,
+    solved,
+    trial,
+)
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+
+NEEDS: Dict[str, str] = {"torch": ">=1.13"}
+TIMEOUT: float = 60.0
+PROFILE = "quick"
+SECONDS: float = 0.5
+
+SHAPES = ((64, 64), (37, 1000), (16, 4096))
+MEANS = (0.0, 300.0)
+EPSILON = 1e-5
+A = UNIT_ROUNDOFF["float32"]
+FEW = ("dx", "dw", "db")
+FEW_AT_A_MEAN = ("y", *FEW)
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """A row for each shape, mean and dtype."""
+    device = device_of(request)
+    if device is None:
+        return {"unsupported": NO_DEVICE}
+    for rows, width in SHAPES:
+        for mean in MEANS:
+            case = f"{rows} x {width}, mean {mean:g} std"
+            inputs = draw(request, case, x=(rows, width), w=(width,), b=(width,), g=(rows, width))
+            inputs["x"] += mean
+            few = FEW_AT_A_MEAN if mean else FEW
+            for dtype in dtypes_of(request, device):
+                stage(f"{case} {dtype}")
+                saved = UNIT_ROUNDOFF[dtype] if device == "cpu" else A
+                problem = solved(case, dtype, inputs, _formula, partial(_budget, saved=saved), few)
+                yield control(problem, _formula, device)
+                yield trial(problem, "layer_norm", _candidate, device, "y", "dx")
+                marks: Dict[str, Any] = narrow_sums(request, dtype) if device == "cpu" else {}
+                yield trial(problem, "its parameters", _candidate, device, "dw", "db", **marks)
+    return {"device": device}
+
+
+def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+    """The worst row decides; the plain formula must pass beside it."""
+    if "unsupported" in measured:
+        return "skip", str(measured["unsupported"])
+    return judge_rows(measured["rows"])
+
+
+def _candidate(problem: Problem, device: str, *tensors: str) -> Tensors:
+    import torch.nn.functional as F
+
+    leaves = placed(problem.inputs, problem.dtype, device)
+    x, w, b = leaves["x"], leaves["w"], leaves["b"]
+    y = F.layer_norm(x, w.shape, w, b, EPSILON)
+    y.backward(leaves["g"].detach())
+    found = {"y": y, "dx": x.grad, "dw": w.grad, "db": b.grad}
+    return {name: found[name] for name in tensors}
+
+
+def _formula(i: Tensors) -> Tensors:
+    normal, inverse, _ = _normalised(i["x"])
+    dy = i["g"] * i["w"]
+    dx = inverse * (dy - dy.mean(-1, keepdim=True) - normal * (dy * normal).mean(-1, keepdim=True))
+    return {"y": normal * i["w"] + i["b"], "dx": dx, "dw": (i["g"] * normal).sum(0), "db": i["g"].sum(0)}
+
+
+def _normalised(x: Any) -> Tuple[Any, Any, Any]:
+    """The rows normalised, 1 / std, and kappa."""
+    mean = x.mean(-1, keepdim=True)
+    inverse = ((x - mean).square().mean(-1, keepdim=True) + EPSILON).rsqrt()
+    return (x - mean) * inverse, inverse, mean.abs() * inverse
+
+
+def _budget(i: Tensors, exact: Tensors, dtype: str, saved: float) -> Tensors:
+    """``saved`` is the roundoff of the statistics kept for the backward."""
+    u, g, (rows, width) = UNIT_ROUNDOFF[dtype], i["g"], i["x"].shape
+    normal, inverse, kappa = _normalised(i["x"])
+    scaled, root = normal * i["w"], width**0.5
+    forward = 8 * A * root * (scaled.abs() + kappa * i["w"].abs()) + 8 * A * (1 + kappa) * scaled.abs()
+    error = 8 * A * root * (normal.abs() + kappa) + 8 * A * (1 + kappa) * normal.abs()
+    error = error + (saved * (normal.abs() + kappa) if saved > A else 0.0)
+    relative = 8 * A * (root + 1 + kappa) + (saved if saved > A else 0.0)
+
+    def mean(terms: Any, norm: Any) -> Any:
+        return accumulation(width, terms.sum(-1, keepdim=True), norm, A, False) / width
+
+    dy = g * i["w"]
+    product = dy * normal
+    first = mean(dy, dy.norm(dim=-1, keepdim=True))
+    second = mean(product, product.norm(dim=-1, keepdim=True)) + (dy.abs() * error).sum(-1, keepdim=True) / width
+    average, slope = dy.mean(-1, keepdim=True), product.mean(-1, keepdim=True)
+    rest = 2 * A * (dy.abs() + average.abs() + (normal * slope).abs())
+    inner = first + slope.abs() * error + normal.abs() * second + rest
+    weighted = (g * normal).norm(dim=0)
+    return {
+        "y": 2 * u * (exact["y"].abs() + i["b"].abs()) + forward,
+        "dx": exact["dx"].abs() * (u + relative) + inverse * inner,
+        "dw": u * exact["dw"].abs() + accumulation(rows, exact["dw"], weighted, A, False) + 8 * (g * error).norm(dim=0),
+        "db": u * exact["db"].abs() + accumulation(rows, exact["db"], g.norm(dim=0), A, False),
+    }

@@ -1,0 +1,137 @@
+"""Root-mean-square normalisation, forward and backward.
+
+`F.rms_norm` (torch 2.4 and later) and the formula of transformers' models (statistics in float32, the normalised
+row rounded, then multiplied by the weight), on rows of size 1 and of size 0.01, where epsilon counts.
+
+Bound: |y| (2 u + 8 a sqrt(H) + 6 a): two roundings, the sum of H squares, and the rest. Gradients: 2 u more for the
+normalised row and for dy w, which may be stored narrowly, through r (dy - n mean(dy n)); 8 u |g n| and the
+sum over rows for the weight, about which rho decides nothing. Baseline: the plain formula in float32,
+rounded. A failure means statistics in 16 bits or another epsilon (1e-5 for 1e-6 gives theta 6 in bfloat16,
+1400 in float32).
+
+F.rms_norm of torch 2.4 is x * rsqrt(mean(x ** 2) + eps) * w in the dtype of x, each step rounded there (its outputs
+are bit for bit those of that formula in bfloat16; pytorch#133085 changed it). Its error of theta 1.6 in bfloat16 is
+therefore recorded, and judged where the request says usage fused_rms_norm; transformers does not call it.
+
+Request: seed, device, dtype, config (rms_norm_eps), usage.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Mapping, Tuple
+
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation, judge_rows, verdict
+from compatcheck.probes.operators._operator import (
+    NO_DEVICE,
+    Problem,
+    control,
+    device_of,
+    draw,
+    dtypes_of,
+    placed,
+    solved,
+    trial,
+)
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+
+NEEDS: Dict[str, str] = {"torch": ">=1.13"}
+TIMEOUT: float = 60.0
+PROFILE = "quick"
+SECONDS: float = 0.5
+
+SHAPES = ((64, 64), (37, 1000), (16, 4096))
+SIZES = (1.0, 0.01)
+A = UNIT_ROUNDOFF["float32"]
+FEW = ("dw",)
+NARROW_STATISTICS = "torch 2.4 computes F.rms_norm in the dtype of its input; judged where usage is fused_rms_norm"
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """A row for each shape, size, dtype and implementation."""
+    device = device_of(request)
+    if device is None:
+        return {"unsupported": NO_DEVICE}
+    epsilon = float((request.get("config") or {}).get("rms_norm_eps") or 1e-6)
+
+    def formula(i: Tensors) -> Tensors:
+        return _formula(i, epsilon)
+
+    for rows, width in SHAPES:
+        for size in SIZES:
+            case = f"{rows} x {width}, size {size:g}"
+            inputs = draw(request, case, x=(rows, width), w=(width,), g=(rows, width))
+            inputs["x"] *= size
+            for dtype in dtypes_of(request, device):
+                stage(f"{case} {dtype}")
+                problem = solved(case, dtype, inputs, formula, partial(_budget, epsilon=epsilon), FEW)
+                yield control(problem, formula, device)
+                row = trial(problem, "F.rms_norm", _candidate, device, _fused, epsilon)
+                yield {"recorded": NARROW_STATISTICS, **row} if _by_release(row, request) else row
+                yield trial(problem, "as transformers", _candidate, device, _eager, epsilon)
+    return {"device": device}
+
+
+def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+    """The worst row decides; the plain formula must pass beside it."""
+    if "unsupported" in measured:
+        return "skip", str(measured["unsupported"])
+    return judge_rows(measured["rows"])
+
+
+def _by_release(row: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
+    """Whether the row is what torch 2.4 does in 16 bits, and the request does not ask for it."""
+    import torch
+
+    narrow = torch.__version__.startswith("2.4.") and row["dtype"] != "float32" and "theta" in row
+    asked = request.get("usage") == "fused_rms_norm"
+    return narrow and not asked and verdict(row["theta"], row["rho"]) == "watch"
+
+
+def _candidate(problem: Problem, device: str, function: Callable[[Any, Any, float], Any], epsilon: float) -> Tensors:
+    leaves = placed(problem.inputs, problem.dtype, device)
+    y = function(leaves["x"], leaves["w"], epsilon)
+    y.backward(leaves["g"].detach())
+    return {"y": y, "dx": leaves["x"].grad, "dw": leaves["w"].grad}
+
+
+def _fused(x: Any, w: Any, epsilon: float) -> Any:
+    import torch.nn.functional as F
+
+    return F.rms_norm(x, w.shape, w, epsilon)
+
+
+def _eager(x: Any, w: Any, epsilon: float) -> Any:
+    wide = x.float()
+    normal = wide * (wide.pow(2).mean(-1, keepdim=True) + epsilon).rsqrt()
+    return w * normal.to(x.dtype)
+
+
+def _formula(i: Tensors, epsilon: float) -> Tensors:
+    inverse = (i["x"].square().mean(-1, keepdim=True) + epsilon).rsqrt()
+    normal, dy = i["x"] * inverse, i["g"] * i["w"]
+    dx = inverse * (dy - normal * (dy * normal).mean(-1, keepdim=True))
+    return {"y": normal * i["w"], "dx": dx, "dw": (i["g"] * normal).sum(0)}
+
+
+def _budget(i: Tensors, exact: Tensors, dtype: str, epsilon: float) -> Tensors:
+    u, g, (rows, width) = UNIT_ROUNDOFF[dtype], i["g"], i["x"].shape
+    inverse = (i["x"].square().mean(-1, keepdim=True) + epsilon).rsqrt()
+    normal, dy = i["x"] * inverse, g * i["w"]
+    relative = 8 * A * width**0.5 + 6 * A
+    product = dy * normal
+    norm, slope = product.norm(dim=-1, keepdim=True), product.mean(-1, keepdim=True)
+    error = accumulation(width, product.sum(-1, keepdim=True), norm, A, False) + 16 * u * norm
+    inner = u * dy.abs() + normal.abs() * (error / width + slope.abs() * (u + 2 * relative)) + 4 * A * dy.abs()
+    weighted = (g * normal).norm(dim=0)
+    return {
+        "y": exact["y"].abs() * (2 * u + relative),
+        "dx": exact["dx"].abs() * (2 * u + relative) + inverse * inner,
+        "dw": u * exact["dw"].abs()
+        + accumulation(rows, exact["dw"], weighted, A, False)
+        + 8 * (2 * u + relative) * weighted,
+    }
