@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("transformers")
 
 from compatcheck import data
-from compatcheck.probes import chat_template
+from compatcheck.probes.training import chat_template
 from tests.data.conftest import MakeModel, chat
 from tests.data.test_templates import measured
 

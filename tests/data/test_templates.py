@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 
 from compatcheck import data, matrix
 from compatcheck.model import DataProblem
-from compatcheck.probes import chat_template
+from compatcheck.probes.training import chat_template
 from tests.data.conftest import CHATML, MakeModel, chat
 
 pytestmark = pytest.mark.stack
@@ -84,7 +84,7 @@ def measured(folder: Path, records: Sequence[Mapping[str, Any]], **request: Any)
     lines = [json.dumps({"number": number, **record}) for number, record in enumerate(records, 1)]
     rows.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     asked = {"model_file": str(folder), "rows_file": str(rows), **request}
-    steps, found = chat_template.measure(asked, None, lambda _: None), []
+    steps, found = chat_template.measure(asked, lambda _: None), []
     while True:
         try:
             found.append(next(steps))

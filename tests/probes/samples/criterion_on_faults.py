@@ -1,6 +1,6 @@
 """Errors of attention with planted faults, and of the exact formulas against autograd."""
 
-from compatcheck.probes._attention import Attention
+from compatcheck.probes.operators._attention import Attention
 
 NEEDS = {"torch": ">=2.0"}
 TIMEOUT = 120

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 NEEDS: dict[str, str] = {}
 TIMEOUT: float = 180.0
+PROFILE: str = "deep"
+SECONDS: float = 5.0
+ASKED_BY: Tuple[str, ...] = ("model_file",)
+SEEDED = False
 
 MOST_ANSWERS = 16
 MOST_PIECES = 48

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 NEEDS: dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 60.0
+PROFILE: str = "deep"
+SECONDS: float = 0.2
+ASKED_BY: Tuple[str, ...] = ("samples_file", "samples")
+SEEDED = False
 
 IGNORED = -100
 MOST_NAMED = 16

@@ -25,17 +25,20 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Tuple
 
 if TYPE_CHECKING:
     from compatcheck.model import Outcome
 
-NEEDS: dict[str, str] = {"torch": ">=1.13", "transformers": ">=4.31", "peft": ">=0.5"}
+NEEDS: Dict[str, str] = {"torch": ">=1.13", "transformers": ">=4.31", "peft": ">=0.5"}
 TIMEOUT: float = 120.0
+PROFILE: str = "deep"
+SECONDS: float = 3.0
+ASKED_BY: Tuple[str, ...] = ("training.lora",)
 
 DTYPES = ("float16", "bfloat16", "float32")
 TARGETS = ("q_proj", "embed_tokens", "lm_head")
-LOW: tuple[tuple[str, Outcome], ...] = (("float16", "fail"), ("bfloat16", "watch"))
+LOW: Tuple[Tuple[str, Outcome], ...] = (("float16", "fail"), ("bfloat16", "watch"))
 GEMMA_WIDTH, ZERO_ROWS, RMS_EPSILON, UPSTREAM_DEVIATION = 3072, 8, 1e-6, 2.0
 
 

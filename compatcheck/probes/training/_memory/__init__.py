@@ -1,0 +1,1 @@
+"""What a training run holds in the memory of one GPU: states in closed form, activations measured on fake tensors."""

@@ -1,0 +1,118 @@
+"""Training of the user's own architecture in miniature, against an exact reference.
+
+The model's config.json is shrunk (heads, layers, width, experts and vocabulary; what selects kernels stays), given
+random weights, and trained as the user trains: dtype or autocast, attention, LoRA, quantised base, gradient
+checkpointing, optimiser and scaler. Batches of 1, 2 and 8 sequences of unequal length (the deep profile adds 4) are
+padded on either side. Loss and gradients of each are compared with the same sequences one by one, without padding,
+in float64 throughout, with the loss computed by the probe: what padding, masks, attention, the loss of the
+model's code or rounding change shows as a difference. Then 12 optimiser steps on 4 batches that come three times.
+
+A failure means that a loss or gradient is not finite, or errs by more than 4 times its bound (16 u in 16 bits, 64 u in
+float32, u the unit roundoff, relative, in the 2-norm of the tensor; 32 u and 512 u where it has few elements; the
+loss 4 u and 16 u) or by more than 4 times plain eager attention at the same precision, while another attention or
+precision is right on the same batch; or that the loss does not fall, or that no step moves a parameter which half a
+step along its gradient would change in its own dtype, while the control trains: the same optimiser in float32 or,
+where that fails too, AdamW written out. The bounds are measured: see `_passes.py`. Where nothing is right, a last
+control computes the loss itself. A parameter without a gradient in float64 fails where differences of the loss show
+that the loss depends on it (`_unreached.py`). A quantised base is compared with a dense model of the dequantised
+weights. The learning rate is the probe's own, 1e-3.
+
+Every expert of a mixture is given to every token, so that rounding cannot change the route.
+Recorded, judged only where the request says label_first_token: padding on the left with a label on the first real
+token, which a row of attention without any key then predicts (CPU flash attention from torch 2.3 gives wrong gradients
+there where the mask is finfo.min). Recorded, judged only where the user pads on the left: model code for which padding
+on the left changes the exact result. An architecture that transformers does not know is not judged, nor is one whose
+code is remote and not trusted.
+
+Request: seed, device, dtype, config, training, model_folder, trust_remote_code, profile, batch_sizes,
+label_first_token.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+
+from compatcheck.probes._criterion import judge_rows, verdict
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+
+NEEDS: Dict[str, str] = {"torch": ">=1.13", "transformers": ">=4.31"}
+TIMEOUT: float = 120.0
+PROFILE: str = "quick"
+SECONDS: float = 6.0
+ASKED_BY: Tuple[str, ...] = ()
+
+SIZES = {"quick": (1, 2, 8), "deep": (1, 2, 4, 8)}
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """Rows of one batch and variant each, with the worst tensor; then facts."""
+    import torch
+
+    from compatcheck.probes.training import _ramp as ramp
+    from compatcheck.probes.training._model import Unbuildable
+
+    device = str(request.get("device", "auto"))
+    if device == "cuda" and not torch.cuda.is_available():
+        return {"unsupported": "no CUDA device is usable from this interpreter"}
+    device = "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
+    torch.set_num_threads(1)
+    sizes = tuple(request.get("batch_sizes") or SIZES["deep" if request.get("profile") == "deep" else "quick"])
+    try:
+        stage("model")
+        trial = ramp.prepare(request, device)
+        yield from ramp.batches(trial, sizes, request, stage)
+        stage("optimiser steps")
+        yield from ramp.steps(trial)
+    except Unbuildable as error:
+        return {"unsupported": str(error)}
+    return {"device": device, **trial.facts()}
+
+
+def judge(measured: Mapping[str, Any]) -> tuple[Outcome, str]:
+    """The worst row decides; a model that passes with another attention than the user's is not judged."""
+    if "unsupported" in measured:
+        return "skip", str(measured["unsupported"])
+    rows: List[Mapping[str, Any]] = list(measured["rows"])
+    outcome, why = judge_rows(rows)
+    if outcome == "pass" and measured.get("replaced"):
+        return "skip", "; ".join(measured["replaced"])
+    told = [*_onset(rows), *_vanished(rows), *_descent(rows)] if outcome in ("fail", "watch") else []
+    return outcome, "; ".join([*told, why, *(f"not run: {what}" for what in measured.get("not_run", ()))])
+
+
+def _onset(rows: List[Mapping[str, Any]]) -> List[str]:
+    """From which batch on a variant fails that is right for one sequence alone."""
+    judged = [row for row in rows if "batch" in row and not row.get("control") and "recorded" not in row]
+    words = []
+    for variant in dict.fromkeys(row["variant"] for row in judged):
+        mine = [row for row in judged if row["variant"] == variant]
+        bad = [row for row in mine if "error" in row or verdict(row["theta"], row["rho"]) == "fail"]
+        if not bad or any(row["batch"] == 1 for row in bad):
+            continue
+        first = min(row["batch"] for row in bad)
+        sides = " and ".join(dict.fromkeys(row["side"] for row in bad if row["batch"] == first))
+        how = "not finite" if any(row.get("nonfinite") for row in bad) else "wrong"
+        words.append(f"{variant} is right at batch 1, {how} from batch {first} with padding on the {sides}")
+    return words
+
+
+def _vanished(rows: List[Mapping[str, Any]]) -> List[str]:
+    """Parameters that got no gradient, or one of zeros, where the exact one is not."""
+    judged = [row for row in rows if not row.get("control") and "recorded" not in row and "says" not in row]
+    lost = [name for row in judged for name in row.get("lost", ())]
+    return [f"no gradient reaches {', '.join(list(dict.fromkeys(lost))[:3])}"] if lost else []
+
+
+def _descent(rows: List[Mapping[str, Any]]) -> List[str]:
+    """The losses of optimiser steps that do not train, beside the control's."""
+    taken = [row for row in rows if "losses" in row]
+    control = next((row for row in reversed(taken) if row.get("control")), None)
+    bad = next((row for row in taken if not row.get("control") and verdict(row["theta"]) == "fail"), None)
+    if control is None or bad is None or "left_out" in bad:
+        return []
+    own, other = (", ".join(f"{float(loss):.3g}" for loss in row["losses"]) for row in (bad, control))
+    return [f"over {bad['case']} the loss of {bad['variant']} goes {own}, that of {control['variant']} {other}"]

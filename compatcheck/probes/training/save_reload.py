@@ -1,0 +1,198 @@
+"""Saving a model and loading it again.
+
+The user's architecture, small and with random weights, is saved with `save_pretrained` (safetensors) and loaded with
+`from_pretrained` in its own dtype, with tied embeddings and without. With LoRA in the training file the adapters make
+the same journey through peft. Loading a state dict into a fresh model is the control.
+
+Bound: every parameter must come back bit for bit, tied weights must still share their memory, and the logits,
+which the same kernels compute from the same numbers, must be those from before to 64 u in float32 and 16 u in 16 bits
+at the worst token, u the dtype's unit roundoff, for a loaded model may choose other kernels for the same formula.
+A failure means a checkpoint that is not the model that was trained: a random output layer, a lost tie, changed buffers.
+
+Request: seed, device, dtype, config, training (lora).
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Tuple
+
+from compatcheck.probes._criterion import judge_rows
+from compatcheck.probes.operators._operator import NO_DEVICE, device_of
+from compatcheck.probes.training._batches import padded, sequences
+from compatcheck.probes.training._logits import Row, attempted, deviation, logits_of
+from compatcheck.probes.training._model import Built, Unbuildable, build, instance
+from compatcheck.probes.training._recipe import Recipe, apply, recipe_of
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+
+NEEDS: Dict[str, str] = {"torch": ">=1.13", "transformers": ">=4.31"}
+TIMEOUT: float = 120.0
+PROFILE = "quick"
+SECONDS: float = 1.5
+ASKED_BY: Tuple[str, ...] = ("training.lora",)
+
+COUNT = 3
+
+
+class Journey(NamedTuple):
+    """A model, what it computed before it was saved, and how to look at it again."""
+
+    case: str
+    dtype: str
+    device: str
+    attention: str
+    model: Any
+    batch: Dict[str, Any]
+    logits: Any
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """A row for the control and the journey of each kind of model."""
+    device = device_of(request)
+    if device is None:
+        return {"unsupported": NO_DEVICE}
+    stage("model")
+    try:
+        built = build(request)
+    except Unbuildable as reason:
+        return {"unsupported": str(reason)}
+    recipe = recipe_of(request)._replace(quantization=None, checkpointing=False)
+    chosen = sequences(built.vocabulary, built.special_ids, int(request["seed"]))[:COUNT]
+    batch = padded(chosen, "right", built.pad_id)
+    for kind in _kinds(built, bool(request.get("config"))):
+        tied = bool(getattr(kind.config, "tie_word_embeddings", False))
+        stage("tied embeddings" if tied else "untied embeddings")
+        yield from _whole_model(kind, recipe, device, batch, "tied" if tied else "untied")
+    facts: Dict[str, Any] = {"device": device, "model": built.facts}
+    if recipe.lora is not None:
+        stage("adapters")
+        try:
+            yield from _adapters(built, recipe, device, batch)
+        except Unbuildable as reason:
+            facts["adapters"] = str(reason)
+    return facts
+
+
+def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+    """The worst row decides; a state dict loaded into a fresh model must pass beside it."""
+    if "unsupported" in measured:
+        return "skip", str(measured["unsupported"])
+    return judge_rows(measured["rows"])
+
+
+def _kinds(built: Built, given: bool) -> List[Built]:
+    """The model as it is, and, where the user gave none, with its embeddings tied as well."""
+    if given:
+        return [built]
+    config = copy.deepcopy(built.config)
+    config.tie_word_embeddings = True
+    return [built, built._replace(config=config)]
+
+
+def _whole_model(built: Built, recipe: Recipe, device: str, batch: Dict[str, Any], ties: str) -> Iterator[Row]:
+    dtype = "float32" if recipe.dtype == "float16" and device == "cpu" else recipe.dtype
+    attention = recipe.attention if recipe.attention in built.attentions else built.attentions[-1]
+    model = instance(built, dtype, attention).to(device).eval()
+    journey = Journey(f"{ties} embeddings", dtype, device, attention, model, batch, logits_of(model, batch, device))
+
+    def restored() -> Any:
+        fresh = instance(built._replace(seed=built.seed + 1), dtype, attention)
+        fresh.load_state_dict(copy.deepcopy(model.state_dict()))
+        return fresh
+
+    def reloaded() -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder, safe_serialization=True)
+            return _loaded(built, folder, dtype, attention)
+
+    yield _row(journey, "state dict into a fresh model", restored, control=True)
+    yield _row(journey, "save_pretrained, from_pretrained", reloaded)
+
+
+def _loaded(built: Built, folder: str, dtype: str, attention: str) -> Any:
+    import torch
+
+    files = sorted(os.listdir(folder))
+    if not any(name.endswith(".safetensors") for name in files):
+        raise ValueError("save_pretrained wrote no safetensors file: " + ", ".join(files))
+    options: Dict[str, Any] = {"local_files_only": True, "attn_implementation": attention}
+    config = type(built.config).from_pretrained(folder)
+    if hasattr(config, "_experts_implementation"):
+        config._experts_implementation = "eager"
+    names = inspect.signature(built.model_class.from_pretrained).parameters
+    options["dtype" if "dtype" in names else "torch_dtype"] = getattr(torch, dtype)
+    return built.model_class.from_pretrained(folder, config=config, **options)
+
+
+def _adapters(built: Built, recipe: Recipe, device: str, batch: Dict[str, Any]) -> Iterator[Row]:
+    """Adapters saved and loaded by peft onto a base of the same weights."""
+    dtype = "float32" if recipe.dtype == "float16" and device == "cpu" else recipe.dtype
+    attention = recipe.attention if recipe.attention in built.attentions else built.attentions[-1]
+    model = apply(recipe, instance(built, dtype, attention), built.seed).to(device).eval()
+    journey = Journey("adapters", dtype, device, attention, model, batch, logits_of(model, batch, device))
+
+    def restored() -> Any:
+        fresh = apply(recipe, instance(built, dtype, attention), built.seed + 1)
+        fresh.load_state_dict(copy.deepcopy(model.state_dict()))
+        return fresh
+
+    def reloaded() -> Any:
+        from peft import PeftModel
+
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder)
+            cast = (recipe.lora or {}).get("autocast_adapter_dtype")
+            options = {}
+            if cast is not None and "autocast_adapter_dtype" in inspect.signature(PeftModel.from_pretrained).parameters:
+                options["autocast_adapter_dtype"] = bool(cast)
+            return PeftModel.from_pretrained(instance(built, dtype, attention), folder, **options)
+
+    yield _row(journey, "state dict into a fresh model", restored, control=True)
+    yield _row(journey, "peft save_pretrained, from_pretrained", reloaded)
+
+
+def _row(journey: Journey, variant: str, made: Callable[[], Any], **notes: Any) -> Row:
+    row = {"case": journey.case, "variant": variant, "dtype": journey.dtype, "tensor": "logits", **notes}
+
+    def measured() -> Row:
+        other = made().to(journey.device).eval()
+        changed = _changed(journey.model, other)
+        if changed:
+            return {"theta": float("inf"), "rho": 0.0, "nonfinite": 0, "changed": changed[:8], "says": _says(changed)}
+        found = logits_of(other, journey.batch, journey.device)
+        before = [tokens.double() for tokens in journey.logits]
+        row = {**deviation(list(found), before, before, journey.dtype), "rho": 0.0}
+        if row["theta"] == 0:
+            row["says"] = "every parameter comes back bit for bit, and so do the logits"
+        return row
+
+    return attempted(row, measured)
+
+
+def _changed(model: Any, other: Any) -> List[str]:
+    """Parameters that differ in any bit, are missing or new, and ties that came or went."""
+    import torch
+
+    before, after = dict(model.named_parameters()), dict(other.named_parameters())
+    names = [name for name in before if name in after and not torch.equal(before[name], after[name])]
+    names += [f"{name} (missing)" for name in before if name not in after]
+    names += [f"{name} (new)" for name in after if name not in before]
+    if _tied(model) != _tied(other):
+        names.append("the tie of input and output embeddings")
+    return names
+
+
+def _tied(model: Any) -> bool:
+    output = model.get_output_embeddings()
+    return output is not None and output.weight.data_ptr() == model.get_input_embeddings().weight.data_ptr()
+
+
+def _says(changed: List[str]) -> str:
+    return f"{len(changed)} parameters do not come back as they were saved (such as {changed[0]})"
