@@ -1,0 +1,122 @@
+"""One optimiser step of a DeepSpeed engine, read back as the gradient it applied.
+
+Plain SGD at a learning rate of 1024: the update over that rate is the gradient, and the rounding of the stored
+parameters disappears in it. Clipping is off unless a case says otherwise, and buckets are small, so that the network
+fills several. The optimiser is torch's, so that nothing is compiled; DeepSpeed's shared-memory all-reduce, which
+serves inference alone, is left out for the same reason (35 s of g++).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Dict, Mapping, Sequence
+
+from compatcheck.probes.distributed._ranks import _toy
+from compatcheck.probes.distributed._ranks._rank import Rank
+
+NEEDS = {"torch": ">=1.13", "deepspeed": ">=0.10"}
+RATE = 1024.0
+BUCKET = 1500
+SMALL = {
+    "reduce_bucket_size": BUCKET,
+    "allgather_bucket_size": BUCKET,
+    "stage3_param_persistence_threshold": 0,
+    "stage3_prefetch_bucket_size": BUCKET,
+    "stage3_max_live_parameters": BUCKET,
+}
+WAYS = ("managed", "boundary", "bare")
+
+
+def environ(device: str) -> Dict[str, str]:
+    """What the ranks need to have DeepSpeed work on that device."""
+    return {"DS_ACCELERATOR": "cpu"} if device == "cpu" else {}
+
+
+def gradient(of: _toy.Problem, case: Mapping[str, Any], rank: Rank) -> _toy.Gradients:
+    """The mean gradient that one step applied.
+
+    ``case``: stage; zero (other keys of zero_optimization); config (other keys of the configuration); passes (backward
+    passes a rank makes for the step, default 1) and way: managed (gradient_accumulation_steps is passes, backward and
+    step each time), boundary (gradient_accumulation_steps 1, set_gradient_accumulation_boundary, one step at the
+    end), bare (the same without it). init: build the network inside zero.Init.
+    """
+    passes, way = int(case.get("passes", 1)), str(case.get("way", "managed"))
+    engine = _engine(of, case, rank, passes if way == "managed" else 1)
+    before = _parameters(engine, case)
+    for number in range(passes):
+        data = _toy.part(of, rank.number * passes + number, rank.world * passes, rank.device)
+        if way == "boundary":
+            engine.set_gradient_accumulation_boundary(number == passes - 1)
+        engine.backward(_toy.loss_of(engine, data))
+        if way == "managed" or number == passes - 1:
+            engine.step()
+    after = _parameters(engine, case)
+    divisor = RATE * (1 if way == "managed" else passes)
+    getattr(engine, "destroy", lambda: None)()
+    return {name: (before[name] - after[name]) / divisor for name in before}
+
+
+def _engine(of: _toy.Problem, case: Mapping[str, Any], rank: Rank, accumulation: int) -> Any:
+    import torch
+
+    deepspeed = joined(rank)
+    config = {
+        "train_micro_batch_size_per_gpu": 1,
+        "gradient_accumulation_steps": accumulation,
+        "gradient_clipping": 0.0,
+        "zero_allow_untested_optimizer": True,
+        "zero_force_ds_cpu_optimizer": False,
+        "zero_optimization": {"stage": case["stage"], **SMALL, **case.get("zero", {})},
+        "steps_per_print": 10**9,
+        **({} if of.dtype == "float32" else {_SECTIONS[of.dtype]: {"enabled": True}}),
+        **case.get("config", {}),
+    }
+    kept = {key: value for key, value in config.items() if value is not None}
+    model = _inside_init(deepspeed, of, kept) if case.get("init") else _toy.network(of)
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    return deepspeed.initialize(model=model, optimizer=optimizer, config=kept)[0]
+
+
+_SECTIONS = {"bfloat16": "bf16", "float16": "fp16"}
+
+
+def joined(rank: Rank) -> Any:
+    """DeepSpeed, its communication standing on the ranks' process group."""
+    import deepspeed
+
+    if rank.device == "cpu":
+        sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None  # type: ignore[attr-defined]
+    deepspeed.init_distributed(dist_backend=rank.backend, verbose=False)
+    return deepspeed
+
+
+def _inside_init(deepspeed: Any, of: _toy.Problem, config: Mapping[str, Any]) -> Any:
+    """The network with its parameters partitioned as they are made, then given their values."""
+    values = dict(_toy.network(of).named_parameters())
+    with deepspeed.zero.Init(config_dict_or_path=dict(config)):
+        model = _toy.bare(of)
+    with deepspeed.zero.GatheredParameters(list(model.parameters()), modifier_rank=0):
+        for name, parameter in model.named_parameters():
+            parameter.data.copy_(values[name].data)
+    return model
+
+
+def _parameters(engine: Any, case: Mapping[str, Any]) -> _toy.Gradients:
+    """The parameters the optimiser steps, in float64 on the CPU: the wide copies where there are some."""
+    import deepspeed
+    from deepspeed.utils import safe_get_full_fp32_param
+
+    found = {}
+    for name, parameter in engine.module.named_parameters():
+        value = safe_get_full_fp32_param(parameter)
+        if value is None and case["stage"] == 3:
+            with deepspeed.zero.GatheredParameters(parameter):
+                value = parameter.detach().clone()
+        found[name] = (parameter if value is None else value).detach().double().cpu().clone()
+    return found
+
+
+def dtypes(request: Mapping[str, Any]) -> Sequence[str]:
+    """float32 and the user's own dtype; bfloat16 where that is not known, or is one the CPU accelerator refuses."""
+    wanted = request.get("dtype")
+    return ("float32",) if wanted == "float32" else ("float32", "bfloat16")

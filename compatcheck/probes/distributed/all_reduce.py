@@ -1,0 +1,122 @@
+"""Collectives between two processes: sums, gathers and broadcasts.
+
+All-reduce (sum) of tensors of 1, 1000 and 300001 elements in float32, bfloat16 and float16 is compared with the
+float64 sum of what the ranks put in; broadcast and all-gather have to deliver every bit. The same sum in one process
+is the control.
+
+Bound for the sum of W terms: float32, 1 u |y| + 8 sqrt(W) u (|y| + |t|), |t| the 2-norm of the terms of one element;
+16 bits, where gloo and NCCL round each partial sum to the dtype, u |y| + 2 (W - 1) u |t|. An element beyond 4 times
+that fails, as do ranks whose sums differ in a bit (their parameters would drift apart) and a collective that raises.
+Healthy stacks gave 0.5.
+
+Runs over gloo on the CPU, over NCCL where two GPUs are free.
+
+Request: seed, device, training (skipped where its world_size is 1).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, accumulation, compare
+from compatcheck.probes.distributed import _ranks
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+    from compatcheck.probes.distributed._ranks._rank import Rank
+
+NEEDS: Dict[str, str] = {"torch": ">=1.13"}
+TIMEOUT: float = 240.0
+PROFILE: str = "deep"
+SECONDS: float = 3.0
+ASKED_BY: Tuple[str, ...] = ("training.world_size",)
+FRESH = True
+
+DTYPES = ("float32", "bfloat16", "float16")
+SIZES = (1, 1000, 300001)
+OPERATIONS = ("all_reduce", "broadcast", "all_gather")
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """Rows of one collective, size and dtype each, and of the control."""
+    if (request.get("training") or {}).get("world_size") == 1:
+        return {"unsupported": "the training runs in one process"}
+    where = _ranks.place(request)
+    if isinstance(where, str):
+        return {"unsupported": where}
+    yield from _ranks.rows(__file__, _cases(request), where, stage, {})
+    return {"ranks": where._asdict()}
+
+
+def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+    """The worst row decides; the same sum in one process has to pass beside it."""
+    return _ranks.judge(measured)
+
+
+def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+    """In each rank: one collective, and how far its result is off."""
+    import torch
+
+    narrow = getattr(torch, case["dtype"])
+    generator = torch.Generator().manual_seed(case["seed"])
+    draw = torch.randn(rank.world, case["size"], generator=generator, dtype=torch.float64)
+    terms = draw.to(narrow).double()
+    found = _collective(case["operation"], terms[rank.number].to(rank.device, narrow), rank)
+    exact = {"all_reduce": terms.sum(0), "broadcast": terms[0], "all_gather": terms.flatten()}[case["operation"]]
+    roundoff = UNIT_ROUNDOFF[case["dtype"]]
+    budget = torch.zeros_like(exact)
+    alone = exact
+    if case["operation"] == "all_reduce":
+        norm = terms.norm(dim=0)
+        summing = accumulation(rank.world, exact, norm, roundoff, False)
+        if case["dtype"] != "float32":
+            summing = 2 * (rank.world - 1) * roundoff * norm
+        budget = roundoff * exact.abs() + summing
+        alone = terms.to(narrow).sum(0).double()
+    told = found.detach().double().cpu()
+    return {
+        "measured": _compared(told, exact, budget, alone, case),
+        "control": _compared(alone, exact, budget, alone, case),
+        "digest": hashlib.sha256(told.numpy().tobytes()).hexdigest(),
+    }
+
+
+def _compared(found: Any, exact: Any, budget: Any, alone: Any, case: Mapping[str, Any]) -> Dict[str, Any]:
+    """rho is left at 1: two sums of the same few terms, each within its budget, may differ by any factor."""
+    row = compare(found, exact, budget, alone, case["dtype"])
+    rho = math.inf if row["nonfinite"] else 1.0
+    return {**row, "rho": rho, "tensor": "%d elements" % case["size"]}
+
+
+def _collective(operation: str, own: Any, rank: Rank) -> Any:
+    import torch
+
+    if operation == "all_reduce":
+        torch.distributed.all_reduce(own)
+    elif operation == "broadcast":
+        torch.distributed.broadcast(own, 0)
+    else:
+        parts = [torch.empty_like(own) for _ in range(rank.world)]
+        torch.distributed.all_gather(parts, own)
+        return torch.cat(parts)
+    return own
+
+
+def _cases(request: Mapping[str, Any]) -> List[Dict[str, Any]]:
+    return [
+        {
+            "case": "%s of %d elements" % (operation, size),
+            "variant": operation,
+            "dtype": dtype,
+            "seed": int(request["seed"]),
+            "size": size,
+            "operation": operation,
+        }
+        for operation in OPERATIONS
+        for size in SIZES
+        for dtype in DTYPES
+    ]

@@ -1,0 +1,135 @@
+"""Gradients of DistributedDataParallel on two processes.
+
+The gradients of a small network on two ranks are compared with the exact ones of the same global batch: as it stands,
+in buckets smaller than the network, with gradient_as_bucket_view, with a static graph, with find_unused_parameters
+and a layer that takes no part, with no_sync around all but the last of four backward passes, and, in torch's join
+context, with a rank that has run out of data. One process of plain torch with the whole batch is the control.
+
+Bound: the relative distance to the float64 gradient, over all parameters or for one, is at most 64 u in float32 and
+16 u in bfloat16 (u = 2^-24, 2^-8: some dozens of roundings in a gradient of a few layers) and at most twice that of
+one process; above 4 times either it fails, and so does a variant that raises, or leaves the ranks with gradients that
+differ in a bit. Healthy stacks gave 0.23 and 1.9; a gradient summed and not averaged, or averaged twice, gives 10^4
+and more.
+
+Runs over gloo on the CPU, over NCCL where two GPUs are free. What raises on the CPU is only recorded where a GPU is
+present.
+
+Request: seed, device, dtype (tried beside float32), training (skipped where its world_size is 1).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+
+from compatcheck.probes.distributed import _ranks
+from compatcheck.probes.distributed._ranks import _toy
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+    from compatcheck.probes.distributed._ranks._rank import Rank
+
+NEEDS: Dict[str, str] = {"torch": ">=1.13"}
+TIMEOUT: float = 240.0
+PROFILE: str = "deep"
+SECONDS: float = 4.0
+ASKED_BY: Tuple[str, ...] = ("training.world_size",)
+FRESH = True
+
+TINY_BUCKET = {"bucket_cap_mb": 0.004}
+VARIANTS: Tuple[Tuple[str, int, Dict[str, Any]], ...] = (
+    ("as it stands", 1, {}),
+    ("small buckets", 1, TINY_BUCKET),
+    ("gradient_as_bucket_view, small buckets", 1, {"gradient_as_bucket_view": True, **TINY_BUCKET}),
+    ("static_graph", 1, {"static_graph": True}),
+    ("no_sync", 4, {}),
+    ("no_sync, gradient_as_bucket_view, small buckets", 4, {"gradient_as_bucket_view": True, **TINY_BUCKET}),
+)
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """Rows of one way of using DDP and dtype each, and of the control."""
+    if (request.get("training") or {}).get("world_size") == 1:
+        return {"unsupported": "the training runs in one process"}
+    where = _ranks.place(request)
+    if isinstance(where, str):
+        return {"unsupported": where}
+    yield from _ranks.rows(__file__, _cases(request), where, stage, {})
+    return {"ranks": where._asdict()}
+
+
+def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+    """The worst row decides; one process of plain torch has to pass beside it."""
+    return _ranks.judge(measured)
+
+
+def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+    """In each rank: one gradient, and how far it is off."""
+    import torch
+
+    problem = _toy.problem(case["seed"], case["dtype"], rank.device, case["unused"])
+    model = _toy.network(problem).to(rank.device, getattr(torch, case["dtype"]))
+    devices = None if rank.device == "cpu" else [rank.device]
+    parallel = torch.nn.parallel.DistributedDataParallel(model, device_ids=devices, **case["options"])
+    if case["uneven"]:
+        _one_rank_short(parallel, problem, rank)
+    else:
+        _accumulate(parallel, problem, rank, case["passes"])
+    return _toy.answer(_toy.gradients(model), problem)
+
+
+def _accumulate(parallel: Any, problem: _toy.Problem, rank: Rank, passes: int) -> None:
+    for number in range(passes):
+        data = _toy.part(problem, rank.number * passes + number, rank.world * passes, rank.device)
+        last = number == passes - 1
+        with contextlib.nullcontext() if last else parallel.no_sync():
+            (_toy.loss_of(parallel, data) / passes).backward()
+
+
+def _one_rank_short(parallel: Any, problem: _toy.Problem, rank: Rank) -> None:
+    """Rank 0 takes the whole batch and the other nothing; divided by those who take part, its gradient is exact."""
+    import torch
+
+    with parallel.join(divide_by_initial_world_size=False):
+        if rank.number == 0:
+            _toy.loss_of(parallel, _toy.part(problem, 0, 1, rank.device)).backward()
+    for parameter in parallel.parameters():
+        if parameter.grad is None:
+            parameter.grad = parameter.detach().clone().zero_()
+        if rank.number:
+            parameter.grad.zero_()
+        torch.distributed.all_reduce(parameter.grad)
+
+
+def _cases(request: Mapping[str, Any]) -> List[Dict[str, Any]]:
+    dtypes = ("float32",) if request.get("dtype") == "float32" else ("float32", "bfloat16")
+    cases = [
+        _case(request, variant, passes, dtype, options) for dtype in dtypes for variant, passes, options in VARIANTS
+    ]
+    cases.append(_case(request, "find_unused_parameters", 1, "float32", {"find_unused_parameters": True}, unused=True))
+    cases.append(_case(request, "join", 1, "float32", {}, uneven=True))
+    return cases
+
+
+def _case(
+    request: Mapping[str, Any],
+    variant: str,
+    passes: int,
+    dtype: str,
+    options: Mapping[str, Any],
+    unused: bool = False,
+    uneven: bool = False,
+) -> Dict[str, Any]:
+    words = ", a layer unused" if unused else ", one rank without data" if uneven else ""
+    return {
+        "case": _ranks.passes(passes) + words,
+        "variant": "DDP, " + variant,
+        "dtype": dtype,
+        "seed": int(request["seed"]),
+        "passes": passes,
+        "options": dict(options),
+        "unused": unused,
+        "uneven": uneven,
+    }

@@ -1,0 +1,89 @@
+"""Several backward passes for one step under DeepSpeed's ZeRO.
+
+Micro-batches can be summed in three ways: the engine counts them (gradient_accumulation_steps, backward and step each
+time: managed), the caller marks the last (set_gradient_accumulation_boundary before each, one step: boundary), or the
+caller makes several backward passes and then one step, with gradient_accumulation_steps 1 (bare). The gradient that
+an SGD step applies is compared with the exact one of all micro-batches, on two ranks, for ZeRO stages 0 to 3. One
+process of plain torch with the whole batch is the control.
+
+Bound: as in zero_gradients, 64 u in float32 and 16 u in bfloat16 (relative, 2-norm) and twice the control's own
+error; four times that fails. A lost micro-batch gives 10^5 in float32.
+Known (torch 2.13.0): with stage 2, managed and boundary keep the last pass alone in DeepSpeed 0.17.6 to 0.18.2
+(deepspeedai/DeepSpeed#7718). Bare is right with stages 0 and 3, raises a TypeError with stages 1 and 2 in 0.17.6 to
+0.18.2, and silently keeps the last pass alone there from 0.18.3 to 0.19.8. As its use is beyond what DeepSpeed
+promises, bare is recorded, and judged only where the request names it.
+
+Runs over gloo on the CPU, over NCCL where two GPUs are free. Nothing is compiled.
+
+Request: seed, device, dtype (tried beside float32), stages (default that of the training, else 0 to 3), ways (default
+managed and boundary).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+
+from compatcheck.probes.distributed import _ranks
+from compatcheck.probes.distributed._ranks import _toy, _zero
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+    from compatcheck.probes.distributed._ranks._rank import Rank
+
+NEEDS: Dict[str, str] = _zero.NEEDS
+TIMEOUT: float = 240.0
+PROFILE: str = "deep"
+SECONDS: float = 10.0
+ASKED_BY: Tuple[str, ...] = ("training.deepspeed",)
+FRESH = True
+
+STAGES = (0, 1, 2, 3)
+PASSES = 4
+JUDGED_WAYS = ("managed", "boundary")
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """Rows of one stage, way and dtype each, and of the control."""
+    where = _ranks.place(request)
+    if isinstance(where, str):
+        return {"unsupported": where}
+    yield from _ranks.rows(__file__, _cases(request), where, stage, _zero.environ(where.device))
+    return {"ranks": where._asdict()}
+
+
+def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+    """The worst row decides; one process of plain torch has to pass beside it."""
+    return _ranks.judge(measured)
+
+
+def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+    """In each rank: one step, and how far its gradient is off."""
+    problem = _toy.problem(case["seed"], case["dtype"], rank.device)
+    return _toy.answer(_zero.gradient(problem, case, rank), problem)
+
+
+def _cases(request: Mapping[str, Any]) -> List[Dict[str, Any]]:
+    section = (request.get("training") or {}).get("deepspeed") or {}
+    stages = request.get("stages") or ([int(section["zero_stage"])] if "zero_stage" in section else STAGES)
+    # What is known to raise comes last, for it costs a new set of processes.
+    ways = request.get("ways") or (*JUDGED_WAYS, "bare")
+    cases = []
+    for way in ways:
+        recorded = way not in (request.get("ways") or JUDGED_WAYS)
+        for number in stages:
+            for dtype in ("float32",) if recorded else _zero.dtypes(request):
+                case = {
+                    "case": _ranks.passes(PASSES),
+                    "variant": "ZeRO-%d, %s" % (number, way),
+                    "dtype": dtype,
+                    "seed": int(request["seed"]),
+                    "stage": number,
+                    "passes": PASSES,
+                    "way": way,
+                }
+                if recorded:
+                    case["recorded"] = "no use that DeepSpeed promises"
+                cases.append(case)
+    return cases

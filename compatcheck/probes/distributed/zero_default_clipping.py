@@ -1,0 +1,79 @@
+"""What DeepSpeed clips where the configuration does not speak of clipping.
+
+The default of gradient_clipping was 0 (off) and is 1.0 from DeepSpeed 0.19.3 on (deepspeedai/DeepSpeed#8068). One SGD
+step of a small network whose gradient norm is above 1 is compared with the exact gradient of the global batch, on two
+ranks, for ZeRO stages 0 to 3: with gradient_clipping left out and, as a control beside one process of plain torch,
+set to 0. The ratio in a row is the size of the applied gradient over the true one: 1 where nothing is clipped.
+
+Bound: as in zero_gradients, 64 u in float32 (relative, 2-norm) and twice the error of one process; four times that
+fails. Clipping a gradient of norm 2 to 1 gives 10^5. A clipped step is what the new default says, so it is recorded,
+and judged only where the request asks for a step that is not clipped.
+
+Runs over gloo on the CPU, over NCCL where two GPUs are free. Nothing is compiled.
+
+Request: seed, device, stages (default that of the training, else 0 to 3), unclipped (true: the user expects no
+clipping).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+
+from compatcheck.probes.distributed import _ranks
+from compatcheck.probes.distributed._ranks import _toy, _zero
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+    from compatcheck.probes.distributed._ranks._rank import Rank
+
+NEEDS: Dict[str, str] = _zero.NEEDS
+TIMEOUT: float = 240.0
+PROFILE: str = "deep"
+SECONDS: float = 9.0
+ASKED_BY: Tuple[str, ...] = ("training.deepspeed",)
+FRESH = True
+
+STAGES = (0, 1, 2, 3)
+LOSS_FACTOR = 8.0
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """Rows of one stage each, with the key left out and set to 0, and of one process."""
+    where = _ranks.place(request)
+    if isinstance(where, str):
+        return {"unsupported": where}
+    yield from _ranks.rows(__file__, _cases(request), where, stage, _zero.environ(where.device))
+    return {"ranks": where._asdict()}
+
+
+def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+    """The worst row decides; the same step with clipping set to 0 has to pass beside it."""
+    return _ranks.judge(measured)
+
+
+def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+    """In each rank: one step, and how far its gradient is off."""
+    problem = _toy.problem(case["seed"], case["dtype"], rank.device, factor=LOSS_FACTOR)
+    return _toy.answer(_zero.gradient(problem, case, rank), problem)
+
+
+def _cases(request: Mapping[str, Any]) -> List[Dict[str, Any]]:
+    section = (request.get("training") or {}).get("deepspeed") or {}
+    stages = request.get("stages") or ([int(section["zero_stage"])] if "zero_stage" in section else STAGES)
+    cases = []
+    for number in stages:
+        for words, value in (("gradient_clipping 0", 0.0), ("gradient_clipping left out", None)):
+            case = {
+                "case": "gradient norm above 1",
+                "variant": "ZeRO-%d, %s" % (number, words),
+                "dtype": "float32",
+                "seed": int(request["seed"]),
+                "stage": number,
+                "config": {"gradient_clipping": value},
+            }
+            if value is None and not request.get("unclipped"):
+                case["recorded"] = "DeepSpeed's own default, whatever it is"
+            cases.append(case)
+    return cases

@@ -1,0 +1,95 @@
+"""Models built inside DeepSpeed's zero.Init.
+
+A small network built under `with deepspeed.zero.Init():` takes one ZeRO-3 step on two ranks, whose gradient is
+compared with the exact one of the global batch; the same step with the network built outside it and one process of
+plain torch are the controls. Then torch._dynamo is imported for the first time inside the context, as building a
+transformers model there does in a fresh process, and for comparison before it.
+
+Bound of the gradient: as in zero_gradients, 64 u in float32 (relative, 2-norm) and twice the error of one process.
+The import fails where it raises.
+Known: with torch 2.13.0 to 2.15.0 and DeepSpeed 0.19.8 the import inside the context raises "TypeError: Signature
+mismatch", for zero.Init puts a function in the place of torch.Tensor.__new__ whose signature dynamo does not accept.
+DeepSpeed up to 0.19.7 imports torch._dynamo by itself, long before. As that bites only whoever has not imported it
+when the context opens, it is recorded, and judged only where asked.
+
+Runs over gloo on the CPU, over NCCL where two GPUs are free. Nothing is compiled.
+
+Request: seed, device, lazy_import (true: judge the import inside the context too).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+
+from compatcheck.probes.distributed import _ranks
+from compatcheck.probes.distributed._ranks import _toy, _zero
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+    from compatcheck.probes.distributed._ranks._rank import Rank
+
+NEEDS: Dict[str, str] = {"torch": ">=2.0", "deepspeed": ">=0.10"}
+TIMEOUT: float = 240.0
+PROFILE: str = "deep"
+SECONDS: float = 12.0
+ASKED_BY: Tuple[str, ...] = ("training.deepspeed",)
+FRESH = True
+
+IMPORTED = "torch._dynamo"
+IMPORT = "first import of " + IMPORTED
+NOTHING_OFF = {"theta": 0.0, "rho": 0.0, "nonfinite": 0, "tensor": IMPORT}
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """Rows of the import inside and before, then of the gradient of a network built inside and outside."""
+    where = _ranks.place(request)
+    if isinstance(where, str):
+        return {"unsupported": where}
+    # The import inside comes first, for it happens once in a process; where it raises, the rest has fresh ones.
+    for row in _ranks.rows(__file__, _cases(request), where, stage, _zero.environ(where.device)):
+        if not (row["case"] == IMPORT and row.get("control")):
+            yield row
+    return {"ranks": where._asdict()}
+
+
+def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+    """The worst row decides; the same outside the context has to pass beside it."""
+    return _ranks.judge(measured)
+
+
+def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+    """In each rank: one step of a network, or one import."""
+    if "import" in case:
+        return _import(case, rank)
+    problem = _toy.problem(case["seed"], case["dtype"], rank.device)
+    return _toy.answer(_zero.gradient(problem, case, rank), problem)
+
+
+def _import(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+    import importlib
+
+    if case["import"] == "before":
+        importlib.import_module(IMPORTED)
+    deepspeed = _zero.joined(rank)
+    early = IMPORTED in sys.modules
+    with deepspeed.zero.Init():
+        importlib.import_module(IMPORTED)
+    return {"measured": {**NOTHING_OFF, "imported_before": early}, "control": NOTHING_OFF, "digest": ""}
+
+
+def _cases(request: Mapping[str, Any]) -> List[Dict[str, Any]]:
+    seeded = {"dtype": "float32", "seed": int(request["seed"])}
+    imported = {**seeded, "case": IMPORT, "any_device": True}
+    inside = {**imported, "variant": "inside zero.Init", "import": "inside"}
+    if not request.get("lazy_import"):
+        inside["recorded"] = "bites only a model built by hand before anything imported " + IMPORTED
+    step = {**seeded, "case": _ranks.passes(1), "stage": 3}
+    return [
+        inside,
+        {**imported, "variant": "before zero.Init", "import": "before"},
+        {**step, "variant": "ZeRO-3, built outside zero.Init"},
+        {**step, "variant": "ZeRO-3, built inside zero.Init", "init": True},
+    ]
