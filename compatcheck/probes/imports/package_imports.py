@@ -1,0 +1,353 @@
+"""Imports of the training packages.
+
+Every training package that is installed is imported in a process of its own making, with the modules that a training
+run loads lazily (`Trainer`, the auto classes, LoRA, `SFTTrainer` and so on); torchvision's operators are called
+once. Packages share one process as long as all goes well, as in a training run; one that raises, dies, hangs or is
+ended is tried again alone in a fresh process, and that is what counts. Only the standard library is needed, so that
+a broken torch can be named.
+
+There is no number and no bound: an import works or it does not. A failure names the statement, the exception and the
+chain of files that led to it, with the distribution that asked and the version of the one that was asked: an undefined
+symbol is a binary built for another release, `cannot import name` two releases that do not belong together, a missing
+library an environment that is incomplete. A fatal signal and an import that stands at one place for half a minute are
+failures too. Not decided are one that is slow but moves or waits for a process of its own (a compiler), one that the
+system ends or that finds no memory or disk left, and what fails for want of a GPU where there is none. A package that
+only warns passes.
+
+Request: packages (names of distributions; default every training package that is installed), modules (dotted names
+imported as well), statements (import statements instead of the packages), error (a regular expression: a
+failure with another message is shown and not judged), limit (seconds for each package, default 150), alone (true: a
+fresh process for every package).
+"""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from compatcheck.probes.imports._import_chain import stands_still, told, top_level, versions
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+
+NEEDS: dict[str, str] = {}
+TIMEOUT: float = 420.0
+PROFILE = "quick"
+SECONDS = 14.0
+FRESH = True
+LASTING = False
+
+LIMIT = 150.0
+POLL_SECONDS = 0.05
+DRIVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_importing.py")
+
+PACKAGES: Dict[str, Tuple[str, ...]] = {
+    "torch": ("import torch",),
+    "numpy": ("import numpy",),
+    "triton": ("import triton",),
+    "tokenizers": ("import tokenizers",),
+    "safetensors": ("import safetensors",),
+    "huggingface-hub": ("import huggingface_hub",),
+    "torchvision": (
+        "import torchvision",
+        "import torch, torchvision.ops; torchvision.ops.nms(torch.eye(4)[:2], torch.ones(2), 0.5)",
+    ),
+    "torchaudio": ("import torchaudio",),
+    "transformers": (
+        "import transformers",
+        "from transformers import AutoModelForCausalLM, AutoTokenizer",
+        "from transformers import Trainer, TrainingArguments",
+        "from transformers import LlamaForCausalLM",
+        "from transformers import DataCollatorForSeq2Seq",
+        "from transformers import BitsAndBytesConfig",
+    ),
+    "accelerate": ("from accelerate import Accelerator",),
+    "peft": ("import peft", "from peft import LoraConfig, get_peft_model"),
+    "deepspeed": ("import deepspeed",),
+    "datasets": ("import datasets",),
+    "bitsandbytes": ("import bitsandbytes",),
+    "trl": ("import trl", "from trl import SFTTrainer", "from trl import DPOTrainer"),
+    "flash-attn": ("import flash_attn",),
+    "xformers": ("import xformers.ops",),
+    "apex": ("import apex",),
+    "transformer-engine": ("import transformer_engine.pytorch",),
+    "torchao": ("import torchao",),
+    "evaluate": ("import evaluate",),
+    "optimum": ("import optimum",),
+    "auto-gptq": ("import auto_gptq",),
+    "gptqmodel": ("import gptqmodel",),
+    "autoawq": ("import awq",),
+    "liger-kernel": ("import liger_kernel.transformers",),
+    "sentence-transformers": ("import sentence_transformers",),
+    "diffusers": ("import diffusers", "from diffusers import UNet2DConditionModel"),
+    "lightning": ("import lightning",),
+    "pytorch-lightning": ("import pytorch_lightning",),
+    "torchmetrics": ("import torchmetrics",),
+    "timm": ("import timm",),
+    "open-clip-torch": ("import open_clip",),
+    "mmengine": ("import mmengine",),
+    "xtuner": ("import xtuner.model",),
+    "torchtune": ("import torchtune",),
+    "mpi4py": ("import mpi4py",),
+    "scipy": ("import scipy",),
+    "scikit-learn": ("import sklearn",),
+    "pandas": ("import pandas",),
+    "pyarrow": ("import pyarrow",),
+    "ms-swift": ("from swift.llm import sft_main",),
+    "llamafactory": ("from llamafactory.train.tuner import run_exp",),
+    "axolotl": ("import axolotl.train",),
+    "vllm": ("import vllm",),
+    "unsloth": ("import unsloth",),
+}
+WANTS_GPU = re.compile(
+    r"libcuda\.so|accelerator|active drivers|driver|no (?:nvidia|cuda|gpu)|(?:nvidia|cuda|gpu)\S* (?:is )?not", re.I
+)
+NAMES = re.compile(r"cannot import name|No module named|has no attribute|undefined symbol")
+
+KILLED = re.compile(
+    r"by SIG(?:KILL|TERM)|MemoryError|Cannot allocate memory|No space left on device|Too many open files|Disk quota"
+)
+
+Package = Dict[str, Any]
+
+
+class Run(NamedTuple):
+    """What one process told: the packages that it imported, and how the one after them ended (None: all went well)."""
+
+    imported: List[Dict[str, Any]]
+    end: Optional[Dict[str, Any]]
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """A row for each package: how its import ended, after how many seconds, and by which chain it failed."""
+    installed = versions()
+    try:
+        pending = _chosen(request, installed)
+        limit = float(request.get("limit") or LIMIT)
+        error = re.compile(str(request["error"])) if request.get("error") else None
+    except (SyntaxError, TypeError, ValueError, re.error) as mistake:
+        return {"unsupported": str(mistake)}
+    if not pending:
+        named = ", ".join(map(str, request.get("packages") or ())) or "no training package"
+        return {"unsupported": "%s: not installed here" % named}
+    deadline = time.monotonic() + TIMEOUT - 30
+    gpu = _driver_is_here()
+    together_failed: Dict[str, str] = {}
+    compiled = tempfile.TemporaryDirectory()
+    environ = _environ(pending[0], compiled.name)
+    while pending and time.monotonic() < deadline:
+        alone = request.get("alone") or pending[0]["package"] in together_failed
+        batch = pending[:1] if alone else list(pending)
+        run = _run(batch, min(limit, max(deadline - time.monotonic(), 1.0)), environ, stage)
+        for row in run.imported:
+            pending.pop(0)
+            row["version"] = installed.get(row["package"])
+            if row["package"] in together_failed:
+                row["together"] = together_failed[row["package"]]
+            yield row
+        if run.end is None:
+            continue
+        ended = told(run.end, installed)
+        if run.imported:
+            together_failed[pending[0]["package"]] = ended["what"]
+            continue
+        pending.pop(0)
+        ended["version"] = installed.get(ended["package"])
+        ended["undecided"] = _undecided(ended, gpu, error)
+        yield ended
+    compiled.cleanup()
+    return {"gpu": gpu, "not_reached": [each["package"] for each in pending], "error": request.get("error")}
+
+
+def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+    """The first failing import decides; every other failure is named."""
+    if "unsupported" in measured:
+        return "skip", str(measured["unsupported"])
+    rows = list(measured["rows"])
+    failed = [row for row in rows if row["outcome"] != "imported"]
+    judged = [row for row in failed if not row["undecided"]]
+    if judged:
+        return "fail", _sentence(judged[0]) + _others(judged[0], failed)
+    if failed:
+        first = failed[0]
+        return "watch", "%s; %s%s" % (_sentence(first), first["undecided"], _others(first, failed))
+    unsettled = [row for row in rows if "together" in row]
+    if unsettled:
+        row = unsettled[0]
+        return "watch", "%s imports alone, but after other packages: %s" % (_named(row), row["together"])
+    if measured["not_reached"]:
+        return "watch", "out of time before %s" % ", ".join(measured["not_reached"])
+    if len(rows) == 1:
+        return "pass", "%s imports (%.1f s)" % (_named(rows[0]), rows[0]["seconds"])
+    return "pass", "%d packages import (%.1f s)" % (len(rows), sum(row["seconds"] for row in rows))
+
+
+def _sentence(row: Mapping[str, Any]) -> str:
+    chain = list(row["chain"])
+    way = " > ".join([chain[0], "...", *chain[-2:]] if len(chain) > 4 else chain)
+    return "%s: `%s` %s%s%s" % (
+        _named(row),
+        row["statement"],
+        row["what"],
+        "; %s" % row["asks"] if row.get("asks") else "",
+        " (%s)" % way if way else "",
+    )
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    return " ".join(str(part) for part in (row["package"], row.get("version")) if part)
+
+
+def _undecided(row: Mapping[str, Any], gpu: bool, error: Optional[Any]) -> str:
+    """Why a failure says nothing of the packages, empty where it does."""
+    what = row["what"]
+    if row["outcome"] == "slow":
+        return "it may only be slow"
+    if KILLED.search(what):
+        return "the machine may have run short of something"
+    if not gpu and WANTS_GPU.search(what) and not NAMES.search(what):
+        return "no GPU driver is here"
+    if error is not None and not error.search("\n".join(row["causes"]) or what):
+        return "this is not the failure that was asked about"
+    return ""
+
+
+def _others(first: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> str:
+    others = [row for row in failed if row is not first]
+    same = [_named(row) for row in others if row["what"] == first["what"]]
+    rest = [_named(row) for row in others if row["what"] != first["what"]]
+    told_same = "; the same stops %s" % ", ".join(same) if same else ""
+    return told_same + ("; also failing: %s" % ", ".join(rest) if rest else "")
+
+
+def _chosen(request: Mapping[str, Any], installed: Mapping[str, str]) -> List[Package]:
+    """What is to be imported, what others build on first."""
+    chosen = [
+        {"package": _import_statement(text), "statements": [_import_statement(text)]}
+        for text in request.get("statements") or ()
+    ]
+    modules = [str(name) for name in request.get("modules") or ()]
+    chosen += [{"package": name, "statements": [_import_statement("import " + name)]} for name in modules]
+    named = [re.sub(r"[-_.]+", "-", str(name)).lower() for name in request.get("packages") or ()]
+    if not chosen or named:
+        names = [name for name in PACKAGES if name in named or not named] + [n for n in named if n not in PACKAGES]
+        chosen += [
+            {"package": name, "statements": list(PACKAGES.get(name) or ["import " + each for each in top_level(name)])}
+            for name in names
+            if name in installed
+        ]
+    return [each for each in chosen if each["statements"]]
+
+
+def _import_statement(text: object) -> str:
+    """The text, if it is import statements and nothing else. Raises ValueError where it is more."""
+    parsed = ast.parse(str(text)).body
+    if not parsed or not all(isinstance(node, (ast.Import, ast.ImportFrom)) for node in parsed):
+        raise ValueError("not an import statement: %s" % str(text)[:80])
+    return str(text)
+
+
+def _driver_is_here() -> bool:
+    """Whether NVIDIA's or AMD's driver is loaded on this machine."""
+    if os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/kfd"):
+        return True
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def _environ(first: Package, compiled: str) -> Dict[str, str]:
+    """The environment of the imports: where nothing is compiled yet, it is compiled once, into a folder of ours."""
+    name = first["statements"][0].split()[1].partition(".")[0].rstrip(",")
+    spec = importlib.util.find_spec(name)
+    folder = os.path.dirname(spec.origin or "") if spec else ""
+    if not folder or os.path.isdir(os.path.join(folder, "__pycache__")):
+        return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": compiled}
+
+
+def _run(packages: List[Package], limit: float, environ: Mapping[str, str], stage: Callable[[str], None]) -> Run:
+    """Import the packages in one process, ended when one of them takes longer than the limit."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "order.json"), "w", encoding="utf-8") as stream:
+            json.dump({"limit": limit, "packages": packages}, stream)
+        with open(os.path.join(folder, "said.txt"), "wb") as said:
+            process = subprocess.Popen(
+                [sys.executable, DRIVER, folder], env=environ, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+            )
+            try:
+                slow = _wait(process, folder, limit, stage)
+                working = slow is not None and _has_children(process.pid)
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                process.wait()
+        events = _events(folder)
+        imported = [
+            {"package": event["package"], "outcome": "imported", "seconds": event["seconds"]}
+            for event in events
+            if event["event"] == "end"
+        ]
+        if len(imported) == len(packages):
+            return Run(imported, None)
+        begun = [event for event in events if event["event"] == "begin"]
+        last = begun[-1] if begun else {"package": packages[0]["package"], "statement": packages[0]["statements"][0]}
+        end = {**last, "status": process.returncode, "slow": slow, "working": working}
+        if events and events[-1]["event"] == "raised":
+            end["raised"] = events[-1]
+        end["stack"] = _text(folder, "crash.txt")
+        end["said"] = _text(folder, "said.txt")
+        return Run(imported, end)
+
+
+def _wait(process: Any, folder: str, limit: float, stage: Callable[[str], None]) -> Optional[float]:
+    """Seconds of the package that took longer than the limit or stands still, None where all ended; announces each."""
+    current, since = "", time.monotonic()
+    while True:
+        try:
+            process.wait(POLL_SECONDS)
+            return None
+        except subprocess.TimeoutExpired:
+            pass
+        begun = [event["package"] for event in _events(folder) if event["event"] == "begin"]
+        if begun and begun[-1] != current:
+            current, since = begun[-1], time.monotonic()
+            stage("import " + current)
+        seconds = time.monotonic() - since
+        if seconds > limit + 0.5 or stands_still(_text(folder, "crash.txt")) and not _has_children(process.pid):
+            return round(seconds, 1)
+
+
+def _has_children(pid: int) -> bool:
+    """Whether the process runs others, such as a compiler, where the system tells."""
+    try:
+        with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as stream:
+            return bool(stream.read().strip())
+    except OSError:
+        return False
+
+
+def _events(folder: str) -> List[Dict[str, Any]]:
+    return [json.loads(line) for line in _text(folder, "told.jsonl").split("\n")[:-1]]
+
+
+def _text(folder: str, name: str) -> str:
+    try:
+        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as stream:
+            return stream.read()
+    except FileNotFoundError:
+        return ""
