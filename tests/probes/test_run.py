@@ -91,6 +91,7 @@ def test_an_exception_is_a_crash_with_its_place(attempt: Attempt) -> None:
         ("broken_import", "no_such_module_at_all is not installed"),
         ("too_old", "is outside >=99.0"),
         ("out_of_memory", "not enough memory is free"),
+        ("no_room", "no room is left in the temporary folder; free some, or set TMPDIR"),
     ],
 )
 def test_what_cannot_run_is_skipped_with_the_reason(attempt: Attempt, sample: str, why: str) -> None:

@@ -17,7 +17,7 @@ NO_DEVICE = "no CUDA device is usable from this interpreter"
 LACKING = ("not implemented", "NOT_SUPPORTED", "not supported", "No available kernel", "unexpected keyword argument")
 CANNOT_RUN = "cannot run here"
 NARROW_SUMS = "torch sums these gradients in 16 bits"
-FATAL = ("CUDA error", "out of memory", "can't allocate memory", "STATUS_EXECUTION_FAILED")
+FATAL = ("CUDA error", "out of memory", "can't allocate memory", "No space left", "STATUS_EXECUTION_FAILED")
 
 Formula = Callable[[Tensors], Tensors]
 
@@ -145,8 +145,8 @@ def trial(
 def attempt(run: Callable[[], Tensors]) -> Tuple[Tensors, Dict[str, str]]:
     """What it returns, in float64 on the CPU, or the keys of a row for what it raised.
 
-    What this torch or device lacks is recorded, not judged. Raised are errors after which a GPU is unusable, and
-    a TypeError or AttributeError of a probe's own code.
+    What this torch or device lacks is recorded, not judged. Raised are errors after which a GPU is unusable, a lack
+    of memory or disk, and a TypeError or AttributeError of a probe's own code.
     """
     try:
         return {name: value.detach().double().cpu() for name, value in run().items()}, {}
@@ -155,7 +155,7 @@ def attempt(run: Callable[[], Tensors]) -> Tuple[Tensors, Dict[str, str]]:
         lacking = any(word in reason for word in LACKING) or isinstance(error, AttributeError) and _of_library(error)
         if not lacking and not isinstance(error, RuntimeError):
             raise
-        if any(word in reason for word in FATAL):
+        if any(word in str(error) for word in FATAL):
             raise
         raised = {"error": f"{type(error).__name__}: {reason}"}
         if lacking:
