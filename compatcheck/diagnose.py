@@ -6,6 +6,7 @@ the entries and drops those it refutes; where nothing is known of an environment
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from compatcheck import advice, matrix, symptoms
@@ -176,7 +177,8 @@ def _with_differences(explanations: Sequence[Explanation]) -> list[Explanation]:
         if own:
             ways.append(f"state {', '.join(own)} (--assume {own[0]}=...)")
         if finding.probe_name:
-            ways.append(f"run compatcheck probe {finding.probe_name} in the environment that wrote the log")
+            asked = f" --request '{json.dumps(finding.probe_request)}'" if finding.probe_request else ""
+            ways.append(f"run compatcheck probe {finding.probe_name}{asked} in the environment that wrote the log")
         flip = next((remedy for remedy in finding.remedies if remedy.kind in ("config", "environ")), None)
         if flip and number + 1 < len(explanations) and flip.steps:
             ways.append(f"try a few steps with: {flip.steps[0]}")

@@ -95,6 +95,7 @@ def test_an_overlay_replaces_facts_with_their_reasons_and_locations() -> None:
         ("model.name=a=b", "model.name", "a=b"),
         ("gpu.compute_capability=9.0", "gpus", [{"compute_capability": "9.0"}]),
         ("gpus=null", "gpus", None),
+        ("training.deepspeed=absent", "training.deepspeed", None),
     ],
 )
 def test_a_fact_the_user_states(statement: str, path: str, value: object) -> None:

@@ -70,6 +70,14 @@ def test_text_says_the_verdict_the_place_and_the_way_out() -> None:
     assert max(map(len, text.splitlines())) <= 110
 
 
+def test_a_fault_of_the_machine_is_told_where_facts_are_missing_for_a_verdict() -> None:
+    finding = FINDINGS[0]._replace(status="possible", missing=("training.deepspeed",), probe=PROBE)
+    text = render(REPORT._replace(findings=(finding,)), "text", exit_reason="")
+    assert "no known fault" not in text
+    assert "a probe found a fault on this machine that your run may meet" in text
+    assert "next: --assume training.deepspeed=VALUE (absent where there is none)" in text
+
+
 def test_what_was_refuted_is_shown_on_request() -> None:
     assert "Refuted here" in render(REPORT, "text", exit_reason="", refuted=True)
 
