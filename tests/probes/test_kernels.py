@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from compatcheck.model import Target
+from compatcheck.probes import run
 from compatcheck.probes.operators import (
     bitwise_repeat,
     compiled_block,
@@ -266,7 +268,6 @@ def test_compiling_without_a_compiler_is_skipped(monkeypatch: Patch) -> None:
 
 
 @pytest.mark.slow
-def test_a_compiled_block_is_right_here() -> None:
-    found = measured(compiled_block)
-    outcome, why = compiled_block.judge(found)
-    assert outcome == "pass" or (outcome == "skip" and "compiler" in why), why
+def test_a_compiled_block_is_right_here(stack: Target) -> None:
+    result = run("compiled_block", stack, {"device": "cpu"})
+    assert result.outcome == "pass" or (result.outcome == "skip" and "compiler" in result.why), result.why

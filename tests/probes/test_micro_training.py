@@ -234,14 +234,14 @@ def test_a_quantised_base_is_measured_against_what_its_weights_stand_for() -> No
     assert outcome in ("pass", "skip"), why
 
 
-def test_remote_code_runs_only_where_it_is_trusted() -> None:
+def test_remote_code_runs_only_where_it_is_trusted(stack: Target) -> None:
     folder = SAMPLES / "remote_model"
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     request = {"config": config, "model_folder": str(folder), "training": {"dtype": "float32"}}
-    outcome, why = judged(**request)
-    assert (outcome, "--trust-remote-code" in why) == ("skip", True)
-    outcome, why = judged(**request, trust_remote_code=True)
-    assert outcome == "pass", why
+    kept = run("micro_training", stack, {"device": "cpu", **request})
+    assert (kept.outcome, "--trust-remote-code" in kept.why) == ("skip", True)
+    trusted = run("micro_training", stack, {"device": "cpu", **request, "trust_remote_code": True})
+    assert trusted.outcome == "pass", trusted.why
     assert not list(folder.rglob("__pycache__"))
 
 

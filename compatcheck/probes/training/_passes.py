@@ -77,14 +77,14 @@ def sums(model: Any, chosen: Sequence[Mapping[str, Any]], sizes: Sequence[int]) 
 
 
 def compared(
-    candidate: Pass, exact: Pass, baseline: Optional[Pass], dtype: str, recurrent: bool = False
+    candidate: Pass, exact: Pass, baseline: Optional[Pass], dtype: str, magnifying: bool = False
 ) -> Dict[str, Any]:
     """The worst of loss and gradients as theta, rho, nonfinite and tensor; ``lost`` names gradients that vanished.
 
     rho is the tensor's error over the larger of the baseline's own in that tensor and in all of them, and half the
-    bound for a tensor that cancels or has few elements. A baseline that is not finite is none. ``recurrent``: the
-    bound is RELAXED times the baseline's error where that is more, since a recurrence magnifies rounding by an
-    amount that depends on the data.
+    bound for a tensor that cancels or has few elements. A baseline that is not finite is none. ``magnifying``: the
+    bound is RELAXED times the baseline's error where that is more, since a recurrence, or a norm over the few
+    dimensions of a latent projection, magnifies rounding by an amount that depends on the data.
     """
     scales = _scales(exact)
     if baseline is not None and not math.isfinite(_overall(baseline, exact)):
@@ -106,7 +106,7 @@ def compared(
         reference = exact.gradients[name]
         few = reference.dim() == 1 or reference.numel() < FEW
         bound = unit * GRADIENT_BOUND[dtype] * (FEW_FACTOR[dtype] if few else 1)
-        if recurrent:
+        if magnifying:
             bound = max(bound, RELAXED * floor)
         if few or float(reference.norm()) < scales[name]:
             floor = max(floor, bound / 2)

@@ -29,7 +29,7 @@ from compatcheck.probes.training._unreached import unreached
 SIDES = ("right", "left")
 SLOW_SIZES = (1, 2)
 EXACT_AGREEMENT = 1e-9
-RECURRENT = ("A_log", "linear_attn", "mamba", "conv1d", "rg_lru")
+MAGNIFYING = ("A_log", "linear_attn", "mamba", "conv1d", "rg_lru", "_a_proj")
 DEAD_ROWS = "it needs a label on the first token of a sequence padded on the left; label_first_token asks for it"
 BY_DESIGN = "the position of a token is counted from the padding in this model"
 LEFT_LEAK = "only padding on the left shows it, and the training file does not say that you pad there"
@@ -60,9 +60,9 @@ class Trial(NamedTuple):
     not_run: List[str]
 
     @property
-    def recurrent(self) -> bool:
-        """Whether the architecture has a recurrence (linear attention, a state space)."""
-        return any(part in name for name in self.built.weights for part in RECURRENT)
+    def magnifying(self) -> bool:
+        """Whether the architecture has a recurrence (linear attention, a state space) or latent projections (MLA)."""
+        return any(part in name for name in self.built.weights for part in MAGNIFYING)
 
     def facts(self) -> Dict[str, Any]:
         """What was measured, in words and numbers."""
@@ -208,7 +208,7 @@ def _rows(trial: Trial, batch: Mapping[str, Any], exact: Pass) -> List[Dict[str,
             rows.append({**row, "error": _raised(error)})
             continue
         baseline = passes.get(variant.baseline or variant.name)
-        found = compared(passes[variant.name], exact, baseline, variant.recipe.dtype, trial.recurrent)
+        found = compared(passes[variant.name], exact, baseline, variant.recipe.dtype, trial.magnifying)
         rows.append({**row, **found})
     if all("error" in row or verdict(row["theta"], row["rho"]) == "fail" for row in rows):
         rows[:0] = _own_loss(trial, batch, exact)
@@ -226,7 +226,7 @@ def _own_loss(trial: Trial, batch: Mapping[str, Any], exact: Pass) -> List[Dict[
     except BUILD_ERRORS as error:
         return [{**row, "error": _raised(error)}]
     own = Pass(found.loss, {name: value.double().cpu() for name, value in found.gradients.items()})
-    return [{**row, **compared(own, exact, None, "float32", trial.recurrent)}]
+    return [{**row, **compared(own, exact, None, "float32", trial.magnifying)}]
 
 
 def _formula(trial: Trial, side: str, alone: Pass) -> Dict[str, Any]:
