@@ -86,3 +86,18 @@ def test_the_command_line_starts_light() -> None:
     code = "import sys, compatcheck.cli, compatcheck.check, compatcheck.facts; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not set(loaded) & set(HEAVY)
+
+
+def test_a_check_without_probes_loads_none_of_their_code() -> None:
+    code = """
+import sys
+from compatcheck.cli import main
+sys.argv = ["compatcheck", "check", "--no-probe", "--python", sys.executable]
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.split()
+    assert "compatcheck.check" in loaded
+    assert "compatcheck.probes" not in loaded

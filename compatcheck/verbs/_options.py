@@ -18,6 +18,8 @@ format_name = click.option(
 
 
 def _known_device(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value == "auto":
+        return value
     from compatcheck import probes
 
     return probes.require_device(value)
