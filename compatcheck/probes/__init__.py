@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from compatcheck.errors import InputError
 from compatcheck.probes import _units
+from compatcheck.probes._criterion import UNIT_ROUNDOFF
 from compatcheck.probes._run import Memory, run, run_all
 
 __all__ = [
@@ -117,4 +118,9 @@ def parse_request(text: str) -> dict[str, Any]:
     for key, kind in _KINDS.items():
         if not isinstance(request.get(key, kind()), kind):
             raise InputError("reading --request", key, f"{request[key]!r:.80} is no {_WORDS[kind]}", _JSON_ADVICE)
+    dtype = request.get("dtype", "float32")
+    if dtype not in UNIT_ROUNDOFF:
+        raise InputError(
+            "reading --request", f"{dtype:.80}", "there is no such dtype", f"choose from {', '.join(UNIT_ROUNDOFF)}"
+        )
     return request

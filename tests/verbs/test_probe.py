@@ -72,6 +72,8 @@ def test_what_the_request_asks_for_joins_the_quick_profile(run: Run) -> None:
         (["--device", "tpu"], "there is no such device; choose from auto, cpu, cuda"),
         (["--request", '{"device": "tpu"}'], "there is no such device"),
         (["--request", "[1]"], "it is not an object"),
+        (["--request", '{"dtype": "float17"}'], "float17: there is no such dtype; choose from float64, float32"),
+        (["--request", '{"dtype": ["float16"]}'], "dtype: ['float16'] is no"),
         (["--request", '{"seed": "abc"}'], "seed: 'abc' is no whole number"),
         (["--request", '{"seed": null}'], "seed: None is no whole number"),
         (["--request", '{"config": 3}'], "config: 3 is no object"),
