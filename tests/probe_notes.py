@@ -24,11 +24,11 @@ def listed() -> str:
         unit = _units.unit(name)
         title, _ = probes.describe(name)
         path = _units.paths()[name].relative_to(_units.FOLDER)
-        profile, asked = getattr(unit, "PROFILE", "quick"), getattr(unit, "ASKED_BY", ())
+        profile, asked = unit.PROFILE, getattr(unit, "ASKED_BY", ())
         runs = profile
         if asked and profile == "deep":
             runs += f", or quick with {', '.join(f'`{key}`' for key in asked)}"
-        lines.append(f"| [`{name}`]({path}) | {title.rstrip('.')} | {runs} | {getattr(unit, 'SECONDS', 5.0):g} |")
+        lines.append(f"| [`{name}`]({path}) | {title.rstrip('.')} | {runs} | {unit.SECONDS:g} |")
     return "\n".join(lines)
 
 

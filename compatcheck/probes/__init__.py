@@ -67,8 +67,8 @@ def card(name: str) -> Card:
     return Card(
         name,
         describe(name)[0],
-        getattr(unit, "PROFILE", "quick"),
-        getattr(unit, "SECONDS", 5.0),
+        unit.PROFILE,
+        unit.SECONDS,
         unit.NEEDS,
         asked_by,
     )

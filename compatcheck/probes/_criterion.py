@@ -82,6 +82,13 @@ def accumulation(terms: int, size: Any, norm: Any, roundoff: float, tensor_cores
     return factor * roundoff * (size.abs() + norm)
 
 
+def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+    """What most probes judge by: the worst of ``rows``, or a skip where ``unsupported`` says why there are none."""
+    if "unsupported" in measured:
+        return "skip", str(measured["unsupported"])
+    return judge_rows(measured["rows"])
+
+
 def judge_rows(rows: Sequence[Mapping[str, Any]]) -> Tuple[Outcome, str]:
     """The worst row decides, of failures the worst that convicts, which takes another variant passing on its case.
 

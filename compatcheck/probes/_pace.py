@@ -44,4 +44,4 @@ class Pace:
 
 
 def _typical(unit: ModuleType) -> float:
-    return float(getattr(unit, "SECONDS", 5.0))
+    return float(unit.SECONDS)

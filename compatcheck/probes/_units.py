@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from pathlib import Path
 from types import ModuleType
@@ -9,6 +10,7 @@ from types import ModuleType
 FOLDER = Path(__file__).parent
 
 
+@functools.cache
 def paths() -> dict[str, Path]:
     """The file of every probe by its name, sorted by name."""
     return {path.stem: path for path in sorted(FOLDER.glob("[!_]*/[!_]*.py"), key=lambda path: path.stem)}

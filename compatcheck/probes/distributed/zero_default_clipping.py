@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping,
 
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _toy, _zero
+from compatcheck.probes.distributed._ranks import judge as judge
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
     from compatcheck.probes.distributed._ranks._rank import Rank
 
 NEEDS: Dict[str, str] = _zero.NEEDS
@@ -46,11 +46,6 @@ def measure(
         return {"unsupported": where}
     yield from _ranks.rows(__file__, _cases(request), where, stage, _zero.environ(where.device))
     return {"ranks": where._asdict()}
-
-
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
-    """The worst row decides; the same step with clipping set to 0 has to pass beside it."""
-    return _ranks.judge(measured)
 
 
 def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:

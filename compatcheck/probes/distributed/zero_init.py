@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping,
 
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _toy, _zero
+from compatcheck.probes.distributed._ranks import judge as judge
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
     from compatcheck.probes.distributed._ranks._rank import Rank
 
 NEEDS: Dict[str, str] = {"torch": ">=2.0", "deepspeed": ">=0.10"}
@@ -53,11 +53,6 @@ def measure(
         if not (row["case"] == IMPORT and row.get("control")):
             yield row
     return {"ranks": where._asdict()}
-
-
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
-    """The worst row decides; the same outside the context has to pass beside it."""
-    return _ranks.judge(measured)
 
 
 def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:

@@ -97,7 +97,7 @@ def rows(
                 yield {**result, "rho": 0.0, **unused, **marks}
 
 
-def judge_package(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
     """The worst row decides; where no kernel ran, the first reason is told."""
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])

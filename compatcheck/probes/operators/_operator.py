@@ -13,7 +13,6 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from compatcheck.probes._criterion import RANK, UNIT_ROUNDOFF, Tensors, compare, verdict, within_budget
 
-NO_DEVICE = "no CUDA device is usable from this interpreter"
 LACKING = ("not implemented", "NOT_SUPPORTED", "not supported", "No available kernel", "unexpected keyword argument")
 CANNOT_RUN = "cannot run here"
 NARROW_SUMS = "torch sums these gradients in 16 bits"
@@ -37,16 +36,6 @@ class Problem(NamedTuple):
     baseline: Tensors
     few: Tuple[str, ...] = ()
     wide: Tuple[str, ...] = ()
-
-
-def device_of(request: Mapping[str, Any]) -> Optional[str]:
-    """``cpu`` or ``cuda``, or None where CUDA is asked for and unusable."""
-    import torch
-
-    asked, usable = str(request.get("device", "auto")), torch.cuda.is_available()
-    if asked == "cuda" and not usable:
-        return None
-    return "cpu" if asked == "cpu" or not usable else "cuda"
 
 
 def dtypes_of(request: Mapping[str, Any], device: str) -> Tuple[str, ...]:

@@ -26,13 +26,12 @@ transposed_gradients (True where the training sets gradients itself).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, judge_rows
-from compatcheck.probes.operators._operator import NO_DEVICE, Problem, device_of, draw, dtypes_of, rounded, trial
-
-if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+from compatcheck.probes._criterion import UNIT_ROUNDOFF
+from compatcheck.probes._criterion import judge as judge
+from compatcheck.probes._device import NO_DEVICE, device_of
+from compatcheck.probes.operators._operator import Problem, draw, dtypes_of, rounded, trial
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 60.0
@@ -89,13 +88,6 @@ def measure(
         yield from _rows("an inf under a GradScaler", given, _by_torch_scaled, not_run, {})
     stage("facts")
     return {"device": device, "facts": _facts(device), "not_run": not_run}
-
-
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
-    """The worst implementation decides; another one, or the recurrence written out, has to be right there."""
-    if "unsupported" in measured:
-        return "skip", str(measured["unsupported"])
-    return judge_rows(measured["rows"])
 
 
 def _draw(request: Mapping[str, Any], dtype: str, device: str, layout: str) -> Given:

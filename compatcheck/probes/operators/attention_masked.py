@@ -46,8 +46,9 @@ import warnings
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, Mapping, NamedTuple, Optional, Tuple
 
 from compatcheck.probes._criterion import TF32_ROUNDOFF, UNIT_ROUNDOFF, Tensors, judge_rows, verdict
+from compatcheck.probes._device import NO_DEVICE
 from compatcheck.probes.operators._attention import Attention
-from compatcheck.probes.operators._operator import CANNOT_RUN, NO_DEVICE, attempt
+from compatcheck.probes.operators._operator import CANNOT_RUN, attempt
 
 if TYPE_CHECKING:
     from compatcheck.model import Outcome

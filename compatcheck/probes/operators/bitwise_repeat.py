@@ -21,16 +21,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, Mapping, Tuple
 
 from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation, judge_rows
-from compatcheck.probes.operators._operator import (
-    NO_DEVICE,
-    Problem,
-    device_of,
-    draw,
-    dtypes_of,
-    placed,
-    rounded,
-    trial,
-)
+from compatcheck.probes._device import NO_DEVICE, device_of
+from compatcheck.probes.operators._operator import Problem, draw, dtypes_of, placed, rounded, trial
 
 if TYPE_CHECKING:
     from compatcheck.model import Outcome

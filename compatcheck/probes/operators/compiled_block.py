@@ -20,22 +20,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Mapping, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Generator, Mapping, NamedTuple, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, judge_rows
-from compatcheck.probes.operators._operator import (
-    NO_DEVICE,
-    Problem,
-    attempt,
-    device_of,
-    draw,
-    placed,
-    rounded,
-    worst_of,
-)
-
-if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors
+from compatcheck.probes._criterion import judge as judge
+from compatcheck.probes._device import NO_DEVICE, device_of
+from compatcheck.probes.operators._operator import Problem, attempt, draw, placed, rounded, worst_of
 
 NEEDS: Dict[str, str] = {"torch": ">=2.1"}
 TIMEOUT: float = 600.0
@@ -100,13 +90,6 @@ def measure(
         found, raised = attempt(lambda c=case, f=compiled, i=inputs: _run(c, f, i, device))  # type: ignore[misc]
         yield {**row, "variant": "compiled", **(raised or worst_of(found, problem, problem.budget, problem.baseline))}
     return {"device": device}
-
-
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
-    """The worst case decides; the eager function has to be right there."""
-    if "unsupported" in measured:
-        return "skip", str(measured["unsupported"])
-    return judge_rows(measured["rows"])
 
 
 def _lacking(device: str) -> str:

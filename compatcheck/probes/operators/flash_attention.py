@@ -16,13 +16,12 @@ Request: seed, device, dtype (float16 and bfloat16 alone), rows_beyond, cases (s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Mapping, Tuple
+from typing import Any, Callable, Dict, Generator, Mapping
 
-from compatcheck.probes.operators._attention_package import Case, cases, judge_package, rows
-from compatcheck.probes.operators._operator import NO_DEVICE, device_of, dtypes_of
-
-if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+from compatcheck.probes._device import NO_DEVICE, device_of
+from compatcheck.probes.operators._attention_package import Case, cases, rows
+from compatcheck.probes.operators._attention_package import judge as judge
+from compatcheck.probes.operators._operator import dtypes_of
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13", "flash_attn": ">=2.0"}
 TIMEOUT: float = 90.0
@@ -47,11 +46,6 @@ def measure(
         if dtype != "float32":
             yield from rows(request, chosen, dtype, device, {"flash-attn": _kernel}, stage)
     return {"device": device}
-
-
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
-    """The worst case decides; plain attention has to be right there."""
-    return judge_package(measured)
 
 
 def _kernel(case: Case, q: Any, k: Any, v: Any) -> Any:

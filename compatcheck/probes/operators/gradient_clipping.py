@@ -23,13 +23,12 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, List, Mapping, Tuple
+from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation, judge_rows
-from compatcheck.probes.operators._operator import NO_DEVICE, Problem, device_of, draw, dtypes_of, rounded, trial
-
-if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation
+from compatcheck.probes._criterion import judge as judge
+from compatcheck.probes._device import NO_DEVICE, device_of
+from compatcheck.probes.operators._operator import Problem, draw, dtypes_of, rounded, trial
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 60.0
@@ -71,13 +70,6 @@ def measure(
         yield _raises(device, way, options)
     stage("facts")
     return {"device": device, "facts": _facts(device)}
-
-
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
-    """The worst way decides; another one, or the plain formula, has to be right there."""
-    if "unsupported" in measured:
-        return "skip", str(measured["unsupported"])
-    return judge_rows(measured["rows"])
 
 
 def _rows(

@@ -23,24 +23,12 @@ Request: seed, device, dtype, usage.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Mapping, Tuple
+from typing import Any, Callable, Dict, Generator, Mapping, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation, judge_rows
-from compatcheck.probes.operators._operator import (
-    NO_DEVICE,
-    Problem,
-    control,
-    device_of,
-    draw,
-    dtypes_of,
-    narrow_sums,
-    placed,
-    solved,
-    trial,
-)
-
-if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation
+from compatcheck.probes._criterion import judge as judge
+from compatcheck.probes._device import NO_DEVICE, device_of
+from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, narrow_sums, placed, solved, trial
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 60.0
@@ -77,13 +65,6 @@ def measure(
                 marks: Dict[str, Any] = narrow_sums(request, dtype) if device == "cpu" else {}
                 yield trial(problem, "its parameters", _candidate, device, "dw", "db", **marks)
     return {"device": device}
-
-
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
-    """The worst row decides; the plain formula must pass beside it."""
-    if "unsupported" in measured:
-        return "skip", str(measured["unsupported"])
-    return judge_rows(measured["rows"])
 
 
 def _candidate(problem: Problem, device: str, *tensors: str) -> Tensors:

@@ -24,14 +24,14 @@ from __future__ import annotations
 
 import contextlib
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, List, Mapping, Tuple
+from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, Tuple
 
-from compatcheck.probes._criterion import TF32_ROUNDOFF, UNIT_ROUNDOFF, Tensors, accumulation, judge_rows
+from compatcheck.probes._criterion import TF32_ROUNDOFF, UNIT_ROUNDOFF, Tensors, accumulation
+from compatcheck.probes._criterion import judge as judge
+from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import (
-    NO_DEVICE,
     Problem,
     control,
-    device_of,
     draw,
     dtypes_of,
     gradients,
@@ -40,9 +40,6 @@ from compatcheck.probes.operators._operator import (
     solved,
     trial,
 )
-
-if TYPE_CHECKING:
-    from compatcheck.model import Outcome
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 60.0
@@ -76,13 +73,6 @@ def measure(
             yield control(problem, _sums, device)
             yield from _variants(problem, device, request)
     return {"device": device}
-
-
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
-    """The worst row decides; the plain formula must pass beside it."""
-    if "unsupported" in measured:
-        return "skip", str(measured["unsupported"])
-    return judge_rows(measured["rows"])
 
 
 def _variants(problem: Problem, device: str, request: Mapping[str, Any]) -> Iterator[Dict[str, Any]]:

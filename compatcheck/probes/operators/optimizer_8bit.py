@@ -21,24 +21,13 @@ Request: seed, device, dtype (of the parameters), transposed_gradients.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, judge_rows, relative_rms
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, relative_rms
+from compatcheck.probes._criterion import judge as judge
+from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._bitsandbytes import blockwise, native_library, native_rows
-from compatcheck.probes.operators._operator import (
-    NO_DEVICE,
-    Problem,
-    attempt,
-    device_of,
-    draw,
-    dtypes_of,
-    rounded,
-    trial,
-    worst_of,
-)
-
-if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+from compatcheck.probes.operators._operator import Problem, attempt, draw, dtypes_of, rounded, trial, worst_of
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13", "bitsandbytes": ">=0.42"}
 TIMEOUT: float = 120.0
@@ -80,13 +69,6 @@ def measure(
     stage("facts")
     drifts = {name: _drift(request, name, device) for name in VARIANTS[:1]}
     return {"device": device, "library": native_library(), "facts": {"off_after_ten_steps": drifts}}
-
-
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
-    """The worst step decides; the plain formula from the same state has to be right."""
-    if "unsupported" in measured:
-        return "skip", str(measured["unsupported"])
-    return judge_rows(measured["rows"])
 
 
 def _gradients(request: Mapping[str, Any], dtype: str, steps: int) -> List[Any]:

@@ -26,25 +26,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, Mapping, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Generator, Iterator, Mapping, NamedTuple, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation, judge_rows, relative_rms
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation, relative_rms
+from compatcheck.probes._criterion import judge as judge
+from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._bitsandbytes import blockwise, native_library, native_rows
-from compatcheck.probes.operators._operator import (
-    NO_DEVICE,
-    Problem,
-    attempt,
-    device_of,
-    draw,
-    dtypes_of,
-    placed,
-    rounded,
-    trial,
-    worst_of,
-)
-
-if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+from compatcheck.probes.operators._operator import Problem, attempt, draw, dtypes_of, placed, rounded, trial, worst_of
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13", "bitsandbytes": ">=0.42"}
 TIMEOUT: float = 120.0
@@ -90,13 +78,6 @@ def measure(
         for threshold in (0.0, OUTLIER_THRESHOLD):
             yield from _eight_bits(request, threshold, dtype, device)
     return {"device": device, "library": native_library()}
-
-
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
-    """The worst row decides; the plain formula has to be right on the same weights."""
-    if "unsupported" in measured:
-        return "skip", str(measured["unsupported"])
-    return judge_rows(measured["rows"])
 
 
 def _stored(

@@ -19,23 +19,12 @@ Request: seed, device, dtype, config (rms_norm_eps), usage.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Mapping, Tuple
+from typing import Any, Callable, Dict, Generator, Mapping
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation, judge_rows, verdict
-from compatcheck.probes.operators._operator import (
-    NO_DEVICE,
-    Problem,
-    control,
-    device_of,
-    draw,
-    dtypes_of,
-    placed,
-    solved,
-    trial,
-)
-
-if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation, verdict
+from compatcheck.probes._criterion import judge as judge
+from compatcheck.probes._device import NO_DEVICE, device_of
+from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, placed, solved, trial
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 60.0
@@ -74,13 +63,6 @@ def measure(
                 yield {"recorded": NARROW_STATISTICS, **row} if _by_release(row, request) else row
                 yield trial(problem, "as transformers", _candidate, device, _eager, epsilon)
     return {"device": device}
-
-
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
-    """The worst row decides; the plain formula must pass beside it."""
-    if "unsupported" in measured:
-        return "skip", str(measured["unsupported"])
-    return judge_rows(measured["rows"])
 
 
 def _by_release(row: Mapping[str, Any], request: Mapping[str, Any]) -> bool:

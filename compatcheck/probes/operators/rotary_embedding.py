@@ -24,13 +24,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Optional
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, judge_rows
-from compatcheck.probes.operators._operator import NO_DEVICE, Problem, device_of, dtypes_of, rounded, trial
-
-if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors
+from compatcheck.probes._criterion import judge as judge
+from compatcheck.probes._device import NO_DEVICE, device_of
+from compatcheck.probes.operators._operator import Problem, dtypes_of, rounded, trial
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13", "transformers": ">=4.31"}
 TIMEOUT: float = 90.0
@@ -76,13 +75,6 @@ def measure(
     if len(not_run) == len(families):
         return {"unsupported": "; ".join(f"{family}: {why}" for family, why in not_run.items())}
     return {"device": device, "not_run": not_run}
-
-
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
-    """The worst way decides; the module built and called in float32 has to be right there."""
-    if "unsupported" in measured:
-        return "skip", str(measured["unsupported"])
-    return judge_rows(measured["rows"])
 
 
 def _kinds(family: str, given: Mapping[str, Any], device: str) -> Iterator[Rotary]:

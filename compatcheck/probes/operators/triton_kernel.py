@@ -20,23 +20,12 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Mapping, Tuple
+from typing import Any, Callable, Dict, Generator, Mapping, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation, judge_rows
-from compatcheck.probes.operators._operator import (
-    NO_DEVICE,
-    Problem,
-    control,
-    device_of,
-    draw,
-    dtypes_of,
-    placed,
-    solved,
-    worst_of,
-)
-
-if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation
+from compatcheck.probes._criterion import judge as judge
+from compatcheck.probes._device import NO_DEVICE, device_of
+from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, placed, solved, worst_of
 
 NEEDS: Dict[str, str] = {"torch": ">=2.0", "triton": ">=2.0"}
 TIMEOUT: float = 120.0
@@ -74,13 +63,6 @@ def measure(
         yield control(problem, _product, device)
         yield _row(problem, "a Triton kernel", _multiplied, device)
     return {"device": device, "triton": {"version": triton.__version__, "ptxas": os.environ.get("TRITON_PTXAS_PATH")}}
-
-
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
-    """The worst kernel decides; torch on the same device has to be right there."""
-    if "unsupported" in measured:
-        return "skip", str(measured["unsupported"])
-    return judge_rows(measured["rows"])
 
 
 def _row(problem: Problem, variant: str, run: Callable[[Problem, str], Tensors], device: str) -> Dict[str, Any]:

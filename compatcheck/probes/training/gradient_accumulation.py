@@ -34,7 +34,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
 
 from compatcheck.probes._criterion import UNIT_ROUNDOFF, verdict
-from compatcheck.probes.operators._operator import NO_DEVICE, device_of
+from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._model import Unbuildable, build, instance
 
 if TYPE_CHECKING:

@@ -23,17 +23,15 @@ embeddings without that call).
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Generator, List, Mapping, NamedTuple, Optional, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, judge_rows
-from compatcheck.probes.operators._operator import NO_DEVICE, device_of
+from compatcheck.probes._criterion import UNIT_ROUNDOFF
+from compatcheck.probes._criterion import judge as judge
+from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._batches import on, padded, sequences
 from compatcheck.probes.training._logits import ROUNDINGS, Row, attempted
 from compatcheck.probes.training._model import Built, Unbuildable, build, instance
 from compatcheck.probes.training._recipe import Recipe, apply, recipe_of
-
-if TYPE_CHECKING:
-    from compatcheck.model import Outcome
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13", "transformers": ">=4.31"}
 TIMEOUT: float = 120.0
@@ -102,13 +100,6 @@ def measure(
             yield {**gradients, **notes}
             facts.append({"case": name, "variant": variant, "kept_without": plain.kept, "kept_with": kept.get("kept")})
     return {"device": device, "model": built.facts, "kept": facts}
-
-
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
-    """The worst row decides; layers wrapped by hand must pass beside it."""
-    if "unsupported" in measured:
-        return "skip", str(measured["unsupported"])
-    return judge_rows(measured["rows"])
 
 
 def _dtype(recipe: Recipe, device: str) -> str:

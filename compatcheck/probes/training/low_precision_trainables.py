@@ -27,6 +27,8 @@ import inspect
 import math
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Tuple
 
+from compatcheck.probes._device import NO_DEVICE, device_of
+
 if TYPE_CHECKING:
     from compatcheck.model import Outcome
 
@@ -44,13 +46,9 @@ GEMMA_WIDTH, ZERO_ROWS, RMS_EPSILON, UPSTREAM_DEVIATION = 3072, 8, 1e-6, 2.0
 
 def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> Dict[str, Any]:
     """Trainable parameters by dtype, those that one step breaks, and the facts."""
-    import torch
-
-    device = str(request.get("device", "auto"))
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cuda" and not torch.cuda.is_available():
-        return {"unsupported": "no CUDA device is usable from this interpreter"}
+    device = device_of(request)
+    if device is None:
+        return {"unsupported": NO_DEVICE}
     dtype = str(request.get("dtype") or "float16")
     if dtype not in DTYPES:
         return {"unsupported": f"no adapters to look at for base weights in {dtype}"}

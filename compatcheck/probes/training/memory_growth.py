@@ -24,7 +24,7 @@ import sys
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
 
-from compatcheck.probes.operators._operator import NO_DEVICE, device_of
+from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._batches import on, padded, sequences
 from compatcheck.probes.training._model import Unbuildable, build, instance
 from compatcheck.probes.training._recipe import apply, computing, optimizer_of, recipe_of, trainable

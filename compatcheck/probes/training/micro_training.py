@@ -33,6 +33,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
 
 from compatcheck.probes._criterion import judge_rows, verdict
+from compatcheck.probes._device import NO_DEVICE, device_of
 
 if TYPE_CHECKING:
     from compatcheck.model import Outcome
@@ -55,10 +56,9 @@ def measure(
     from compatcheck.probes.training import _ramp as ramp
     from compatcheck.probes.training._model import Unbuildable
 
-    device = str(request.get("device", "auto"))
-    if device == "cuda" and not torch.cuda.is_available():
-        return {"unsupported": "no CUDA device is usable from this interpreter"}
-    device = "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
+    device = device_of(request)
+    if device is None:
+        return {"unsupported": NO_DEVICE}
     torch.set_num_threads(1)
     sizes = tuple(request.get("batch_sizes") or SIZES["deep" if request.get("profile") == "deep" else "quick"])
     try:

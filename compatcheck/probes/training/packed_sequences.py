@@ -25,7 +25,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from compatcheck.probes._criterion import judge_rows, verdict
-from compatcheck.probes.operators._operator import NO_DEVICE, device_of
+from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._batches import packed, padded, sequences
 from compatcheck.probes.training._exact import float64_everywhere
 from compatcheck.probes.training._logits import Row, attempted, deviation, logits_of, positions_of, singles_of, takes

@@ -18,17 +18,14 @@ import copy
 import inspect
 import os
 import tempfile
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Tuple
 
-from compatcheck.probes._criterion import judge_rows
-from compatcheck.probes.operators._operator import NO_DEVICE, device_of
+from compatcheck.probes._criterion import judge as judge
+from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._batches import padded, sequences
 from compatcheck.probes.training._logits import Row, attempted, deviation, logits_of
 from compatcheck.probes.training._model import Built, Unbuildable, build, instance
 from compatcheck.probes.training._recipe import Recipe, apply, recipe_of
-
-if TYPE_CHECKING:
-    from compatcheck.model import Outcome
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13", "transformers": ">=4.31"}
 TIMEOUT: float = 120.0
@@ -78,13 +75,6 @@ def measure(
         except Unbuildable as reason:
             facts["adapters"] = str(reason)
     return facts
-
-
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
-    """The worst row decides; a state dict loaded into a fresh model must pass beside it."""
-    if "unsupported" in measured:
-        return "skip", str(measured["unsupported"])
-    return judge_rows(measured["rows"])
 
 
 def _kinds(built: Built, given: bool) -> List[Built]:

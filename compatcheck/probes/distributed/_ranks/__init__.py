@@ -24,7 +24,7 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
-from compatcheck.probes._criterion import judge_rows
+from compatcheck.probes import _criterion
 
 if TYPE_CHECKING:
     from compatcheck.model import Outcome
@@ -139,11 +139,9 @@ def rows(
 
 
 def judge(measured: Mapping[str, Any]) -> "Tuple[Outcome, str]":
-    """As `_criterion.judge_rows`; a case without an answer keeps the whole from passing."""
-    if "unsupported" in measured:
-        return "skip", str(measured["unsupported"])
-    outcome, why = judge_rows(measured["rows"])
-    silent = [row for row in measured["rows"] if row.get("recorded") == UNANSWERED]
+    """As `_criterion.judge`; a case without an answer keeps the whole from passing."""
+    outcome, why = _criterion.judge(measured)
+    silent = [row for row in measured.get("rows", ()) if row.get("recorded") == UNANSWERED]
     if outcome == "pass" and silent:
         return "watch", "%s (%s, %s)" % (silent[0]["error"], silent[0]["case"], silent[0]["variant"])
     return outcome, why

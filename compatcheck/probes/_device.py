@@ -1,0 +1,17 @@
+"""Where a probe computes."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional
+
+NO_DEVICE = "no CUDA device is usable from this interpreter"
+
+
+def device_of(request: Mapping[str, Any]) -> Optional[str]:
+    """``cpu`` or ``cuda``, or None where CUDA is asked for and unusable."""
+    import torch
+
+    asked, usable = str(request.get("device", "auto")), torch.cuda.is_available()
+    if asked == "cuda" and not usable:
+        return None
+    return "cpu" if asked == "cpu" or not usable else "cuda"
