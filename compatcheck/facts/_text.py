@@ -1,49 +1,20 @@
-"""Read the user's own files with bounds, and JSON with the place of what is wrong in it."""
+"""JSON with the place of what is wrong in it."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from compatcheck._reading import LARGEST
+from compatcheck._reading import OversizeError as OversizeError
+from compatcheck._reading import decoded as decoded
+from compatcheck._reading import read_bytes as read_bytes
+from compatcheck._reading import read_text as read_text
 from compatcheck.errors import InputError
 
-LARGEST_JSON = 16 << 20
-
-
-class OversizeError(InputError):
-    """A file larger or deeper than anything of its kind, which nobody keeps by accident."""
-
-
-def read_text(path: str, largest: int = LARGEST_JSON) -> str:
-    """The text of a file of at most ``largest`` bytes; raises `InputError` where it is none."""
-    return decoded(read_bytes(path, largest), path)
-
-
-def read_bytes(path: str, largest: int = LARGEST_JSON) -> bytes:
-    """What a file of at most ``largest`` bytes holds; raises `InputError` where it is none."""
-    try:
-        if not os.path.isfile(path):
-            missing = "there is no such file" if not os.path.lexists(path) else "it is not an ordinary file"
-            raise InputError("reading", path, missing, "give the path of a file")
-        with open(path, "rb") as stream:
-            raw = stream.read(largest + 1)
-    except OSError as error:
-        raise InputError("reading", path, error.strerror or str(error), "make it readable") from None
-    if len(raw) > largest:
-        raise OversizeError("reading", path, f"it is larger than {largest >> 20} MiB", "give a file of this kind")
-    return raw
-
-
-def decoded(raw: bytes, source: str) -> str:
-    """The text of UTF-8 bytes, with or without its mark; raises `InputError` where they are not that."""
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        seen = f"byte {error.start} is not UTF-8"
-        raise InputError("reading", source, seen, "save it as UTF-8") from None
+LARGEST_JSON = LARGEST
 
 
 def parse_json(text: str, source: str) -> Any:

@@ -7,19 +7,17 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from compatcheck._reading import marked_text
+from compatcheck._requirements_file import LARGEST, entered, logical_lines
+from compatcheck._requirements_file import included as included
 from compatcheck.errors import InputError
-from compatcheck.facts._text import decoded, read_bytes
 from compatcheck.facts.requirements._asked import Asked, facts_of, label_of_index, parse, with_label
 from compatcheck.facts.requirements._markers import Place
 from compatcheck.model import Facts, Location
 
-_DEEPEST = 10
-_LARGEST = 4 << 20
 _DOING = "reading requirements from"
-_INCLUDE = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s+|=)?(.+)\Z")
 _INDEX = re.compile(r"(?:-i|--index-url|--extra-index-url|--find-links|-f|--index)[\s=]+(\S+)")
 _OPTION_BEHIND = re.compile(r"\s--[a-z][a-z-]*[=\s].*\Z")
-_MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 
 TITLE = "a requirements file"
@@ -33,25 +31,10 @@ class Line(NamedTuple):
     constraint: bool = False
 
 
-class Include(NamedTuple):
-    """A file that a line names."""
-
-    path: str
-    constraint: bool
-
-
 def recognises(path: str) -> bool:
     """By its name alone: any text may be a list of requirements."""
     name = os.path.basename(path)
     return name.startswith("requirements") and name.endswith(".txt") and os.path.isfile(path)
-
-
-def included(text: str) -> Include | None:
-    """The file that a line includes or limits by; None where it names none, or a URL."""
-    found = _INCLUDE.match(text)
-    if found is None or "://" in found[2]:
-        return None
-    return Include(found[2].strip().strip("'\""), found[1] in ("-c", "--constraint"))
 
 
 def indexes_in(text: str) -> list[str]:
@@ -94,42 +77,14 @@ def parsed(text: str, at: Location, place: Place) -> Asked | None:
 
 def _lines(path: str, including: tuple[str, ...], constraint: bool) -> Iterator[Line]:
     """Each requirement and option with its place; continuations joined, comments dropped, includes followed."""
-    if len(including) >= _DEEPEST or os.path.realpath(path) in including:
-        seen = "its includes go round in a circle" if len(including) < _DEEPEST else "its includes go too deep"
-        raise InputError(_DOING, path, seen, "break the chain of -r lines")
-    for number, text in _logical_lines(text_of(path)):
+    including = entered(path, including)
+    for number, text, _ in logical_lines(marked_text(path, LARGEST)):
+        if not text:
+            continue
         include = included(text)
         if include is None:
             yield Line(text, Location(path, number), constraint)
             continue
         inner = os.path.join(os.path.dirname(path), include.path)
         if not include.constraint or os.path.lexists(inner):
-            yield from _lines(inner, (*including, os.path.realpath(path)), constraint or include.constraint)
-
-
-def text_of(path: str) -> str:
-    """The text of a requirements file: UTF-8, or UTF-16 with its mark, as PowerShell's ``>`` writes it."""
-    raw = read_bytes(path, _LARGEST)
-    encoding = next((name for mark, name in _MARKS if raw.startswith(mark)), None)
-    if encoding is None:
-        return decoded(raw, path)
-    try:
-        return raw.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise InputError("reading", path, f"byte {error.start} is not UTF-16", "save it as UTF-8") from None
-
-
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    kept, start = "", 0
-    for number, raw in enumerate(text.splitlines(), 1):
-        start = start or number
-        line = re.sub(r"(^|\s)#.*\Z", "", raw)
-        if line.endswith("\\"):
-            kept += line[:-1] + " "
-            continue
-        whole = (kept + line).strip()
-        if whole:
-            yield start, whole
-        kept, start = "", 0
-    if kept.strip():
-        yield start, kept.strip()
+            yield from _lines(inner, including, constraint or include.constraint)
