@@ -6,13 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from compatcheck._torch_build import runtime_of
 from compatcheck.matrix._load import Matrix
 from compatcheck.matrix._order import contains, parse_range, parse_version
 from compatcheck.model import Environment, Unknown, lookup
 
 _DEEPSPEED_DEFAULTS = {"contiguous_gradients": True, "reduce_scatter": True}
-_RUNTIME_WHEEL = re.compile(r"nvidia-cuda-runtime(-cu\d+)?$")
-_CUDA_LABEL = re.compile(r"cu(\d+)(\d)(?:\.|$)")
 
 
 def complete(matrix: Matrix, environment: Environment) -> Environment:
@@ -92,28 +91,11 @@ def _with_deepspeed_defaults(environment: Environment) -> Environment:
 def _with_runtime(environment: Environment) -> Environment:
     if not isinstance(lookup(environment, "cuda.runtime"), Unknown):
         return environment
-    runtime = _runtime_of_label(lookup(environment, "distributions.torch"))
-    if isinstance(runtime, Unknown):
-        runtime = _runtime_of_wheels(environment.facts.get("distributions") or {})
+    runtime = runtime_of(environment.facts.get("distributions") or {})
     if isinstance(runtime, Unknown):
         return environment
     cuda = {**(environment.facts.get("cuda") or {}), "runtime": runtime}
     return environment._replace(facts={**environment.facts, "cuda": cuda})
-
-
-def _runtime_of_label(torch: object) -> str | Unknown | None:
-    """``2.5.0+cu118`` is built with CUDA 11.8, ``+cpu`` and ``+rocm6.1`` with none; other labels tell nothing."""
-    label = torch.partition("+")[2] if isinstance(torch, str) else ""
-    match = _CUDA_LABEL.match(label)
-    if match:
-        return f"{match[1]}.{match[2]}"
-    return None if label.split(".")[0] == "cpu" or label.startswith("rocm") else Unknown()
-
-
-def _runtime_of_wheels(distributions: Mapping[str, str]) -> str | Unknown:
-    """torch's own wheels take the CUDA runtime from a distribution beside it."""
-    versions = {version for name, version in distributions.items() if version and _RUNTIME_WHEEL.match(name)}
-    return ".".join(versions.pop().split(".")[:2]) if len(versions) == 1 else Unknown()
 
 
 def _with_compute_capabilities(matrix: Matrix, environment: Environment) -> Environment:

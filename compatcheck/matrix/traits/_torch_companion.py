@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compatcheck._torch_build import minor
 from compatcheck.matrix._match import Occurrence, TraitVerdict
 from compatcheck.matrix._order import is_vendor_build, parse_version
 from compatcheck.model import Environment, Unknown, lookup
-
-
-def minor(version: str) -> str:
-    """``2.5`` of ``2.5.1+cu124``."""
-    return ".".join(version.partition("+")[0].split(".")[:2])
 
 
 def find_mismatch(companion: str, environment: Environment, table: Mapping[str, Any]) -> TraitVerdict:

@@ -1,0 +1,128 @@
+"""What stages agree on about builds of torch: the CUDA runtime of one, and whether a machine can run it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from compatcheck.model import Environment, Unknown, lookup
+
+Table = Callable[[str], Mapping[str, Any]]
+Capability = tuple[int, int]
+
+_RUNTIME_WHEEL = re.compile(r"nvidia-cuda-runtime(-cu\d+)?$")
+_BACKEND = re.compile(r"(cpu|cu\d+|rocm\d+(?:\.\d+)*|xpu)(?:\.|$)")
+_CUDA_BACKEND = re.compile(r"cu(\d+)(\d)$")
+
+
+class Build(NamedTuple):
+    """The compute capabilities a build has machine code and PTX for."""
+
+    machine_code: tuple[Capability, ...]
+    ptx: tuple[Capability, ...]
+
+
+def backend_of(version: str) -> str | None:
+    """``cu118`` of ``2.5.0+cu118``; None where no label tells, as in what the package index serves."""
+    match = _BACKEND.match(version.partition("+")[2])
+    return match[1] if match else None
+
+
+def runtime_of(distributions: Mapping[str, str | None]) -> str | Unknown | None:
+    """The CUDA runtime that torch is built with, None for a build without: by its label, else by the wheel beside it.
+
+    What the package index serves takes its runtime from a distribution: torch 1.13 to 2.15 all do.
+    """
+    backend = backend_of(distributions.get("torch") or "")
+    if backend is None:
+        wheels = {version for name, version in distributions.items() if version and _RUNTIME_WHEEL.match(name)}
+        return minor(wheels.pop()) if len(wheels) == 1 else Unknown()
+    match = _CUDA_BACKEND.match(backend)
+    if match:
+        return f"{match[1]}.{match[2]}"
+    return Unknown() if backend == "xpu" else None
+
+
+def minor(version: str) -> str:
+    """``2.5`` of ``2.5.1+cu124``."""
+    return ".".join(version.partition("+")[0].split(".")[:2])
+
+
+def numbers(text: str) -> tuple[int, ...] | None:
+    """``(535, 104, 5)`` of ``535.104.05``, None for what is not numbers and dots."""
+    return tuple(map(int, text.split("."))) if re.fullmatch(r"\d+(\.\d+)*", text) else None
+
+
+def driver_needed(environment: Environment, runtime: str, table: Table) -> str | Unknown | None:
+    """The driver that a CUDA runtime needs at the least, where this machine's is older; None where that will do.
+
+    A driver API level of the runtime's major or above acquits: a forward-compatibility package may provide it.
+    """
+    driver = lookup(environment, "cuda.driver")
+    if driver is None or lookup(environment, "platform.system") in ("Windows", "Darwin"):
+        return None
+    if isinstance(driver, Unknown):
+        return driver
+    major = runtime.split(".")[0]
+    floor: str = table("cuda-driver")["floor"].get(major, "")
+    installed, needed = numbers(driver), numbers(floor)
+    if installed is None or needed is None:
+        return Unknown()
+    return None if installed >= needed or _offers(environment, int(major)) else floor
+
+
+def _offers(environment: Environment, major: int) -> bool:
+    level = lookup(environment, "cuda.driver_api")
+    offered = numbers(level) if isinstance(level, str) else None
+    return offered is not None and offered[0] >= major
+
+
+def listed_build(torch: str, runtime: str, machine: object, table: Table) -> Build | None:
+    """What the project's own build of a release for a CUDA runtime is compiled for; None where it was not looked up."""
+    for row in table("torch-architectures")["build"]:
+        if (row["torch"], row["cuda"], row["machine"]) == (minor(torch), minor(runtime), machine):
+            capabilities = tuple(_capability(text) for text in row["architectures"])
+            return Build(capabilities, capabilities[-1:] if row["ptx"] else ())
+    return None
+
+
+def compiled_build(architectures: Iterable[str]) -> Build:
+    """A build by the architectures its library names: ``sm_86`` and ``compute_90`` are (8, 6) and (9, 0)."""
+    architectures = tuple(architectures)
+    return Build(_capabilities(architectures, "sm"), _capabilities(architectures, "compute"))
+
+
+def _capabilities(compiled: Iterable[str], prefix: str) -> tuple[Capability, ...]:
+    """The last digit is the minor number; ``sm_90a`` counts as (9, 0)."""
+    matches = (re.fullmatch(rf"{prefix}_(\d+)(\d)[af]?", text) for text in compiled)
+    return tuple((int(match[1]), int(match[2])) for match in matches if match)
+
+
+def _capability(text: str) -> Capability:
+    major, _, low = text.partition(".")
+    return int(major), int(low or 0)
+
+
+def runs_on(build: Build, gpus: Iterable[Mapping[str, Any]]) -> bool | None:
+    """Whether any of the GPUs can run the build's code; a spare card beside one that can is no fault."""
+    capabilities = [gpu.get("compute_capability") for gpu in gpus]
+    if any(known and _runs(build, known) for known in capabilities):
+        return True
+    return False if all(capabilities) else None
+
+
+def left_behind(runtime: str, gpus: Iterable[Mapping[str, Any]], table: Table) -> str | None:
+    """The oldest compute capability that a CUDA version compiles for, where every GPU is older still; else None."""
+    oldest: str | None = table("torch-architectures")["oldest"].get(runtime.split(".")[0])
+    capabilities = [gpu.get("compute_capability") for gpu in gpus]
+    older = oldest and all(known and _capability(known) < _capability(oldest) for known in capabilities)
+    return oldest if older else None
+
+
+def _runs(build: Build, text: str) -> bool:
+    """Machine code runs on its own major version from its minor on; PTX on everything at least as new."""
+    gpu = _capability(text)
+    return any(code[0] == gpu[0] and code[1] <= gpu[1] for code in build.machine_code) or any(
+        code <= gpu for code in build.ptx
+    )

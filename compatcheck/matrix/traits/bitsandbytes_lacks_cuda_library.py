@@ -1,0 +1,59 @@
+"""The bitsandbytes release carries no library that it would load beside torch's CUDA runtime.
+
+Up to 0.49 it looks for the very version, from 0.50 on for the nearest of the same major version:
+https://github.com/bitsandbytes-foundation/bitsandbytes/blob/0.49.2/bitsandbytes/cextension.py
+https://github.com/bitsandbytes-foundation/bitsandbytes/blob/0.50.1/bitsandbytes/cextension.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from packaging.version import Version
+
+from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._order import parse_version
+from compatcheck.matrix._traits import Table
+from compatcheck.model import Environment, Unknown, lookup
+
+_FACTS = ("distributions.bitsandbytes", "cuda.runtime")
+_MACHINES = ("x86_64", "AMD64")
+
+
+def find(environment: Environment, table: Table) -> TraitVerdict:
+    """Without a GPU it looks for none. A build of one's own, or a platform that was not looked up, leaves it open."""
+    installed, runtime = (lookup(environment, path) for path in _FACTS)
+    gpus = lookup(environment, "gpus")
+    if installed is None or runtime is None or not gpus:
+        return TraitVerdict(False)
+    missing = tuple(path for path, value in zip(_FACTS, (installed, runtime)) if isinstance(value, Unknown))
+    if missing:
+        return TraitVerdict(None, missing=missing)
+    rows: Sequence[Mapping[str, Any]] = table("bitsandbytes-libraries")["releases"]
+    version = parse_version(installed)
+    row = next((row for row in reversed(rows) if version and version >= Version(row["from"])), None)
+    machine = lookup(environment, "platform.machine")
+    looked_up = isinstance(machine, Unknown) or machine in _MACHINES
+    if row is None or version is None or version.is_devrelease or "+" in installed or not looked_up:
+        return TraitVerdict(None, missing=_FACTS[:1])
+    if _loads(row, runtime):
+        return TraitVerdict(False)
+    summary = (
+        f"bitsandbytes {installed} carries libraries for CUDA {', '.join(row['libraries'])}; "
+        f"torch is built with CUDA {runtime}"
+    )
+    return TraitVerdict(True, (Occurrence(summary, ("bitsandbytes", "torch"), _pins(rows, version, runtime)),))
+
+
+def _loads(row: Mapping[str, Any], runtime: str) -> bool:
+    if row["nearest"]:
+        return runtime.split(".")[0] in {library.split(".")[0] for library in row["libraries"]}
+    return runtime in row["libraries"]
+
+
+def _pins(rows: Sequence[Mapping[str, Any]], version: Version, runtime: str) -> dict[str, str]:
+    """The first release after the one installed that has a library to load."""
+    later = (row["from"] for row in rows if Version(row["from"]) > version and _loads(row, runtime))
+    first = next(later, None)
+    return {"bitsandbytes": f">={first}"} if first else {}
