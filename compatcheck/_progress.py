@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+_DOWNLOADING = re.compile(r"Downloading (\S+) \(([\d.]+)([KMG]iB)\)")
+_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 @contextmanager
@@ -81,3 +85,65 @@ def imports_progress() -> Iterator[Callable[[str], None]]:
         return
     print("following imports", file=sys.stderr, flush=True)
     yield lambda module: None
+
+
+@contextmanager
+def resolving_progress() -> Iterator[Callable[[], None]]:
+    """A function to call whenever another set of versions is looked for: a live count on a terminal, else a line."""
+    count = 1
+    if sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status("resolving") as status:
+
+            def show() -> None:
+                nonlocal count
+                count += 1
+                status.update(f"resolving, set {count}")
+
+            yield show
+        return
+
+    def note() -> None:
+        nonlocal count
+        count += 1
+        if count == 2:
+            print("looking for versions that are clean", file=sys.stderr, flush=True)
+
+    yield note
+
+
+@contextmanager
+def building_progress() -> Iterator[Callable[[str], None]]:
+    """A function to call with what uv tells of an installation: a bar of what is fetched on a terminal, else lines."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (
+            TextColumn("building"),
+            BarColumn(20),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False),
+        )
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=None)
+            sizes: dict[str, float] = {}
+
+            def show(line: str) -> None:
+                told = _DOWNLOADING.match(line)
+                if told:
+                    sizes[told[1]] = float(told[2]) * _UNITS[told[3]]
+                    bar.update(task, total=sum(sizes.values()))
+                elif line.startswith(" Downloaded "):
+                    bar.advance(task, sizes.get(line.split()[1], 0.0))
+                bar.update(task, description=line.strip())
+
+            yield show
+        return
+
+    def note(line: str) -> None:
+        if line.strip() and not line.startswith((" ", "+", "-")):
+            print(f"building: {line.strip()}", file=sys.stderr, flush=True)
+
+    yield note

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from compatcheck import advice, matrix
 from compatcheck.errors import NothingInspectedError
@@ -18,7 +18,6 @@ from compatcheck.model import (
     Report,
     Status,
     Target,
-    lookup,
 )
 
 OnProbe = Callable[[str, str, float], None]
@@ -26,7 +25,6 @@ OnProbe = Callable[[str, str, float], None]
 
 if TYPE_CHECKING:
     from compatcheck import probes
-    from compatcheck.advice import pins
 
 BAD: tuple[Status, ...] = ("confirmed", "affected")
 _SEEN_IN_RESULTS = ("python", "platform", "distributions", "cuda", "gpus", "target")
@@ -131,65 +129,3 @@ def judge(finding: Finding, result: ProbeResult | None) -> Finding:
 
 def _sorted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: (STATUSES.index(finding.status), finding.id)))
-
-
-class Pins(NamedTuple):
-    """Requirements text, the report on it, and why what is left could not be cleared by versions."""
-
-    text: str
-    report: Report
-    causes: tuple[str, ...] = ()
-
-
-def pin(
-    environment: Environment, known: matrix.Matrix, wanted: pins.Wanted, target: Target, *, offline: bool = False
-) -> Pins:
-    """Resolve, judge the solution, demand what its findings ask for, and resolve again until none is affected.
-
-    Raises `compatcheck.advice.pins.Unsolvable` where the requirements contradict each other from the start.
-    """
-    from compatcheck.advice import pins
-
-    def solve(moves: tuple[pins.Move, ...]) -> tuple[str, Report]:
-        text = pins.resolve(wanted, moves, target, offline=offline)
-        return text, check(_solved(environment, text), known)
-
-    moves: tuple[pins.Move, ...] = ()
-    causes: dict[str, str] = {}
-    text, report = solve(moves)
-    while open_findings := [f for f in report.findings if f.status in BAD and f.id not in causes]:
-        finding = open_findings[0]
-        causes[finding.id] = "no release of a package clears it"
-        for demand in pins.demands(finding):
-            try:
-                tried, tried_report = solve((*moves, *demand))
-            except pins.Unsolvable as error:
-                causes[finding.id] = str(error)
-                continue
-            if not any(left.id == finding.id and left.status in BAD for left in tried_report.findings):
-                moves, text, report = (*moves, *demand), tried, tried_report
-                del causes[finding.id]
-                break
-    annotated = pins.annotate(text, wanted, moves)
-    return Pins(annotated, report, tuple(f"{entry_id}: {cause}" for entry_id, cause in causes.items()))
-
-
-def _solved(environment: Environment, text: str) -> Environment:
-    """The environment with the solution's versions; what was read of files that they replace no longer holds.
-
-    A requirement by URL has no version here, and the list is not complete then.
-    """
-    from compatcheck.advice import pins
-
-    versions = pins.resolved_versions(text)
-    lines = [line for line in text.splitlines() if line[:1].isalnum()]
-    stale = {"unmet_requirements", "unresolved_imports", "distribution_problems", "distributions"}
-    cuda = dict(environment.facts.get("cuda") or {})
-    if lookup(environment, "distributions.torch") != versions.get("torch"):
-        stale.add("torch_build")
-        cuda = {key: value for key, value in cuda.items() if key not in ("runtime", "cudnn", "nccl")}
-    facts = {key: value for key, value in environment.facts.items() if key not in stale}
-    complete = len(lines) == len(versions)
-    return environment._replace(
-        facts={**facts, "cuda": cuda, "distributions": versions, "distributions_complete": complete}
-    )

@@ -89,7 +89,8 @@ class ProbeResult(NamedTuple):
 class Finding(NamedTuple):
     """One entry of the matrix that speaks of this environment.
 
-    ``partly`` says, for a missing version of which a range is asked for, which part of that is affected.
+    ``partly`` says, for a missing version of which a range is asked for, which part of that is affected. ``ranges``
+    holds, for each condition of the entry that brought it here, the versions by name that it speaks of.
     """
 
     id: str
@@ -107,6 +108,7 @@ class Finding(NamedTuple):
     probe: ProbeResult | None = None
     location: Location | None = None
     partly: Mapping[str, str] = {}
+    ranges: tuple[Mapping[str, str], ...] = ()
 
 
 class Report(NamedTuple):
@@ -189,3 +191,66 @@ class DataReport(NamedTuple):
     tokenizer: Mapping[str, Any] = {}
     lengths: Mapping[str, int] = {}
     shown: tuple[int, tuple[tuple[str, bool, bool], ...]] | None = None
+
+
+class Moved(NamedTuple):
+    """A distribution that pins move from ``was`` (None: it is new) to ``now``, with the entries that ask for it.
+
+    ``cost`` is 1 for a patch, 10 for each minor and 100 for each major step.
+    """
+
+    name: str
+    was: str | None
+    now: str
+    entries: tuple[str, ...] = ()
+    cost: int = 0
+
+
+class Choice(NamedTuple):
+    """A finding that other versions clear, and settings as well: ``by_versions`` tells which way was taken."""
+
+    entry: str
+    moved: tuple[Moved, ...]
+    settings: tuple[str, ...]
+    by_versions: bool
+
+
+class Trial(NamedTuple):
+    """One probe in the environment as it is and in the one the pins build; without ``entry``: the imports of both.
+
+    ``before`` is None where there is no such environment to try.
+    """
+
+    entry: str | None
+    title: str
+    before: ProbeResult | None
+    after: ProbeResult
+
+
+class PinReport(NamedTuple):
+    """What became of a request for pins, after ``resolutions`` tries.
+
+    ``distance`` is the cost of all moves that count; ``proven`` tells that nothing nearer exists. ``left`` are the
+    findings that these pins do not clear. ``trials`` is what the built environment showed, None where none was built;
+    ``unverified`` says why the set may then not be called verified.
+    """
+
+    moved: tuple[Moved, ...]
+    titles: Mapping[str, str]
+    distance: int
+    resolutions: int
+    proven: bool
+    choices: tuple[Choice, ...] = ()
+    left: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    trials: tuple[Trial, ...] | None = None
+    unverified: str | None = None
+
+    @property
+    def verified(self) -> bool:
+        return self.trials is not None and self.unverified is None
+
+    @property
+    def refuted(self) -> bool:
+        """Whether a probe shows a fault in the very set that was to be clean."""
+        return any(trial.after.outcome in ("fail", "crash", "timeout") for trial in self.trials or ())

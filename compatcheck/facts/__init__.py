@@ -97,10 +97,20 @@ def with_imports(
 
 
 def requirements_among(paths: Sequence[str]) -> tuple[str, ...]:
-    """The requirements files that the paths are or hold."""
-    from compatcheck.facts import project
+    """The files among the paths, or in the folders they are, that say what is to be installed.
 
-    return tuple(source.path for source in project.read_paths(paths).sources if source.kind == "requirements_txt")
+    Requirements count before a ``pyproject.toml``, and in a folder a ``requirements.in`` before what is made of it.
+    """
+    import os
+
+    from compatcheck.facts import project, requirements
+
+    sources = project.read_paths(paths).sources
+    plain = [source.path for source in sources if source.kind == requirements.PLAIN]
+    if not plain:
+        return tuple(source.path for source in sources if source.kind == "pyproject")
+    made_of = {path: f"{os.path.splitext(path)[0]}.in" for path in plain if path not in paths}
+    return tuple(made_of[path] if os.path.isfile(made_of.get(path, "")) else path for path in plain)
 
 
 def top_level(target: Target) -> tuple[str, ...]:
@@ -108,6 +118,13 @@ def top_level(target: Target) -> tuple[str, ...]:
     from compatcheck.facts import declared
 
     return declared.top_level(target)
+
+
+def marker_environment(target: Target) -> Mapping[str, str]:
+    """The values of the environment markers (PEP 508) for the target."""
+    from compatcheck.facts import declared
+
+    return declared.marker_environment(target)
 
 
 def overlay(environment: Environment, facts: Facts) -> Environment:

@@ -42,19 +42,30 @@ def match(matrix: Matrix, environment: Environment) -> tuple[Finding, ...]:
     findings: list[Finding] = []
     known: dict[str, Verdict] = {}
     for candidate in candidates(matrix, environment):
-        verdict = any_of(match_table(table, environment, traits, known) for table in candidate["affected"])
+        verdicts = [match_table(table, environment, traits, known) for table in candidate["affected"]]
+        verdict = any_of(verdicts)
         if verdict.holds or (verdict.holds is None and verdict.narrowed):
+            ranges = tuple(
+                _ranges(table) for table, each in zip(candidate["affected"], verdicts) if each.holds is verdict.holds
+            )
             for raw in matrix.read([tuple(candidate["at"])]):
-                findings += _findings(raw, verdict, environment)
+                findings += _findings(raw, verdict, ranges, environment)
     return tuple(findings)
 
 
-def _findings(raw: dict[str, Any], verdict: Verdict, environment: Environment) -> Iterator[Finding]:
+def _ranges(table: Conditions) -> dict[str, str]:
+    """The versions that a table speaks of, by the name of the distribution."""
+    return {path[14:]: condition for path, condition in table.items() if path.startswith("distributions.")}
+
+
+def _findings(
+    raw: dict[str, Any], verdict: Verdict, ranges: tuple[Mapping[str, str], ...], environment: Environment
+) -> Iterator[Finding]:
     from compatcheck.matrix._entry import Entry
 
     entry = Entry.model_validate(raw)
     for occurrence in verdict.occurrences or (None,):
-        yield _finding(entry, verdict, occurrence, environment)
+        yield _finding(entry, verdict, occurrence, environment)._replace(ranges=ranges)
 
 
 def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, environment: Environment) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import IO, Any, NamedTuple
 
 from compatcheck.errors import DataError, InputError
@@ -81,7 +82,7 @@ def _load_compiled(folder: str) -> Matrix:
         index,
         _reader(lambda: open(conditions, "rb"), conditions),
         _reader(lambda: open(entries, "rb"), entries),
-        lambda name: _read_json(os.path.join(folder, "tables", f"{name}.json")),
+        cache(lambda name: _read_json(os.path.join(folder, "tables", f"{name}.json"))),
         _patterns(lambda: open(patterns, "rb"), patterns),
     )
 
@@ -97,7 +98,7 @@ def _load_sources(folder: str) -> Matrix:
         compiled.summary,
         _reader(lambda: BytesIO(compiled.conditions), folder),
         _reader(lambda: BytesIO(compiled.entries), folder),
-        lambda name: read_toml(Path(folder) / "tables" / f"{name}.toml"),
+        cache(lambda name: read_toml(Path(folder) / "tables" / f"{name}.toml")),
         _patterns(lambda: BytesIO(compiled.patterns), folder),
     )
 

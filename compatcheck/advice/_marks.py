@@ -1,0 +1,73 @@
+"""What stands behind a line of ours and is known again in the next run: what moved it, and what brought it along."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from compatcheck._requirement import normalised
+from compatcheck._requirements_file import logical_lines
+from compatcheck.advice.model import Line, Move, Solution, Wanted
+
+OWN = "# compatcheck: "
+BROUGHT = OWN + "what the above brings along"
+_MARK = re.compile(r"(?:^|\s+)# compatcheck: .*\Z")
+_PIN = re.compile(r"\W*([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*===?\s*([^\s;,*\"']+)(?![^\s;\"'])")
+
+
+def pin_in(text: str) -> tuple[str, str] | None:
+    """Name and version that a line of any kind of file pins exactly."""
+    found = _PIN.match(text)
+    return (normalised(found[1]), found[2]) if found else None
+
+
+def pins(texts: Iterable[str]) -> dict[str, str]:
+    """The versions of the names that are pinned to one version only."""
+    found: dict[str, set[str]] = {}
+    for name, version in filter(None, map(pin_in, texts)):
+        found.setdefault(name, set()).add(version)
+    return {name: versions.pop() for name, versions in found.items() if len(versions) == 1}
+
+
+def via(parents: Iterable[str]) -> str:
+    """Who brought a distribution along; without that no line is known again as brought."""
+    return "# via " + (", ".join(sorted(parents)) or "the requirements")
+
+
+def brought(line: Line) -> bool:
+    """Whether a line is one that we wrote for what others bring along, not one that the user asks for."""
+    return line.name is not None and line.asked is None and line.comment.startswith("# via ") and ";" not in line.text
+
+
+def mark_in(comment: str) -> str:
+    """Our mark in a comment, or nothing."""
+    found = _MARK.search(comment)
+    return found[0].strip() if found else ""
+
+
+def own_part(comment: str) -> str:
+    """A comment without our mark."""
+    return _MARK.sub("", comment)
+
+
+def behind(text: str, *comments: str) -> str:
+    """A line with what stands behind it."""
+    return "  ".join(filter(None, (text, *comments)))
+
+
+def marks(wanted: Wanted, solution: Solution, moves: Mapping[str, Move], previous: str | None) -> dict[str, str]:
+    """What to say behind the distributions that moved.
+
+    What an earlier run said of the very version that stays is said again, so that a second run changes nothing.
+    """
+    earlier = [(line.text, line.comment) for line in logical_lines(previous or "")]
+    said = [*earlier, *((line.text, line.comment) for line in wanted.lines)]
+    told = {pin: mark for text, comment in said if (pin := pin_in(text)) and (mark := mark_in(comment))}
+    every = sorted({entry for move in moves.values() for entry in move.entries})
+    fresh = {name: _mark(moves[name], every, wanted.complete) for name in solution.versions if name in moves}
+    return {**{name: told[name, v] for name, v in solution.versions.items() if (name, v) in told}, **fresh}
+
+
+def _mark(move: Move, every: list[str], complete: bool) -> str:
+    cause = ", ".join(move.entries) or ("with " + ", ".join(every) if every else "the requirements")
+    return OWN + cause + (f", was {move.was}" if move.was else ", new" if complete else "")

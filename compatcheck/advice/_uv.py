@@ -1,0 +1,156 @@
+"""uv as a child process that never outlives us, with all of the user's own configuration."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+from typing import NamedTuple
+
+from compatcheck.errors import InputError
+
+GRACE_SECONDS = 5.0
+TAIL_LINES = 400
+
+_FULL = ("No space left on device", "os error 28", "Disk quota exceeded", "os error 122")
+
+_USER = re.compile(r"(?<=://)(?!git@)[^\s/@`'\"]*(?:@[^\s/@`'\"]*)*@")
+_QUERY = re.compile(r"(://[^\s?#`'\"]*\?)[^\s#`'\",)]+")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Done(NamedTuple):
+    """How uv ended, and what it said."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def redacted(text: str) -> str:
+    """The text with the credentials of every URL in it, and what its query holds, replaced by ``****``."""
+    return _QUERY.sub(r"\1****", _USER.sub("****@", text))
+
+
+def without_credentials(text: str) -> str:
+    """The text with the user and password of every URL in it left out; uv finds them in its own configuration."""
+    return _USER.sub("", text)
+
+
+def run(arguments: Sequence[str], *, stdin: str = "", on_line: Callable[[str], None] | None = None) -> Done:
+    """Run uv to its end; ``on_line`` hears each line of its progress.
+
+    Whatever ends us early, an interrupt or a request to stop, ends uv and its own children first. Raises InputError
+    where uv cannot be started, or finds its disk full.
+    """
+    command = [_binary(), *arguments, "--color", "never"]
+    with stopped_by_signals(), _started(command) as process:
+        lines: list[str] = []
+        reader = threading.Thread(target=_listen, args=(process, lines, on_line), daemon=True)
+        reader.start()
+        stdout = _talk(process, stdin)
+        reader.join()
+        done = Done(process.wait(), stdout, "".join(lines))
+    if done.status and any(mark in done.stderr for mark in _FULL):
+        raise InputError("writing with", "uv", "its disk is full", "make room, or set UV_CACHE_DIR to a larger disk")
+    return done
+
+
+def _binary() -> str:
+    from uv import find_uv_bin
+
+    try:
+        return find_uv_bin()
+    except FileNotFoundError:
+        raise InputError(
+            "looking for", "uv", "its package holds no executable", "install it anew: pip install uv"
+        ) from None
+
+
+@contextlib.contextmanager
+def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """The command in a session of its own, so that what it started in turn ends with it."""
+    pipe = subprocess.PIPE
+    try:
+        process = subprocess.Popen(
+            command,
+            env={**os.environ, "UV_PYTHON_DOWNLOADS": "never"},
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        seen = error.strerror or str(error)
+        raise InputError("starting", command[0], seen, "install uv anew: pip install uv") from None
+    try:
+        yield process
+    finally:
+        _end(process)
+
+
+def _talk(process: subprocess.Popen[str], stdin: str) -> str:
+    """Hand over the input, and take what comes out."""
+    assert process.stdin is not None and process.stdout is not None
+    with contextlib.suppress(BrokenPipeError), process.stdin as stream:
+        stream.write(stdin)
+    with process.stdout as stream:
+        return stream.read()
+
+
+def _listen(process: subprocess.Popen[str], lines: list[str], on_line: Callable[[str], None] | None) -> None:
+    assert process.stderr is not None
+    with process.stderr as stream:
+        for line in stream:
+            plain = _COLOUR.sub("", line)
+            lines.append(plain)
+            del lines[:-TAIL_LINES]
+            if on_line is not None:
+                on_line(redacted(plain.rstrip()))
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """A request, some seconds to tidy up, then the end of the whole group."""
+    if process.poll() is None:
+        _signal_group(process, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_SECONDS)
+    _signal_group(process, signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
+    process.wait()
+
+
+def _signal_group(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            process.send_signal(number)
+        else:
+            os.killpg(process.pid, number)
+
+
+@contextlib.contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """Let a request to stop unwind us, where it would end us at once and leave the child and its files behind."""
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        numbers = [getattr(signal, name) for name in names]
+        before = {
+            number: signal.signal(number, _leave) for number in numbers if signal.getsignal(number) == signal.SIG_DFL
+        }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    sys.exit(128 + number)

@@ -1,0 +1,153 @@
+"""A throw-away environment, built by uv from its cache and gone afterwards, whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from compatcheck._files import cache_folder
+from compatcheck.advice import _uv, resolver
+from compatcheck.advice.environment import _leftovers, _room
+from compatcheck.advice.model import Demands, Line, Place, Solution, Wanted
+from compatcheck.errors import InputError
+
+_CLOCK_SECONDS = 1.0
+"""How far the times of a file system may lag behind the clock."""
+
+_DOING = "building an environment in"
+
+
+@contextlib.contextmanager
+def build(
+    requirements: Sequence[str],
+    place: Place,
+    *,
+    torch_backend: str | None = None,
+    on_line: Callable[[str], None] | None = None,
+) -> Iterator[str]:
+    """The interpreter of an environment with these requirements, removed when the context ends.
+
+    ``place.interpreter`` is any Python that uv understands, a path or a version; ``on_line`` hears what uv tells of its
+    progress. Raises InputError where there is no such Python, it is meant for another machine, the disk has no room or
+    uv cannot install, and Unsolvable where the requirements contradict each other.
+    """
+    if place.platform is not None:
+        seen = f"this machine is {sys.platform}, not that"
+        raise InputError("building an environment for", place.platform, seen, "build it on such a machine")
+    cache = _cache()
+    with _uv.stopped_by_signals(), _folder(cache) as folder:
+        python = _venv(folder, place)
+        here = place._replace(interpreter=python, python_version=None)
+        _require_room(folder, requirements, here, torch_backend)
+        with _swept(cache):
+            done = _install(requirements, here, torch_backend, on_line)
+            if done.status:
+                raise InputError("installing with", "uv", _last(done), "mend what uv names, and run it again")
+        yield python
+
+
+@contextlib.contextmanager
+def _folder(cache: str) -> Iterator[str]:
+    """A new folder on the file system of uv's cache, where files are linked and not copied."""
+    path = tempfile.mkdtemp(prefix="compatcheck-environment-", dir=_beside(cache))
+    try:
+        yield path
+    finally:
+        with _undisturbed():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _cache() -> str:
+    done = _uv.run(["cache", "dir"])
+    if done.status:
+        raise InputError("looking for the cache of", "uv", _last(done), "mend what uv names")
+    return done.stdout.strip()
+
+
+def _beside(cache: str) -> str:
+    """A folder of ours on the cache's file system, else the cache itself. Raises InputError where that is unusable."""
+    try:
+        os.makedirs(cache, exist_ok=True)
+        device = os.stat(cache).st_dev
+        for folder in (cache_folder(), os.path.dirname(cache), tempfile.gettempdir()):
+            if os.path.isdir(folder) and os.access(folder, os.W_OK) and os.stat(folder).st_dev == device:
+                return folder
+    except OSError as error:
+        seen = error.strerror or str(error)
+        raise InputError(_DOING, cache, seen, "set UV_CACHE_DIR to a folder you can write to") from None
+    return cache
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Tidying up goes on through a second request to stop."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _swept(cache: str) -> Iterator[None]:
+    """Where uv is ended early, what it had half fetched is removed from its cache; uv itself leaves it there."""
+    started, done = time.time() - _CLOCK_SECONDS, False
+    try:
+        yield
+        done = True
+    finally:
+        if not done:
+            with _undisturbed():
+                _leftovers.remove(cache, started)
+
+
+def _venv(folder: str, place: Place) -> str:
+    asked = place.python_version or place.interpreter
+    path = os.path.join(folder, "venv")
+    done = _uv.run(["venv", path, "--python", asked, "--no-project"])
+    if done.status:
+        raise InputError(
+            "looking for Python", asked, "none that works is here", f"install it: uv python install {asked}"
+        )
+    return os.path.join(path, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
+
+
+def _install(
+    requirements: Sequence[str],
+    here: Place,
+    torch_backend: str | None,
+    on_line: Callable[[str], None] | None = None,
+    *options: str,
+) -> _uv.Done:
+    backend = ["--torch-backend", torch_backend] if torch_backend else []
+    command = ["pip", "install", "--python", here.interpreter, "-r", "-", *backend, *options]
+    stdin = "".join(line + "\n" for line in requirements)
+    return _uv.run(command + (["--offline"] if here.offline else []), stdin=stdin, on_line=on_line)
+
+
+def _require_room(folder: str, requirements: Sequence[str], here: Place, torch_backend: str | None) -> None:
+    """Refuse what does not fit, before anything is fetched; what is all in the cache is only linked, and fits."""
+    wanted = Wanted(tuple(Line(text, None, text) for text in requirements), {})
+    demands = Demands(torch_backend=torch_backend)
+    pylock = resolver.lock(wanted, Solution({}), demands, here, "pylock.toml", hashes=True)
+    needed, free = _room.needed_bytes(pylock, offline=here.offline), shutil.disk_usage(folder).free
+    if needed > free and "Would download" in _install(requirements, here, torch_backend, None, "--dry-run").stderr:
+        seen = f"about {needed / 1e9:.1f} GB are needed and {free / 1e9:.1f} GB are free"
+        raise InputError(_DOING, folder, seen, "make room, or set UV_CACHE_DIR to a larger disk")
+
+
+def _last(done: _uv.Done) -> str:
+    """The error in one line, without the middle of a long one."""
+    text = " ".join(_uv.redacted(done.stderr).partition("error: ")[2].split()) or f"status {done.status}"
+    return text if len(text) <= 500 else f"{text[:250]} ... {text[-250:]}"

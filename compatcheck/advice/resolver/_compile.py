@@ -1,0 +1,207 @@
+"""``uv pip compile`` on what is wanted, held to what is demanded."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+from compatcheck._requirement import edge, normalised
+from compatcheck.advice import _uv
+from compatcheck.advice.model import Demands, Place, Solution, Unsolvable, Wanted
+from compatcheck.advice.resolver._failures import failure, unbuildable
+from compatcheck.errors import InputError
+
+_PINNED = re.compile(r"^([a-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)(?:[^#]*)(?:# via (.*))?$")
+_NAMED = re.compile(r"^([a-z0-9][a-z0-9._-]*)(?:\[|\s|$)")
+_OWN_STYLE = (
+    "--quiet",
+    "--no-header",
+    "--strip-extras",
+    "--strip-markers",
+    "--no-emit-index-url",
+    "--no-emit-find-links",
+    "--no-universal",
+    "--no-upgrade",
+)
+"""What the user's own configuration may say otherwise of the output; what to look for, and where, is left to it."""
+
+
+def resolve(wanted: Wanted, demands: Demands, place: Place, kept: Mapping[str, str] | None = None) -> Solution:
+    """One set of versions: those preferred where they can stay, else the newest allowed.
+
+    A distribution whose metadata can only be had by building it, and that cannot be built here, is left out and kept
+    at its version; ``kept`` names, with the reason, those of which that is known from before.
+
+    Raises Unsolvable with uv's explanation where there is no solution, `IndexDown` where an index does not answer, and
+    InputError where uv cannot work.
+    """
+    kept = dict(kept or {})
+    while True:
+        with _folder() as folder:
+            output = _write(folder, "requirements.txt", _preferences(wanted, demands))
+            command = [*_compile(folder, wanted, demands, place, kept), "-o", output, "--annotate"]
+            command += ["--annotation-style", "line", "--no-generate-hashes"]
+            done = _uv.run(command, stdin=_asked(wanted, demands))
+            if done.status == 0:
+                return _with_kept(_solution(_read(output)), wanted, demands, kept)
+        name, reason = unbuildable(done.stderr)
+        if name is None or name in kept:
+            raise failure(done, wanted, demands, place)
+        kept[name] = reason
+
+
+def lock(
+    wanted: Wanted,
+    solution: Solution,
+    demands: Demands,
+    place: Place,
+    format: Literal["requirements.txt", "pylock.toml"],
+    hashes: bool,
+) -> str:
+    """The solution in uv's own words, with hashes where asked for and always in a pylock; no credential is in it.
+
+    Raises what `resolve` does.
+    """
+    exact = {
+        name: f"=={version}" if "+" in version else f"==={version}"
+        for name, version in solution.versions.items()
+        if name not in solution.kept
+    }
+    held = demands._replace(specifiers=exact)
+    with _folder() as folder:
+        output = os.path.join(folder, format)
+        command = [*_compile(folder, wanted, held, place, solution.kept), "-o", output, "--format", format]
+        command += ["--no-annotate", "--generate-hashes" if hashes else "--no-generate-hashes"]
+        done = _uv.run(command, stdin=_asked(wanted, demands))
+        if done.status:
+            raise failure(done, wanted, held, place)
+        return _uv.without_credentials(_read(output))
+
+
+def _compile(folder: str, wanted: Wanted, demands: Demands, place: Place, left_out: Iterable[str]) -> list[str]:
+    """The command, but for its output. The requirements come by standard input: a secret in them touches no disk."""
+    limits = (name + specifier for name, specifier in demands.specifiers.items() if specifier)
+    files = [_write(folder, "constraints.txt", (*wanted.constraints, *limits)), *_own_files("UV_CONSTRAINT")]
+    command = ["pip", "compile", "-", *_OWN_STYLE, "--python", place.interpreter]
+    command += [part for file in files for part in ("--constraints", file)]
+    absent = [f"{name} ; python_version < '0'" for name in left_out]
+    if absent:
+        files = [_write(folder, "overrides.txt", absent), *_own_files("UV_OVERRIDE")]
+        command += [part for file in files for part in ("--overrides", file)]
+    if place.python_version:
+        command += ["--python-version", place.python_version]
+    if place.platform:
+        command += ["--python-platform", place.platform]
+    if demands.torch_backend:
+        command += ["--torch-backend", demands.torch_backend]
+    return command + (["--offline"] if place.offline else [])
+
+
+def _own_files(variable: str) -> list[str]:
+    """The files a variable of uv names, which an option of ours would else replace."""
+    return os.environ.get(variable, "").split()
+
+
+def _asked(wanted: Wanted, demands: Demands) -> str:
+    """The user's requirements, and those distributions that a demand without a specifier is to bring."""
+    lines = [line.asked for line in wanted.lines if line.asked is not None]
+    lines += [name for name, specifier in demands.specifiers.items() if not specifier]
+    return "".join(line + "\n" for line in lines)
+
+
+def _preferences(wanted: Wanted, demands: Demands) -> Iterator[str]:
+    """The versions to stay with, as an output of before; where one is ruled out, that which the demand itself names.
+
+    Each is stated as its release too: the build with that label may be on none of the indexes.
+    """
+    for name, version in wanted.preferred.items():
+        if not _is_version(version):
+            continue
+        release = _allowed(version, demands.specifiers.get(name, "")).partition("+")[0]
+        label = version.partition("+")[2]
+        if demands.torch_backend and (label or name.startswith("torch")):
+            label = demands.torch_backend
+        if release:
+            yield from (f"{name}=={release}+{label}",) if label else ()
+            yield f"{name}=={release}"
+
+
+def _is_version(text: str) -> bool:
+    """Whether it is a version as PEP 440 writes it; what is installed may have any other."""
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
+
+
+def _allowed(version: str, specifier: str) -> str:
+    """The version where the specifier holds it, else the version that the specifier itself names, else nothing."""
+    from packaging.specifiers import SpecifierSet
+
+    return version if SpecifierSet(specifier).contains(version, prereleases=True) else edge(specifier) or ""
+
+
+def _solution(text: str) -> Solution:
+    versions: dict[str, str] = {}
+    parents: dict[str, tuple[str, ...]] = {}
+    unversioned = []
+    for line in filter(None, text.splitlines()):
+        match = _PINNED.match(line)
+        if match is None:
+            unversioned.append(_uv.redacted(line.partition("  # via")[0].strip()))
+            continue
+        name = normalised(match[1])
+        versions[name] = match[2]
+        via = map(_NAMED.match, (match[3] or "").split(", "))
+        parents[name] = tuple(normalised(parent[1]) for parent in via if parent)
+    return Solution(versions, parents, _uv.redacted(text), tuple(unversioned))
+
+
+def _with_kept(solution: Solution, wanted: Wanted, demands: Demands, kept: Mapping[str, str]) -> Solution:
+    """The solution with what was left out of it. Raises Unsolvable where a demand rules out every version known."""
+    versions = dict(solution.versions)
+    for name, reason in kept.items():
+        specifier, version = demands.specifiers.get(name, ""), wanted.preferred.get(name, "")
+        version = _allowed(version, specifier) if _is_version(version) else edge(specifier) or ""
+        if specifier and not version:
+            raise Unsolvable("resolving", name + specifier, reason, "name a version of it that installs here")
+        if version:
+            versions[name] = version
+    return solution._replace(versions=versions, kept=dict(kept))
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[str]:
+    """A private folder for what uv reads and writes."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="compatcheck-pin-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise _unwritable(tempfile.gettempdir(), error) from None
+    with folder as path:
+        yield path
+
+
+def _write(folder: str, name: str, lines: Iterable[str]) -> str:
+    path = os.path.join(folder, name)
+    try:
+        with open(path, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+            stream.writelines(line + "\n" for line in lines)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    return path
+
+
+def _unwritable(path: str, error: OSError) -> InputError:
+    return InputError("writing", path, error.strerror or str(error), "make room there, or set TMPDIR to another folder")
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as stream:
+        return stream.read()

@@ -1,0 +1,113 @@
+"""What uv said when it failed, in one line and in the user's terms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from compatcheck._requirement import normalised
+from compatcheck.advice import _uv
+from compatcheck.advice.model import Demands, Line, Place, Unsolvable, Wanted
+from compatcheck.errors import CompatcheckError, InputError
+
+LONGEST = 500
+
+_MARKS = re.compile(r"^[ \t]*(?:[×│]|error:)?[ \t]*", re.MULTILINE)
+_CAUSE = re.compile(r"\s*\n[ \t]*(?:cause:|Caused by:|[├╰]─▶)[ \t]*")
+_BUILD = re.compile(r"Failed to (?:download and )?build `([A-Za-z0-9._-]+)(?:==|\s*@)")
+_NO_SOLUTION = re.compile(r"No solution found when resolving dependencies(?: for split[^:\n]*)?:?")
+_ADDRESS = re.compile(r"[`(]?(\w+://[^\s`)]+)[`)]?")
+_REFUSED = re.compile(r"An index(?: URL)? \((\S+)\) (?:could not be queried due to|returned) (.+?)(?:\.\s|\.?$)")
+_UNREACHED = ("error sending request", "client error (", "server error (", "Request failed after", "timed out")
+_NOT_THERE = "HTTP status client error"
+_POSITION = re.compile(r"`?-`? at position (\d+)")
+_LAST_WORDS = re.compile(r"^\s*(\w+(?:Error|Exception)\b.*)$", re.MULTILINE)
+
+
+class IndexDown(InputError):
+    """An index did not answer, or did not let us in."""
+
+
+def failure(done: _uv.Done, wanted: Wanted, demands: Demands, place: Place) -> CompatcheckError:
+    """The error that uv's words stand for: no solution, an index that does not answer, or anything else."""
+    text = _uv.redacted(done.stderr)
+    if refused := _REFUSED.search(_one_line(text)):
+        return IndexDown("asking", refused[1], refused[2], "give uv the credentials of this index")
+    unsolvable = _NO_SOLUTION.search(text) is not None
+    if not unsolvable and _unreached(text):
+        return _index_down(text, place)
+    explanation = _one_line(_NO_SOLUTION.sub("", text))
+    if not unsolvable:
+        seen = _POSITION.sub(lambda match: _place_of(wanted, int(match[1])), explanation) or f"status {done.status}"
+        return InputError("resolving the requirements with", "uv", _ends(seen), "mend what uv names, and run it again")
+    sources = ", ".join(dict.fromkeys(_sources(explanation, wanted, demands)))
+    advice = "run it without --offline" if "network was disabled" in text else "loosen one of the requirements named"
+    return Unsolvable(
+        "resolving", "the requirements", f"{explanation.rstrip('.')}{sources and f' ({sources})'}", advice
+    )
+
+
+def unbuildable(stderr: str) -> tuple[str | None, str]:
+    """The distribution whose metadata could not be had by building it, and why; no name where that is not at fault."""
+    match = _BUILD.search(stderr)
+    if match is None or "build backend" not in stderr.lower():
+        return None, ""
+    last = _LAST_WORDS.findall(stderr)
+    seen = f" ({_uv.redacted(last[-1]).strip():.200})" if last else ""
+    return normalised(match[1]), f"what {match[1]} requires can only be had by building it, which fails here{seen}"
+
+
+def _unreached(text: str) -> bool:
+    return any(mark in text for mark in _UNREACHED) and _NOT_THERE not in text
+
+
+def _index_down(text: str, place: Place) -> IndexDown:
+    address = _ADDRESS.search(text)
+    causes = [_ADDRESS.sub("", cause).removesuffix(" for url ") for cause in _CAUSE.split(text)[1:]]
+    seen = _one_line(causes[-1]) if causes else "it does not answer"
+    advice = "look at the network and at uv's index settings"
+    return IndexDown(
+        "fetching",
+        address[1] if address else "a distribution",
+        seen,
+        advice if place.offline else f"{advice}, or let uv's cache answer with --offline",
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(_MARKS.sub("", _CAUSE.sub(": ", text.strip())).split()).removeprefix(": ")
+
+
+def _ends(text: str) -> str:
+    """Without the middle of a long text, as a traceback has it."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
+
+
+def _place_of(wanted: Wanted, position: int) -> str:
+    """Where the user wrote what stands at a position of our input."""
+    for line in wanted.lines:
+        if line.asked is not None:
+            position -= len((line.asked + "\n").encode())
+            if position < 0:
+                return _where(line)
+    return "the requirements"
+
+
+def _where(line: Line) -> str:
+    if line.at is None:
+        return "the requirements"
+    return line.at.file if line.at.line is None else f"{line.at.file}:{line.at.line}"
+
+
+def _sources(explanation: str, wanted: Wanted, demands: Demands) -> Iterator[str]:
+    """Who asks for what the explanation speaks of; uv itself tells neither files nor the matrix apart."""
+    for name, specifier in demands.specifiers.items():
+        if specifier and _speaks_of(explanation, name):
+            yield f"the matrix asks for {name}{specifier}"
+    for line in wanted.lines:
+        if line.name and line.asked and line.asked.strip() != line.name and _speaks_of(explanation, line.name):
+            yield f"{_where(line)} asks for {_uv.redacted(line.asked)}"
+
+
+def _speaks_of(explanation: str, name: str) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", explanation, re.IGNORECASE) is not None

@@ -1,0 +1,282 @@
+"""Solve, check, refine: branch and bound over what the resolver is held to.
+
+The resolver knows what fits together, the matrix what must not come together, and neither knows which set is nearest.
+So a state is a set of demands. Its solution is judged; one that breaks an entry divides the state into the ways to
+clear it, one that is further off than it need be into the versions that are near and those beyond. What a state costs
+at least is known from its demands alone, and a state that cannot beat the best clean set is left.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from compatcheck.advice.model import Demands, Solution, Unsolvable, Violation
+from compatcheck.advice.search._conflict import Attempt, Conflict, Step, contradicted, spell, words
+from compatcheck.advice.search._cost import GONE, Span, admits, cost, is_major, line_of, satisfied, within
+from compatcheck.advice.search._state import Scale, State, beyond, includes, joined, narrowed, without
+
+Resolve = Callable[[Demands], Solution]
+Judge = Callable[[Solution, Demands], Sequence[Violation]]
+Answers = list[tuple[Demands, Solution | Unsolvable]]
+
+_HOLDS = "the entry holds then all the same"
+
+
+class Found(NamedTuple):
+    """The nearest set that breaks no entry that versions can clear.
+
+    ``demands`` is what the entries asked for, ``entries_by_name`` who asked for which distribution. ``proven`` is
+    False where time ran out first: the set may then not be the nearest, or ``left`` may hold entries with ways to clear
+    them. Else ``left`` are those that no versions clear.
+    """
+
+    solution: Solution
+    demands: Demands
+    entries_by_name: Mapping[str, tuple[str, ...]]
+    proven: bool
+    resolutions: int
+    left: tuple[Violation, ...] = ()
+
+
+class _Judged(NamedTuple):
+    state: State
+    solution: Solution
+    broken: tuple[Violation, ...]
+    left: tuple[Violation, ...]
+    distance: int
+    major_steps: int
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        return len(self.broken), self.distance, self.major_steps
+
+
+def search(
+    resolve: Resolve,
+    violations: Judge,
+    start: Demands,
+    preferred: Mapping[str, str],
+    counted: Callable[[Solution], Collection[str]],
+    out_of_time: Callable[[], bool] = lambda: False,
+    *,
+    essential: Collection[str] | None = None,
+    by_hand_cost: int = 0,
+    patience: int | None = None,
+) -> Found | Conflict:
+    """The set of versions nearest to those preferred that breaks no entry; among equals, the fewest major steps.
+
+    A name that counts in one solution counts in every one that holds it. Only sets that hold the ``essential`` names
+    are compared: unless given, all that count in the first solution, and where no such set is clean, those that nothing
+    else asks for. Each finding that is left to the user's hand costs ``by_hand_cost``. After ``patience`` resolutions
+    that improve nothing the best clean set is taken as it is. Out of time, it is the set that breaks the fewest
+    entries.
+
+    Raises Unsolvable where nothing satisfies ``start``, and whatever else ``resolve`` raises.
+    """
+    first = resolve(start)
+    answers: Answers = [(start._replace(by_hand=()), first)]
+    every = counted(first) if essential is None else essential
+    asked = [name for name in every if not first.parents.get(name)] if essential is None else every
+    for kept in (every, asked):
+        run = _Run(resolve, violations, Scale({}, start, by_hand_cost), preferred, counted, kept, answers)
+        while run.queue and not out_of_time() and (patience is None or run.idle < patience):
+            run.visit()
+        found = run.result()
+        if isinstance(found, Found) or set(asked) == set(every):
+            break
+    return found
+
+
+class _Run:
+    """What one search has learnt so far; ``answers`` begin with that to the start."""
+
+    def __init__(
+        self,
+        resolve: Resolve,
+        violations: Judge,
+        scale: Scale,
+        preferred: Mapping[str, str],
+        counted: Callable[[Solution], Collection[str]],
+        kept: Collection[str],
+        answers: Answers,
+    ) -> None:
+        self.queue: list[tuple[tuple[int, float, int, int, int], float, State]] = []
+        self.idle = 0
+        """How many resolutions have improved nothing since the first clean set was found."""
+        self._resolve, self._violations, self._counted = resolve, violations, counted
+        self._scale, self._preferred, self._answers = scale, preferred, answers
+        self._attempts: list[Attempt] = []
+        self._pushed = 0
+        installed = {name for name, specifier in scale.start.specifiers.items() if not specifier}
+        first = next(answer for _, answer in answers if isinstance(answer, Solution))
+        root = State(scale.start, installed | set(kept), solution=first)
+        self._best = self._judged(root, first)
+        self._push(root)
+
+    def _push(self, state: State) -> None:
+        """Queue what promises to be nearest if nothing leaves first; what must leave waits for a set to beat."""
+        parts = list(beyond(state, self._scale.nearest(state))) if state.missed else [state]
+        gone = sum(specifier == GONE for specifier in state.demands.specifiers.values())
+        promise = min(self._scale.least(part, staying=True) for part in parts)
+        floor = min(self._scale.least(part) for part in parts)
+        steps = min(self._scale.major_steps(part) for part in parts)
+        self._pushed += 1
+        heapq.heappush(self.queue, ((gone, promise, steps, -len(state.path), self._pushed), floor, state))
+
+    def visit(self) -> None:
+        """Look at the most promising state; one resolution at most."""
+        _, floor, state = heapq.heappop(self.queue)
+        if not self._best.broken and floor >= self._best.distance:
+            return
+        spans = self._scale.nearest(state)
+        if spans and not state.missed and not state.solution:
+            self._try_near(state, spans)
+            return
+        solution = state.solution or self._solution(state)
+        if solution is None:
+            return
+        state = state._replace(solution=solution)
+        if state.missed:
+            tried = state._replace(missed=False, divided=state.divided | {name for name, _ in spans})
+            for part in beyond(tried, spans):
+                self._push(part)
+            return
+        judged = self._judged(state, solution)
+        if judged.rank < self._best.rank:
+            self._best, self.idle = judged, 0
+        if judged.broken:
+            known = self._scale.entries
+            general = judged.broken if self._scale.at_start(state.demands) else ()
+            new = tuple(entry for entry in general if entry.ways and entry not in known)
+            self._scale = self._scale._replace(entries=known + new)
+            self._branch(judged)
+        elif judged.distance > self._scale.least(state):
+            self._divide(state, solution)
+
+    def _try_near(self, state: State, spans: list[tuple[str, Span]]) -> None:
+        """Take the nearest versions that the demands allow; the resolver by itself would take the newest."""
+        near, parts = narrowed(state, spans), list(beyond(state, spans))
+        solution = self._solution(near, told=not parts)
+        if solution:
+            self._push(near._replace(solution=solution))
+            for part in parts:
+                self._push(part._replace(rest=True))
+        elif parts:
+            self._push(state._replace(missed=True))
+
+    def _solution(self, state: State, *, told: bool = True) -> Solution | None:
+        """The resolver's answer; once there is a clean set only a nearer one is asked for.
+
+        ``told`` says that a refusal belongs in the account of a conflict.
+        """
+        demands: Demands | None = state.demands
+        if not self._best.broken:
+            demands, told = self._scale.tightened(state, self._best.distance), False
+        answer = self._answer(demands) if demands else None
+        if isinstance(answer, Unsolvable):
+            if told and not state.rest:
+                self._record(state.path[-1], state.path[:-1], words(answer))
+            return None
+        return answer
+
+    def _answer(self, demands: Demands) -> Solution | Unsolvable:
+        demands = demands._replace(by_hand=())
+        for asked, answer in self._answers:
+            if asked == demands or (isinstance(answer, Unsolvable) and includes(asked, demands)):
+                return answer
+        self.idle = 0 if self._best.broken else self.idle + 1
+        try:
+            answer = self._resolve(demands)
+        except Unsolvable as error:
+            answer = error
+        self._answers.append((demands, answer))
+        return answer
+
+    def _judged(self, state: State, solution: Solution) -> _Judged:
+        names = self._counted(solution)
+        known = {name: self._preferred[name] for name in names if name in self._preferred}
+        self._scale = self._scale._replace(preferred={**self._scale.preferred, **known})
+        found = self._violations(solution, state.demands)
+        tried = {step.id for step in state.path}
+        broken = [violation for violation in found if violation.ways or violation.id in tried]
+        moved = {name: cost(old, solution.versions[name]) for name, old in known.items() if name in solution.versions}
+        return _Judged(
+            state,
+            solution,
+            tuple(broken),
+            tuple(violation for violation in found if violation not in broken),
+            sum(moved.values()) + self._scale.around(state.demands),
+            sum(map(is_major, moved.values())),
+        )
+
+    def _branch(self, judged: _Judged) -> None:
+        """Divide the state into the ways to clear one entry: the one that leaves least room."""
+        state = judged.state._replace(solution=None, divided=frozenset(), rest=False)
+        offers = [[(way, self._joined(state, way)) for way in violation.ways] for violation in judged.broken]
+        violation, offer = max(zip(judged.broken, offers), key=lambda pair: self._room_taken(state, pair[1]))
+        for way, further in offer:
+            step = Step(violation.id, violation.title, way)
+            if further is None:
+                if why := contradicted(way, state.path):
+                    self._record(step, state.path, why)
+            elif further.demands == state.demands:
+                self._record(step, state.path, _HOLDS)
+            else:
+                self._push(further._replace(path=(*state.path, step)))
+        if not offer:
+            place = max(index for index, step in enumerate(state.path) if step.id == violation.id)
+            self._record(state.path[place], state.path[:place], _HOLDS)
+
+    def _joined(self, state: State, way: Demands) -> State | None:
+        return joined(state, way, self._scale.start)
+
+    def _room_taken(self, state: State, offer: list[tuple[Demands, State | None]]) -> float:
+        """What the cheapest way costs at least, so that an entry without any is seen first."""
+        open_ways = [further for _, further in offer if further and further.demands != state.demands]
+        return min((self._scale.least(further, staying=True) for further in open_ways), default=float("inf"))
+
+    def _divide(self, state: State, solution: Solution) -> None:
+        """Divide the state at the distribution that is further off than it need be, into near and far versions."""
+        name = self._scale.dearest(state, solution)
+        if name is None:
+            return
+        old, version = self._scale.preferred[name], solution.versions[name]
+        if name not in state.kept and self._scale.least_of(name, state, staying=True):
+            self._push(state._replace(kept=state.kept | {name}))
+            self._push(without(state, name))
+            return
+        least = self._scale.least_of(name, state)
+        span = within(old, (least + cost(old, version)) // 2 if name in state.divided else least)
+        if span is None or admits(span.inside, version):
+            span = line_of(old, version)
+        if span:
+            state = state._replace(divided=state.divided | {name})
+            for part in (narrowed(state, [(name, span)]), *beyond(state, [(name, span)])):
+                self._push(part)
+
+    def _record(self, step: Step, after: tuple[Step, ...], why: str) -> None:
+        self._attempts.append(Attempt(step.id, step.title, spell(step.way), after, why))
+
+    def result(self) -> Found | Conflict:
+        best, resolutions = self._best, len(self._answers)
+        if best.broken and not self.queue:
+            return Conflict(tuple(self._attempts), best.solution, resolutions)
+        proven = not best.broken and all(floor >= best.distance for _, floor, _ in self.queue)
+        return Found(
+            best.solution, best.state.demands, self._entries_by_name(), proven, resolutions, best.broken + best.left
+        )
+
+    def _entries_by_name(self) -> dict[str, tuple[str, ...]]:
+        """Who asked for what: the ways that were taken, and of other entries the first way that was taken unasked."""
+        taken = [(step.id, step.way) for step in self._best.state.path]
+        versions = self._best.solution.versions
+        for entry in self._scale.entries:
+            if entry.id not in dict(taken):
+                taken += [(entry.id, way) for way in entry.ways if satisfied(way.specifiers, versions)][:1]
+        names: dict[str, dict[str, None]] = {}
+        for entry_id, way in taken:
+            for name in way.specifiers:
+                names.setdefault(name, {})[entry_id] = None
+        return {name: tuple(ids) for name, ids in names.items()}

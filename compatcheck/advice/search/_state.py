@@ -1,0 +1,220 @@
+"""A part of the sets of versions that are possible, what they cost at least, and how it is divided."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Set
+from math import inf
+from typing import NamedTuple
+
+from compatcheck.advice.model import Demands, Solution, Violation
+from compatcheck.advice.search._conflict import Step
+from compatcheck.advice.search._cost import (
+    BACKEND,
+    GONE,
+    Span,
+    admits,
+    both,
+    cheapest,
+    cost,
+    is_major,
+    specifiers,
+    within,
+)
+
+_BACKEND, _BY_HAND = "+", "!"
+"""The build of torch, and a change by hand, among the names that a way speaks of."""
+
+
+class State(NamedTuple):
+    """The sets of versions that satisfy the demands.
+
+    ``kept`` are the distributions that all these sets hold: those of the user, and those of which the sets without
+    them are another state. ``solution`` is one of the sets where one is known. ``missed`` tells that the versions
+    nearest to the preferred ones were tried in vain, ``divided`` the distributions of which that is so, ``rest`` that
+    the nearest were found to be there, so that a refusal of the others explains nothing.
+    """
+
+    demands: Demands
+    kept: Set[str]
+    path: tuple[Step, ...] = ()
+    solution: Solution | None = None
+    missed: bool = False
+    divided: frozenset[str] = frozenset()
+    rest: bool = False
+
+
+class Scale(NamedTuple):
+    """What distances are measured from, and the entries that were seen to stand in the way.
+
+    ``preferred`` are the versions of counted names. Every clean set takes one of the ways of each entry, so a state
+    costs no less than the cheapest of them; unless another build of torch or a setting clears the entry unasked.
+    """
+
+    preferred: Mapping[str, str]
+    start: Demands
+    by_hand_cost: int
+    entries: tuple[Violation, ...] = ()
+
+    def least(self, state: State, *, staying: bool = False) -> float:
+        """What every clean set of the state costs at least. What may leave costs nothing, unless it is ``staying``."""
+        owed = sum(price for _, price in self._owed(state, staying))
+        return self._held_least(state, staying) + min(owed, self._otherwise())
+
+    def least_of(self, name: str, state: State, *, staying: bool = False) -> int:
+        specifier = state.demands.specifiers.get(name, "")
+        if specifier == GONE or not (staying or name in state.kept):
+            return 0
+        return cheapest(self.preferred[name], specifier) or 0
+
+    def major_steps(self, state: State) -> int:
+        """How many distributions change their major version at least, if none leaves."""
+        return sum(is_major(self.least_of(name, state, staying=True)) for name in self._limited(state))
+
+    def around(self, demands: Demands) -> int:
+        """What the demands cost besides versions: another build of torch, and changes by hand."""
+        built = BACKEND if demands.torch_backend != self.start.torch_backend else 0
+        return built + self.by_hand_cost * len(set(demands.by_hand) - set(self.start.by_hand))
+
+    def at_start(self, demands: Demands) -> bool:
+        """Whether the entries hold or not for the versions alone."""
+        return demands._replace(specifiers={}) == self.start._replace(specifiers={})
+
+    def _otherwise(self) -> float:
+        """The least that anything but versions costs, which may clear entries that do not ask for it."""
+        ways = [way for entry in self.entries for way in entry.ways if way.torch_backend or way.by_hand]
+        return min((BACKEND if way.torch_backend else self.by_hand_cost for way in ways), default=inf)
+
+    def _limited(self, state: State) -> set[str]:
+        return state.demands.specifiers.keys() & self.preferred.keys()
+
+    def _held_least(self, state: State, staying: bool) -> int:
+        prices = (self.least_of(name, state, staying=staying) for name in self._limited(state))
+        return sum(prices, self.around(state.demands))
+
+    def _more(self, state: State, way: Demands, staying: bool = False) -> float:
+        """What a way adds to the least cost of the state."""
+        further = joined(state, way, self.start)
+        return self._held_least(further, staying) - self._held_least(state, staying) if further else inf
+
+    def _owed(self, state: State, staying: bool = False) -> list[tuple[set[str], float]]:
+        """What entries add to the least cost, each with the names it hangs on. No name is counted twice."""
+        owed: list[tuple[set[str], float]] = []
+        for entry in self.entries if self.at_start(state.demands) else ():
+            price = min((self._more(state, way, staying) for way in entry.ways), default=0)
+            names = set().union(*map(_names, entry.ways))
+            if price and not any(names & others for others, _ in owed):
+                owed.append((names, price))
+        return owed
+
+    def nearest(self, state: State) -> list[tuple[str, Span]]:
+        """For each distribution that cannot stay where it is, the nearest versions, unless it is held to them."""
+        found = []
+        for name in sorted(self._limited(state) - state.divided):
+            least = self.least_of(name, state, staying=True)
+            span = within(self.preferred[name], least) if least else None
+            if span and not specifiers(state.demands.specifiers[name]).is_subset(specifiers(span.inside)):
+                found.append((name, span))
+        return found
+
+    def tightened(self, state: State, limit: int) -> Demands | None:
+        """The demands with nothing left that by itself makes a set cost ``limit`` or more; None where nothing is left.
+
+        Of an entry that has one way left, that way is demanded.
+        """
+        if self.least(state) >= limit:
+            return None
+        held = self._held_least(state, False)
+        entries = self.entries if self.at_start(state.demands) and held + self._otherwise() >= limit else ()
+        owed = self._owed(state) if entries else []
+
+        def room(names: set[str]) -> float:
+            return limit - 1 - held - sum(price for others, price in owed if not names & others)
+
+        limits = {}
+        for name, old in self.preferred.items():
+            span = within(old, int(self.least_of(name, state) + room({name})))
+            limits.update({name: span.inside} if span else {})
+        tight = joined(state, Demands(limits))
+        for entry in entries:
+            ways = [way for way in entry.ways if self._more(state, way) <= room(_names(way))]
+            if tight and len(ways) < 2:
+                tight = joined(tight, ways[0], self.start) if ways else None
+        return tight.demands if tight else None
+
+    def dearest(self, state: State, solution: Solution) -> str | None:
+        """The distribution that costs most above the least it must."""
+        excess = {
+            name: cost(old, solution.versions[name]) - self.least_of(name, state)
+            for name, old in self.preferred.items()
+            if name in solution.versions
+        }
+        worst = max(excess, key=lambda name: (excess[name], name), default=None)
+        return worst if worst and excess[worst] > 0 else None
+
+
+def _names(way: Demands) -> set[str]:
+    return {*way.specifiers, *([_BACKEND] if way.torch_backend else []), *(_BY_HAND + entry for entry in way.by_hand)}
+
+
+def joined(state: State, way: Demands, start: Demands | None = None) -> State | None:
+    """The state with further demands; None where they contradict those it has.
+
+    The build of torch is changed once at most, from that of the start.
+    """
+    further = _held(state, way.specifiers)
+    backend = state.demands.torch_backend
+    if way.torch_backend not in (None, backend):
+        if start is None or backend != start.torch_backend:
+            return None
+        backend = way.torch_backend
+    if any(further.demands.specifiers[name] == GONE for name in way.specifiers if name in state.kept):
+        return None
+    by_hand = tuple(sorted({*state.demands.by_hand, *way.by_hand}))
+    return further._replace(demands=further.demands._replace(torch_backend=backend, by_hand=by_hand))
+
+
+def _held(state: State, limits: Mapping[str, str]) -> State:
+    """The state held to further limits. A distribution to which they leave no version is not in its sets."""
+    old = state.demands.specifiers
+    merged = {name: both(old[name], limit) if name in old else limit for name, limit in limits.items()}
+    return state._replace(demands=state.demands._replace(specifiers={**old, **merged}))
+
+
+def narrowed(state: State, spans: Collection[tuple[str, Span]]) -> State:
+    """The sets of the state that lie in the spans or lack their distributions."""
+    return _with_solution_inside(_held(state, {name: span.inside for name, span in spans}))
+
+
+def beyond(state: State, spans: Collection[tuple[str, Span]]) -> Iterator[State]:
+    """The states that with the narrowed one make up the whole."""
+    near = state
+    for name, span in spans:
+        for side in (span.above, span.below):
+            far = joined(near._replace(kept=near.kept | {name}), Demands({name: side}))
+            if far:
+                yield _with_solution_inside(far)
+        near = _held(near, {name: span.inside})
+
+
+def without(state: State, name: str) -> State:
+    """The sets of the state that lack the distribution."""
+    return _with_solution_inside(_held(state, {name: GONE}))
+
+
+def _with_solution_inside(state: State) -> State:
+    """The state, without its solution where that is none of its sets."""
+    versions = state.solution.versions if state.solution else {}
+    inside = all(
+        admits(specifier, versions[name]) if name in versions else name not in state.kept
+        for name, specifier in state.demands.specifiers.items()
+    )
+    return state if inside else state._replace(solution=None)
+
+
+def includes(wide: Demands, demands: Demands) -> bool:
+    """Whether all sets that satisfy ``demands`` satisfy the wide ones, so that what refuses these refuses those."""
+    held = demands.specifiers
+    return wide.torch_backend == demands.torch_backend and all(
+        name in held and (specifiers(held[name]).is_subset(specifiers(limit)) if limit else not held[name])
+        for name, limit in wide.specifiers.items()
+    )

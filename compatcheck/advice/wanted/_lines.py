@@ -1,0 +1,124 @@
+"""One requirement with its place: is it asked for here, and can its version move?"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from compatcheck._requirement import normalised
+from compatcheck.advice.model import Line
+from compatcheck.errors import InputError
+from compatcheck.model import Location
+
+DOING = "reading requirements from"
+_EDITABLE = re.compile(r"(?:-e\s*|--editable(?:\s*=\s*|\s+))(.+)\Z")
+_VERSION_CONTROL = re.compile(r"(?:git|hg|svn|bzr)\+")
+_MARKER = re.compile(r"\s+;\s*|;\s+")
+_EGG = re.compile(r"[#&]egg=([A-Za-z0-9._-]+)")
+_OPTIONS_BEHIND = re.compile(r"\s--[a-z][a-z-]*[=\s].*\Z")
+_HASHES = re.compile(r"\s--hash[=\s]\s*\S+")
+_REFERENCE = re.compile(r"\$\{([A-Z0-9_]+)\}")
+_NAMED = re.compile(r"[\w.-]+\s*(?:\[[^\]]*\])?\s*@")
+_ARCHIVES = (".whl", ".zip", ".tar.gz", ".tar.bz2", ".tgz")
+
+
+class Read(NamedTuple):
+    """A line, and whether it only limits what others ask for; ``firm`` where not even its exact pin may move."""
+
+    line: Line
+    constraint: bool = False
+    firm: bool = False
+
+
+def requirement(text: str, comment: str, at: Location, markers: Mapping[str, str] | None) -> Line:
+    """A requirement with a name. Hashes are dropped, as they belong to a version that may move.
+
+    Raises `InputError` with file and line where it is none.
+    """
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    text = _HASHES.sub("", text)
+    bare = _OPTIONS_BEHIND.sub("", text)
+    try:
+        parsed = Requirement(bare)
+    except InvalidRequirement as error:
+        seen = str(error).splitlines()[0]
+        raise InputError(
+            DOING, at.file, f"line {at.line}: {seen[:1].lower()}{seen[1:]}", "write name==version"
+        ) from None
+    name = normalised(parsed.name)
+    if parsed.marker is not None and not _holds(str(parsed.marker), markers):
+        return Line(text, name, None, comment, at=at)
+    if parsed.url is None:
+        return Line(text, name, bare, comment, at=at)
+    asked = bare.replace(parsed.url, absolute(parsed.url, at.file), 1)
+    return Line(text, name, asked, comment, _why_kept(parsed.url), at)
+
+
+def located(text: str, comment: str, at: Location, markers: Mapping[str, str] | None) -> Line | None:
+    """What is installed from a place without a name in front; None where the text is no such requirement."""
+    editable = _EDITABLE.match(text)
+    place, *marker = _MARKER.split(editable[1] if editable else text, maxsplit=1)
+    if editable is None and not _is_place(place):
+        return None
+    if marker and not _holds(marker[0], markers, at):
+        return Line(text, None, None, comment, at=at)
+    asked = " ; ".join([absolute(place, at.file), *marker])
+    kept = "an editable project" if editable else _why_kept(place)
+    return Line(text, _name_of(place), f"-e {asked}" if editable else asked, comment, kept, at)
+
+
+def absolute(place: str, file: str) -> str:
+    """A path without regard to the current folder, from which the installers reckon it; a URL as it stands."""
+    if "://" in place:
+        return place
+    path = os.path.expanduser(expanded(place))
+    beside = os.path.join(os.path.dirname(os.path.abspath(file)), path)
+    bare = re.sub(r"\[[^\]]*\]\Z", "", path)
+    return os.path.normpath(path if os.path.isabs(path) else os.path.abspath(path) if os.path.exists(bare) else beside)
+
+
+def expanded(text: str) -> str:
+    """References to environment variables, as ``${WHEELS}``, replaced where the variable is set."""
+    return _REFERENCE.sub(lambda found: os.environ.get(found[1], found[0]), text)
+
+
+def _is_place(text: str) -> bool:
+    bare = re.sub(r"\[[^\]]*\]\Z", "", text.partition("#")[0])
+    if _NAMED.match(text):
+        return False
+    return "://" in text or bare.startswith((".", "/", "~", "${")) or os.sep in bare or bare.endswith(_ARCHIVES)
+
+
+def _why_kept(place: str) -> str:
+    if _VERSION_CONTROL.match(place):
+        return "a version-control link"
+    if "://" in place and not place.startswith("file:"):
+        return "a URL"
+    return "a local file" if place.partition("#")[0].endswith(_ARCHIVES) else "a local project"
+
+
+def _name_of(place: str) -> str | None:
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+    egg = _EGG.search(place)
+    if egg:
+        return normalised(egg[1])
+    try:
+        return str(parse_wheel_filename(re.split(r"[/\\]", place.partition("#")[0])[-1])[0])
+    except InvalidWheelFilename:
+        return None
+
+
+def _holds(marker: str, markers: Mapping[str, str] | None, at: Location | None = None) -> bool:
+    from packaging.markers import InvalidMarker, Marker
+
+    try:
+        parsed = Marker(marker)
+    except InvalidMarker as error:
+        place = at or Location("the requirements")
+        seen = f"line {place.line}: {str(error).splitlines()[0]}"
+        raise InputError(DOING, place.file, seen, "write a marker such as python_version >= '3.10'") from None
+    return markers is None or parsed.evaluate({"extra": "", **markers})

@@ -1,0 +1,347 @@
+"""The pipeline of `compatcheck pin`: resolve, judge, refine, and prove what came out.
+
+plan  = search(resolve, violations)   versions that the matrix calls clean, as near as can be to those at hand
+proof = probes before and after       the same experiments where the fault was and where it should be gone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any, Literal, NamedTuple
+
+from compatcheck import matrix
+from compatcheck._requirement import edge
+from compatcheck.advice import environment as throwaway
+from compatcheck.advice import formats, resolver, search, torch_builds
+from compatcheck.advice.model import Demands, Move, Place, Solution, Unsolvable, Violation, Wanted
+from compatcheck.check import BAD, OnProbe, check, probe_context
+from compatcheck.errors import CompatcheckError, NothingInspectedError
+from compatcheck.model import Choice, Environment, Finding, Moved, PinReport, ProbeResult, Remedy, Target, Trial, lookup
+
+BY_HAND_COSTS = {"nearest": 50, "pins": 10**6, "config": 0}
+"""What a change of settings or code counts, on the scale where a minor step of a version counts 10."""
+
+Building = Callable[[], AbstractContextManager[Callable[[str], None]]]
+Probing = Callable[[], AbstractContextManager[OnProbe]]
+Asked = tuple[str, Mapping[str, Any]]
+
+_OF_FILES = ("unmet_requirements", "unresolved_imports", "distribution_problems", "distribution_ranges", "target")
+_OF_TORCH = ("runtime", "cudnn", "nccl")
+_IMPORTS = "package_imports"
+
+
+class Task(NamedTuple):
+    """What to pin: the machine and the run it is for, what is asked for, where, and what is to steer.
+
+    ``torch_backend`` is the build of torch to stay with; ``insists`` that no other will do. ``strict`` lets findings
+    steer that are only possible. ``latest`` starts from the newest versions rather than from those at hand.
+    """
+
+    environment: Environment
+    known: matrix.Matrix
+    wanted: Wanted
+    place: Place
+    torch_backend: str | None = None
+    insists: bool = False
+    strict: bool = False
+    latest: bool = False
+    ignore: Collection[str] = ()
+    by_hand_cost: int = BY_HAND_COSTS["nearest"]
+
+
+class Plan(NamedTuple):
+    """A set of versions, the one there was before the matrix spoke, what moved, and the findings that steered.
+
+    ``task`` is the one that was carried out: with the versions that distance is counted from, and the build of torch
+    that could be had.
+    """
+
+    task: Task
+    solution: Solution
+    first: Solution
+    demands: Demands
+    moves: Mapping[str, Move]
+    causes: Mapping[str, Finding]
+    report: PinReport
+
+
+def plan(
+    task: Task, out_of_time: Callable[[], bool], on_resolve: Callable[[], None] = lambda: None
+) -> Plan | search.Conflict:
+    """The nearest set of versions that the matrix calls clean, or why there is none.
+
+    Raises Unsolvable where the requirements contradict one another from the start, and InputError where the resolver
+    cannot work.
+    """
+    task, first, notes = _first(task)
+    start, counted = Demands(torch_backend=task.torch_backend), _counted(task, first)
+    causes: dict[str, Finding] = {}
+
+    def resolve(demands: Demands) -> Solution:
+        if demands == start:
+            return first
+        on_resolve()
+        try:
+            return resolver.resolve(task.wanted, demands, task.place, first.kept)
+        except resolver.IndexDown as error:
+            if demands.torch_backend == task.torch_backend:
+                raise
+            build = f"the {demands.torch_backend} build of torch"
+            raise Unsolvable("resolving", build, str(error), "run this where it can be reached") from None
+
+    found = search.search(
+        resolve,
+        lambda solution, demands: _violations(task, solution, demands, causes),
+        start,
+        task.wanted.preferred,
+        lambda solution: counted,
+        out_of_time,
+        by_hand_cost=task.by_hand_cost,
+    )
+    if isinstance(found, search.Conflict):
+        return found
+    versions, preferred = found.solution.versions, task.wanted.preferred
+    moves = _moves(task.wanted, found)
+    moved = tuple(
+        Moved(name, move.was, versions[name], move.entries, search.cost(move.was, versions[name]) if move.was else 0)
+        for name, move in moves.items()
+    )
+    left = _steering(task, found.solution)
+    report = PinReport(
+        moved,
+        {entry: finding.title for entry, finding in causes.items()},
+        search.distance(preferred, versions, counted),
+        found.resolutions,
+        found.proven,
+        tuple(_choices(task, moved, {finding.id for finding in left}, causes.values())),
+        left,
+        (*notes, *torch_builds.rebuild_notes(preferred, versions)),
+    )
+    return Plan(task, found.solution, first, found.demands, moves, causes, report)
+
+
+def _first(task: Task) -> tuple[Task, Solution, tuple[str, ...]]:
+    """What the resolver says to the requirements alone, and the task to go on with.
+
+    Where the index of the build that is installed is out of reach, the releases are still worth pinning.
+    """
+    wanted = task.wanted._replace(preferred={}) if task.latest else task.wanted
+    notes: tuple[str, ...] = ()
+    try:
+        first = resolver.resolve(wanted, Demands(torch_backend=task.torch_backend), task.place)
+    except resolver.IndexDown as error:
+        if task.torch_backend is None or task.insists:
+            raise
+        notes = (f"these pins name releases and not the {task.torch_backend} build of torch: {error}",)
+        task = task._replace(torch_backend=None)
+        first = resolver.resolve(wanted, Demands(), task.place)
+    if task.latest:
+        task = task._replace(wanted=wanted._replace(preferred=first.versions))
+    return task, first, notes
+
+
+def _violations(task: Task, solution: Solution, demands: Demands, causes: dict[str, Finding]) -> list[Violation]:
+    """What a solution must lose, with the ways out; what is left to the user is none once a setting clears it."""
+    settings = filter(None, (_settings(causes[entry]) for entry in demands.by_hand))
+    violations = []
+    for finding in _steering(task, solution, settings):
+        causes.setdefault(finding.id, finding)
+        ways = _ways(task, solution, finding)
+        if finding.id not in demands.by_hand:
+            by_hand = any(not remedy.pins for remedy in finding.remedies)
+            ways += (Demands(by_hand=(finding.id,)),) if by_hand else ()
+        elif _settings(finding) is None:
+            continue
+        violations.append(Violation(finding.id, finding.title, ways))
+    return violations
+
+
+def _ways(task: Task, solution: Solution, finding: Finding) -> tuple[Demands, ...]:
+    """The versions to try, and other builds of torch where the one at hand cannot run here."""
+    ways = search.ways(finding, solution.versions)
+    if "torch" not in finding.packages:
+        return ways
+    environment = matrix.complete(task.known, solved(task.environment, solution))
+    return (*ways, *torch_builds.ways(environment, solution.versions, task.known.table))
+
+
+def _settings(finding: Finding) -> Remedy | None:
+    """The first remedy that changes settings alone, whose effect can be foretold."""
+    return next((remedy for remedy in finding.remedies if (remedy.config or remedy.environ) and not remedy.pins), None)
+
+
+def _steering(task: Task, solution: Solution, settings: Iterable[Remedy] = ()) -> tuple[Finding, ...]:
+    """The findings on a solution that the search has to answer, once these settings are made."""
+    environment = solved(task.environment, solution)
+    for remedy in settings:
+        environment = _with_settings(environment, remedy)
+    statuses = (*BAD, "possible") if task.strict else BAD
+    try:
+        report = check(environment, task.known, ignore=task.ignore)
+    except NothingInspectedError:
+        return ()
+    return tuple(finding for finding in report.findings if finding.status in statuses)
+
+
+def _with_settings(environment: Environment, remedy: Remedy) -> Environment:
+    facts: dict[str, Any] = dict(environment.facts)
+    for path, value in remedy.config.items():
+        facts = _set(facts, path.split("."), value)
+    for name, value in remedy.environ.items():
+        facts = _set(facts, ["environ", name], value)
+    return environment._replace(facts=facts)
+
+
+def _set(facts: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    name, *rest = path
+    below = facts.get(name)
+    return {**facts, name: _set(below if isinstance(below, Mapping) else {}, rest, value) if rest else value}
+
+
+def solved(environment: Environment, solution: Solution) -> Environment:
+    """The environment with the solution's versions; what was read of files that they replace no longer holds.
+
+    A requirement by URL has no version here, and the list is not complete then.
+    """
+    facts = {key: value for key, value in environment.facts.items() if key not in _OF_FILES}
+    if lookup(environment, "distributions.torch") != solution.versions.get("torch"):
+        facts.pop("torch_build", None)
+        facts["cuda"] = {key: value for key, value in (facts.get("cuda") or {}).items() if key not in _OF_TORCH}
+    facts["distributions"] = dict(solution.versions)
+    facts["distributions_complete"] = not solution.unversioned
+    return environment._replace(facts=facts)
+
+
+def _counted(task: Task, first: Solution) -> frozenset[str]:
+    """The names whose versions matter to the user: those nothing else asks for, and those the matrix speaks of."""
+    asked = {line.name for line in task.wanted.lines if line.name and line.asked}
+    alone = {name for name in asked if not first.parents.get(name)}
+    return frozenset(alone | (set(task.wanted.preferred) & set(task.known.guards)))
+
+
+def _moves(wanted: Wanted, found: search.Found) -> dict[str, Move]:
+    """Every distribution that is not at the version it had; a new one only where all that was there is known.
+
+    Another build of the same version is a move where an entry asked for it.
+    """
+    moves = {}
+    for name, version in sorted(found.solution.versions.items()):
+        was, entries = wanted.preferred.get(name), found.entries_by_name.get(name, ())
+        if wanted.complete if was is None else search.cost(was, version) > 0 or (entries and was != version):
+            moves[name] = Move(was, entries)
+    return moves
+
+
+def _choices(task: Task, moved: Sequence[Moved], left: Collection[str], causes: Iterable[Finding]) -> Iterator[Choice]:
+    """The findings that were there to be cleared by versions or by settings."""
+    for finding in causes:
+        settings = _settings(finding)
+        mine = tuple(each for each in moved if finding.id in each.entries)
+        if settings and mine:
+            yield Choice(finding.id, mine, settings.steps, by_versions=True)
+        elif settings and finding.id in left:
+            yield Choice(finding.id, tuple(_advised(task, finding)), settings.steps, by_versions=False)
+
+
+def _advised(task: Task, finding: Finding) -> Iterator[Moved]:
+    """The moves that the first remedy by versions takes at the least."""
+    pins = next((remedy.pins for remedy in finding.remedies if remedy.pins), {})
+    for name, specifier in pins.items():
+        was, to = task.wanted.preferred.get(name), edge(specifier)
+        if was and to:
+            yield Moved(name, was, to, (finding.id,), search.cost(was, to))
+
+
+def written(planned: Plan, format_name: str, previous: str | None, hashes: bool) -> str:
+    """The text of a file with the plan's versions; see `compatcheck.advice.formats.render`."""
+    task, demands = planned.task, planned.demands
+    locked = None
+    if hashes or format_name == "pylock":
+        kind: Literal["requirements.txt", "pylock.toml"] = (
+            "pylock.toml" if format_name == "pylock" else "requirements.txt"
+        )
+        locked = resolver.lock(task.wanted, planned.solution, demands, task.place, kind, hashes)
+    notes: tuple[str, ...] = ()
+    if demands.torch_backend:
+        index = torch_builds.index_of(demands.torch_backend)
+        notes = (
+            f"torch is the {demands.torch_backend} build: pip install --extra-index-url {index} ..., or "
+            f"uv pip install --torch-backend {demands.torch_backend} ...",
+        )
+    return formats.render(format_name, task.wanted, planned.solution, planned.moves, locked, previous, notes)
+
+
+def left_out(planned: Plan, format_name: str, previous: str | None) -> tuple[str, ...]:
+    """What is not in that text, or is there unjudged, a line for each."""
+    kept = (
+        f"{line.at.file}:{line.at.line}: {line.name or 'this line'} is {line.kept}; it stays as it is, unchecked"
+        for line in planned.task.wanted.lines
+        if line.kept and line.at
+    )
+    unbuilt = (
+        f"{name} stays at {planned.solution.versions.get(name, 'any version')}: {reason}"
+        for name, reason in planned.solution.kept.items()
+    )
+    return (*formats.left_out(format_name, planned.task.wanted, previous), *kept, *unbuilt)
+
+
+def prove(planned: Plan, installed: Target | None, building: Building, probing: Probing) -> Plan:
+    """The plan with what probes showed before and after: in ``installed``, else where its first set is built.
+
+    ``building`` and ``probing`` show progress while they are entered. The built environments are gone afterwards.
+    Raises InputError where the new one cannot be built.
+    """
+    task = planned.task
+    moving = [planned.causes[entry] for entry in sorted({e for move in planned.moves.values() for e in move.entries})]
+    probed = [finding for finding in moving if finding.probe_name]
+    context = probe_context(task.environment)
+    trials: list[Asked] = [(_IMPORTS, {}), *((str(f.probe_name), {**context, **f.probe_request}) for f in probed)]
+    notes: tuple[str, ...] = ()
+    before: Sequence[ProbeResult | None] = [None] * len(trials)
+    if installed is not None:
+        before = _measured(installed.executable, trials, probing)
+    elif planned.moves:
+        try:
+            with _built(task, planned.first, task.torch_backend, building) as executable:
+                before = _measured(executable, trials, probing)
+        except CompatcheckError as error:
+            notes = (f"the versions as they were could not be tried: {error}",)
+    with _built(task, planned.solution, planned.demands.torch_backend, building) as executable:
+        after = _measured(executable, trials, probing)
+    titles = [(None, "imports of every training package"), *((f.id, f.title) for f in probed)]
+    rows = tuple(Trial(*title, *pair) for title, pair in zip(titles, zip(before, after)))
+    notes += tuple(f"{name} is no part of what was built: {why}" for name, why in planned.solution.kept.items())
+    unproven = [finding.id for finding in moving if not finding.probe_name]
+    report = planned.report._replace(
+        trials=rows, unverified=_unverified(rows, unproven), notes=(*planned.report.notes, *notes)
+    )
+    return planned._replace(report=report)
+
+
+@contextmanager
+def _built(task: Task, solution: Solution, torch_backend: str | None, building: Building) -> Iterator[str]:
+    """The interpreter of an environment with the solution and what stays unchecked beside it."""
+    exact = (f"{name}=={version}" for name, version in solution.versions.items() if name not in solution.kept)
+    requirements = list(exact)
+    requirements += [line.asked for line in task.wanted.lines if line.kept and line.asked]
+    with ExitStack() as stack:
+        with building() as on_line:
+            build = throwaway.build(requirements, task.place, torch_backend=torch_backend, on_line=on_line)
+            executable = stack.enter_context(build)
+        yield executable
+
+
+def _measured(executable: str, trials: Sequence[Asked], probing: Probing) -> tuple[ProbeResult, ...]:
+    from compatcheck import facts, probes
+
+    with probing() as on_probe:
+        return probes.run_all(trials, facts.find_target(executable, {}), on_progress=on_probe)
+
+
+def _unverified(trials: Iterable[Trial], unproven: Sequence[str]) -> str | None:
+    """Why a set may not be called verified: a probe that did not pass, or an entry that no probe can prove."""
+    for trial in trials:
+        if trial.after.outcome != "pass":
+            return f"{trial.entry or trial.title}: {trial.after.outcome}, {trial.after.why}"
+    return f"no probe can prove {', '.join(unproven)}" if unproven else None

@@ -1,0 +1,153 @@
+"""The pipeline of pins on real entries: what moves, how far, what is left to the user, and what stands in the way."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compatcheck import facts, matrix, pin
+from compatcheck.advice import search, wanted
+from compatcheck.advice.model import Place
+from compatcheck.model import Environment, PinReport
+from tests.advice.index import CUDA, write_index
+
+PADDED = {
+    "cuda": {"driver": "550.54.15"},
+    "gpus": [{"compute_capability": "8.0"}],
+    "training": {"attention": "sdpa", "per_device_train_batch_size": 2, "dtype": "bfloat16"},
+}
+OVERLAPPING = {
+    "gpus": [{"compute_capability": "8.0"}] * 2,
+    "training": {"world_size": 2, "deepspeed": {"zero_stage": 2, "overlap_comm": True}, "dtype": "bfloat16"},
+}
+
+
+@pytest.fixture(autouse=True)
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return write_index(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def known() -> matrix.Matrix:
+    return matrix.load(str(Path(__file__).parents[1] / "matrix"))
+
+
+def task(
+    known: matrix.Matrix, versions: Mapping[str, str], said: Mapping[str, Any], *lines: str, **how: Any
+) -> pin.Task:
+    """What is installed, with the CUDA runtime of the release; or with ``lines`` what these ask for."""
+    cuda = CUDA.get(versions["torch"])
+    versions = {**versions, "nvidia-cuda-runtime-cu12": f"{cuda}.1"} if cuda and float(cuda) < 13 else versions
+    asked = wanted.installed(versions, versions)
+    if lines:
+        Path("requirements.in").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        asked = wanted.preferring(wanted.read(["requirements.in"], None), versions)
+    return pin.Task(Environment({**said, "distributions": versions}), known, asked, Place(sys.executable), **how)
+
+
+def planned(asked: pin.Task) -> pin.Plan:
+    found = pin.plan(asked, lambda: False)
+    assert isinstance(found, pin.Plan), search.explain(found)
+    return found
+
+
+def told(report: PinReport) -> list[tuple[str, str | None, str]]:
+    return [(each.name, each.was, each.now) for each in report.moved if each.was]
+
+
+def test_the_glm_4_stack_moves_by_one_patch_and_takes_its_companion_along(known: matrix.Matrix) -> None:
+    found = planned(task(known, {"torch": "2.5.0", "torchvision": "0.20.0", "transformers": "4.49.0"}, PADDED))
+    assert told(found.report) == [("torch", "2.5.0", "2.5.1"), ("torchvision", "0.20.0", "0.20.1")]
+    assert found.moves["torch"].entries == ("CC-2024-0001",)
+    assert found.report.distance == 2 and found.report.proven
+    assert found.report.resolutions <= 4
+    assert found.report.left == ()
+
+
+def test_a_clean_stack_stays_and_is_resolved_once(known: matrix.Matrix) -> None:
+    found = planned(task(known, {"torch": "2.6.0", "transformers": "4.49.0"}, PADDED))
+    assert found.moves == {} and found.report.resolutions == 1 and found.report.proven
+
+
+def test_a_range_of_the_user_leaves_the_older_side(known: matrix.Matrix) -> None:
+    versions = {"torch": "2.5.0"}
+    found = planned(task(known, versions, PADDED, "torch<2.5.1", by_hand_cost=pin.BY_HAND_COSTS["pins"]))
+    assert ("torch", "2.5.0", "2.4.1") in told(found.report)
+
+
+def test_where_no_version_is_left_a_setting_clears_it_and_the_finding_stays_told(known: matrix.Matrix) -> None:
+    found = planned(task(known, {"torch": "2.5.0"}, PADDED, "torch>=2.5.0,<2.5.1"))
+    assert found.moves == {}
+    assert [finding.id for finding in found.report.left] == ["CC-2024-0001"]
+    assert "attn_implementation" in found.report.choices[0].settings[0]
+
+
+def test_a_fault_that_only_a_setting_would_clear_is_no_conflict(known: matrix.Matrix) -> None:
+    strict = task(known, {"torch": "2.5.0"}, {**PADDED, "training": {}}, "torch>=2.5.0,<2.5.1", strict=True)
+    assert isinstance(pin.plan(strict, lambda: False), pin.Plan)
+
+
+@pytest.mark.parametrize(("prefer", "moved"), [("pins", ["deepspeed"]), ("config", [])])
+def test_the_user_says_whether_versions_or_settings_are_to_change(
+    known: matrix.Matrix, prefer: str, moved: list[str]
+) -> None:
+    asked = task(known, {"torch": "2.3.1", "deepspeed": "0.13.5"}, OVERLAPPING, by_hand_cost=pin.BY_HAND_COSTS[prefer])
+    found = planned(asked)
+    assert [each.name for each in found.report.moved] == moved
+    choices = [choice for choice in found.report.choices if choice.settings]
+    assert choices and all(choice.by_versions == (prefer == "pins") for choice in choices)
+    assert bool(found.report.left) == (prefer == "config")
+
+
+def test_a_driver_that_is_too_old_keeps_torch_on_a_build_that_runs(known: matrix.Matrix) -> None:
+    old = {"cuda": {"driver": "535.104.05"}, "platform": {"system": "Linux", "machine": "x86_64"}}
+    found = planned(task(known, {"torch": "2.11.0"}, {**PADDED, **old}))
+    assert found.solution.versions["torch"] == "2.10.0"
+    assert found.moves["torch"].entries == ("CC-2026-0001",)
+
+
+def test_the_newest_set_is_held_back_only_where_an_entry_asks(known: matrix.Matrix, index: Path) -> None:
+    for wheel in index.glob("torch-2.[16]*"):
+        wheel.unlink()
+    (index / "torch-2.5.1-py3-none-any.whl").unlink()
+    found = planned(task(known, {"torch": "2.4.1", "transformers": "4.47.1"}, PADDED, latest=True))
+    assert found.solution.versions == {
+        "torch": "2.4.1",
+        "transformers": "5.0.0",
+        "nvidia-cuda-runtime-cu12": "12.1.1",
+    }
+    assert told(found.report)[-1] == ("torch", "2.5.0", "2.4.1")
+
+
+def test_an_ignored_entry_steers_nothing(known: matrix.Matrix) -> None:
+    assert planned(task(known, {"torch": "2.5.0"}, PADDED, ignore={"CC-2024-0001"})).moves == {}
+
+
+def test_time_that_runs_out_gives_what_there_is_and_says_so(known: matrix.Matrix) -> None:
+    found = pin.plan(task(known, {"torch": "2.5.0"}, PADDED), lambda: True)
+    assert isinstance(found, pin.Plan) and not found.report.proven
+    assert [finding.id for finding in found.report.left] == ["CC-2024-0001"]
+
+
+def test_what_is_read_of_files_that_are_replaced_counts_no_more(known: matrix.Matrix) -> None:
+    before = Environment(
+        {
+            "distributions": {"torch": "2.5.0"},
+            "torch_build": {"architectures": ["sm_80"]},
+            "cuda": {"runtime": "12.4", "driver": "550.54.15"},
+            "unmet_requirements": ["x"],
+        }
+    )
+    from compatcheck.advice.model import Solution
+
+    after = pin.solved(before, Solution({"torch": "2.5.1"}))
+    assert after.facts["cuda"] == {"driver": "550.54.15"}
+    assert after.facts["distributions_complete"] is True
+    assert not {"torch_build", "unmet_requirements"} & set(after.facts)
+    same = pin.solved(before, Solution({"torch": "2.5.0"}, unversioned=("pkg @ file:///x",)))
+    assert same.facts["cuda"]["runtime"] == "12.4" and same.facts["distributions_complete"] is False
+    assert facts.dump(same)

@@ -1,0 +1,131 @@
+"""`compatcheck pin` as people type it: what is written, what is only looked at, and what a failure leaves alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from compatcheck.verbs import pin as verb
+from tests.advice.index import write_index
+from tests.conftest import run_command
+
+PADDED = (
+    "--assume=gpu.compute_capability=8.0",
+    "--assume=cuda.driver=550.54.15",
+    "--assume=training.attention=sdpa",
+    "--assume=training.per_device_train_batch_size=2",
+    "--assume=training.dtype=bfloat16",
+)
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    write_index(tmp_path, monkeypatch)
+    return lambda *arguments: run_command(sys.executable, "pin", *arguments, cwd=tmp_path)
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Path:
+    path = tmp_path / "requirements.txt"
+    path.write_text("# the stack\ntransformers==4.49.0\ntorch==2.5.0  # as on the cluster\n", encoding="utf-8")
+    return path
+
+
+def test_pins_go_to_standard_output_and_what_moved_beside_it(run: Run, asked: Path) -> None:
+    done = run("requirements.txt", *PADDED)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[:3] == [
+        "# the stack",
+        "transformers==4.49.0",
+        "torch==2.5.1  # as on the cluster  # compatcheck: CC-2024-0001, was 2.5.0",
+    ]
+    assert "2.5.0 -> 2.5.1" in done.stderr and "nothing nearer is clean" in done.stderr
+
+
+def test_a_file_is_written_once_and_then_up_to_date(run: Run, asked: Path) -> None:
+    assert run("requirements.txt", *PADDED, "-o", "requirements.txt").returncode == 0
+    first = asked.read_bytes()
+    assert run("requirements.txt", *PADDED, "--check").returncode == 0
+    assert run("requirements.txt", *PADDED, "-o", "requirements.txt").returncode == 0
+    assert asked.read_bytes() == first
+
+
+def test_a_file_that_is_out_of_date_is_told_and_left(run: Run, asked: Path) -> None:
+    before = asked.read_bytes()
+    done = run("requirements.txt", *PADDED, "--check")
+    assert done.returncode == 1 and "requirements.txt is out of date" in done.stderr
+    shown = run("requirements.txt", *PADDED, "--diff")
+    assert shown.returncode == 0 and "-torch==2.5.0" in shown.stdout and "+torch==2.5.1" in shown.stdout
+    assert asked.read_bytes() == before
+
+
+def test_contradictory_requirements_end_with_1_and_touch_nothing(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "requirements.in").write_text("torch>=2.6\ntorch<2.5\n", encoding="utf-8")
+    (tmp_path / "out.txt").write_text("mine\n", encoding="utf-8")
+    done = run("requirements.in", "-o", "out.txt")
+    assert done.returncode == 1 and "torch" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "out.txt").read_text(encoding="utf-8") == "mine\n"
+
+
+def test_an_index_that_does_not_answer_is_named_without_its_password(run: Run, asked: Path, tmp_path: Path) -> None:
+    (tmp_path / "uv.toml").write_text('index-url = "http://me:s3cret@127.0.0.1:9/simple"\n', encoding="utf-8")
+    done = run("requirements.txt", *PADDED, "-o", "out.txt")
+    assert done.returncode == 2 and "127.0.0.1" in done.stderr
+    assert "s3cret" not in done.stdout + done.stderr
+    assert not (tmp_path / "out.txt").exists()
+
+
+def test_a_file_that_was_edited_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "requirements.txt"
+    path.write_text("mine\n", encoding="utf-8")
+    with pytest.raises(verb.InputError, match="changed meanwhile"):
+        verb._deliver("new\n", "before\n", str(path), {"only_diff": False, "only_check": False})
+    assert path.read_text(encoding="utf-8") == "mine\n"
+
+
+def test_what_is_taken_as_it_is_is_said_to_be_unchecked(run: Run, tmp_path: Path) -> None:
+    wheel = next((tmp_path / "links").glob("peft-*"))
+    lines = f"torch==2.6.0\npeft @ {wheel.as_uri()}\n"
+    (tmp_path / "requirements.in").write_text(lines, encoding="utf-8")
+    done = run("requirements.in")
+    assert done.returncode == 0, done.stderr
+    assert "requirements.in:2: peft is" in done.stderr and "unchecked" in done.stderr
+    assert lines.splitlines()[1] in done.stdout
+
+
+def test_a_snapshot_is_pinned_for_from_another_machine(run: Run, tmp_path: Path) -> None:
+    snapshot = {
+        "schema_version": 1,
+        "python": "3.10.12",
+        "platform": {"system": "Linux", "machine": "aarch64", "libc": "glibc 2.35"},
+        "distributions": {"torch": "2.5.0", "transformers": "4.49.0"},
+        "gpus": [{"compute_capability": "9.0"}],
+        "cuda": {"driver": "550.54.15"},
+        "training": {"attention": "sdpa", "per_device_train_batch_size": 2, "dtype": "bfloat16"},
+    }
+    (tmp_path / "node.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    done = run("--target", "node.json", "--report", "report.json")
+    assert done.returncode == 0, done.stderr
+    assert "torch==2.5.1" in done.stdout
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert [(each["name"], each["now"]) for each in report["moved"] if each["was"]] == [("torch", "2.5.1")]
+    assert report["proven"] is True and report["left"] == [] and report["trials"] is None
+
+
+@pytest.mark.parametrize("format_name", ["constraints", "pylock", "pyproject"])
+def test_other_formats_say_the_same_versions(run: Run, asked: Path, format_name: str) -> None:
+    done = run("requirements.txt", *PADDED, "--format", format_name)
+    assert done.returncode == 0, done.stderr
+    assert "2.5.1" in done.stdout and "CC-2024-0001" in done.stdout
+
+
+def test_check_without_a_file_to_compare_is_a_usage_error(run: Run) -> None:
+    done = run("--check")
+    assert done.returncode == 2 and "-o FILE" in done.stderr
