@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
 
-from compatcheck.verbs import _status
+from compatcheck.verbs import _options, _status
+from compatcheck.verbs._output import write
 
 
 @click.group()
 def command() -> None:
-    """List, search, lint or build the matrix."""
+    """List, search, lint, build or reproduce the matrix."""
 
 
 @command.command("list")
@@ -60,3 +62,55 @@ def build(folder: str, destination: str) -> None:
 
     index = matrix.compile_folder(folder, destination)
     click.echo(f"{index['entries']} entries, revision {index['revision']}", err=True)
+
+
+@command.command()
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--records", metavar="FOLDER", help="Write what was measured, one JSON an entry, as evidence to cite.")
+@click.option("--offline", is_flag=True, help="Build from uv's cache alone.")
+@_options.format_name
+@_options.output
+def reproduce(ids: tuple[str, ...], records: str | None, offline: bool, format_name: str, output: str | None) -> None:
+    """Build the two environments of each entry ID, and see its probe fail in the bad one and pass in the good one.
+
+    Without an ID: every entry that says how. Environments are built one after another and removed. Exit status 1 where
+    an entry was not reproduced, 4 where an environment could not be built or a probe could not run.
+    """
+    from compatcheck import matrix
+    from compatcheck import reproduce as reproducing
+    from compatcheck._progress import building_progress
+    from compatcheck.report import reproduction as pages
+
+    known = matrix.load()
+    entries = [matrix.find_entry(known, entry_id) for entry_id in ids] if ids else matrix.all_entries(known)
+    chosen = reproducing.require(entries) if ids else [entry for entry in entries if reproducing.reproducible(entry)]
+    folder = _record_folder(records)
+    done = []
+    with building_progress() as show:
+        for entry in chosen:
+            done.append(reproducing.record(reproducing.reproduce(entry, offline=offline, on_line=show)))
+            if folder is not None:
+                write(pages.render_record(done[-1]), os.path.join(folder, reproducing.record_name(done[-1])))
+    write(
+        pages.render(done, format_name, output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ), output
+    )
+    sys.exit(_reproduced_status({record["verdict"] for record in done}))
+
+
+def _record_folder(folder: str | None) -> str | None:
+    """The folder, made where it is missing: before hours of building rather than after."""
+    from compatcheck.errors import InputError
+
+    if folder is not None:
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            seen = error.strerror or str(error)
+            raise InputError("making the folder of records", folder, seen, "name a folder you can write to") from None
+    return folder
+
+
+def _reproduced_status(verdicts: set[str]) -> int:
+    if "not reproduced" in verdicts:
+        return _status.FINDINGS
+    return _status.PROBE_MISSING if "not tried" in verdicts else _status.CLEAN
