@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _DOWNLOADING = re.compile(r"Downloading (\S+) \(([\d.]+)([KMG]iB)\)")
+_WHERE = "Using Python "
 _UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
@@ -119,14 +120,11 @@ def building_progress() -> Iterator[Callable[[str], None]]:
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.table import Column
 
-        columns = (
-            TextColumn("building"),
-            BarColumn(20),
-            TimeElapsedColumn(),
-            TextColumn("{task.description}", markup=False),
-        )
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        told_last = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True))
+        columns = (TextColumn("building"), BarColumn(20), TimeElapsedColumn(), told_last)
+        with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as bar:
             task = bar.add_task("", total=None)
             sizes: dict[str, float] = {}
 
@@ -137,13 +135,14 @@ def building_progress() -> Iterator[Callable[[str], None]]:
                     bar.update(task, total=sum(sizes.values()))
                 elif line.startswith(" Downloaded "):
                     bar.advance(task, sizes.get(line.split()[1], 0.0))
-                bar.update(task, description=line.strip())
+                if not line.startswith(_WHERE):
+                    bar.update(task, description=line.strip())
 
             yield show
         return
 
     def note(line: str) -> None:
-        if line.strip() and not line.startswith((" ", "+", "-")):
+        if line.strip() and not line.startswith((" ", "+", "-", _WHERE)):
             print(f"building: {line.strip()}", file=sys.stderr, flush=True)
 
     yield note

@@ -12,6 +12,7 @@ from compatcheck.errors import InputError
 LARGEST = 4 << 20
 _DEEPEST = 10
 _INCLUDE = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s+|=)?(.+)\Z")
+_OPTIONS_BEHIND = re.compile(r"\s--[a-z][a-z-]*[=\s].*\Z")
 _COMMENT = re.compile(r"(?:^|\s)\s*#.*\Z")
 
 
@@ -51,6 +52,11 @@ def logical_lines(text: str) -> Iterator[LogicalLine]:
         whole = " ".join(filter(None, map(str.strip, parts)))
         yield LogicalLine(start, whole, "  ".join(map(str.strip, comments)) if whole else "".join(comments))
         parts, comments, start = [], [], 0
+
+
+def without_options(text: str) -> str:
+    """A requirement without the options behind it, as hashes."""
+    return _OPTIONS_BEHIND.sub("", text)
 
 
 def included(text: str) -> Include | None:

@@ -47,6 +47,7 @@ def cli() -> None:
 def main() -> NoReturn:
     """Run the command line; every way out ends here with its own exit status."""
     gc.disable()  # a short process that keeps what it reads; collecting would walk the matrix's index again and again
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

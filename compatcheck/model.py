@@ -230,9 +230,11 @@ class Trial(NamedTuple):
 class PinReport(NamedTuple):
     """What became of a request for pins, after ``resolutions`` tries.
 
-    ``distance`` is the cost of all moves that count; ``proven`` tells that nothing nearer exists. ``left`` are the
-    findings that these pins do not clear. ``trials`` is what the built environment showed, None where none was built;
-    ``unverified`` says why the set may then not be called verified.
+    ``distance`` is the cost of all moves that count; ``proven`` tells that nothing nearer exists, ``unfinished`` that
+    time ran out before a clean set was found, ``latest`` that moves are counted from the newest versions. ``left`` are
+    the findings that these pins do not clear, ``possible`` those that lack facts and steered nothing. ``trials`` is
+    what the built environment showed, None where none was built; ``unverified`` says why the set may then not be called
+    verified.
     """
 
     moved: tuple[Moved, ...]
@@ -240,8 +242,11 @@ class PinReport(NamedTuple):
     distance: int
     resolutions: int
     proven: bool
+    unfinished: bool = False
+    latest: bool = False
     choices: tuple[Choice, ...] = ()
     left: tuple[Finding, ...] = ()
+    possible: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     trials: tuple[Trial, ...] | None = None
     unverified: str | None = None

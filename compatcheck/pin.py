@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 
 from compatcheck import matrix
 from compatcheck._requirement import edge
-from compatcheck.advice import environment as throwaway
 from compatcheck.advice import formats, resolver, search, torch_builds
 from compatcheck.advice.model import Demands, Move, Place, Solution, Unsolvable, Violation, Wanted
 from compatcheck.check import BAD, OnProbe, check, probe_context
@@ -34,8 +33,9 @@ _IMPORTS = "package_imports"
 class Task(NamedTuple):
     """What to pin: the machine and the run it is for, what is asked for, where, and what is to steer.
 
-    ``torch_backend`` is the build of torch to stay with; ``insists`` that no other will do. ``strict`` lets findings
-    steer that are only possible. ``latest`` starts from the newest versions rather than from those at hand.
+    ``torch_backend`` is the build of torch to stay with, ``unreached`` that build where its index does not answer;
+    ``insists`` that no other will do. ``strict`` lets findings steer that are only possible. ``latest`` starts from the
+    newest versions rather than from those at hand.
     """
 
     environment: Environment
@@ -43,6 +43,7 @@ class Task(NamedTuple):
     wanted: Wanted
     place: Place
     torch_backend: str | None = None
+    unreached: str | None = None
     insists: bool = False
     strict: bool = False
     latest: bool = False
@@ -83,7 +84,7 @@ def plan(
             return first
         on_resolve()
         try:
-            return resolver.resolve(task.wanted, demands, task.place, first.kept)
+            return _resolved(task, demands, first.kept)
         except resolver.IndexDown as error:
             if demands.torch_backend == task.torch_backend:
                 raise
@@ -95,14 +96,14 @@ def plan(
         lambda solution, demands: _violations(task, solution, demands, causes),
         start,
         task.wanted.preferred,
-        lambda solution: counted,
+        counted,
         out_of_time,
         by_hand_cost=task.by_hand_cost,
     )
     if isinstance(found, search.Conflict):
         return found
     versions, preferred = found.solution.versions, task.wanted.preferred
-    moves = _moves(task.wanted, found)
+    moves = _moves(task, found)
     moved = tuple(
         Moved(name, move.was, versions[name], move.entries, search.cost(move.was, versions[name]) if move.was else 0)
         for name, move in moves.items()
@@ -114,9 +115,12 @@ def plan(
         search.distance(preferred, versions, counted),
         found.resolutions,
         found.proven,
+        any(violation.ways for violation in found.left),
+        task.latest,
         tuple(_choices(task, moved, {finding.id for finding in left}, causes.values())),
         left,
-        (*notes, *torch_builds.rebuild_notes(preferred, versions)),
+        tuple(finding for finding in _found(task, found.solution) if finding.status == "possible" and not task.strict),
+        (*notes, *_by_hand(found), *_refused(task, found), *torch_builds.rebuild_notes(preferred, versions)),
     )
     return Plan(task, found.solution, first, found.demands, moves, causes, report)
 
@@ -124,21 +128,29 @@ def plan(
 def _first(task: Task) -> tuple[Task, Solution, tuple[str, ...]]:
     """What the resolver says to the requirements alone, and the task to go on with.
 
-    Where the index of the build that is installed is out of reach, the releases are still worth pinning.
+    Where the index of the build that is installed is out of reach, the releases of that build are still worth pinning.
     """
-    wanted = task.wanted._replace(preferred={}) if task.latest else task.wanted
+    if task.latest:
+        task = task._replace(wanted=task.wanted._replace(preferred={}))
     notes: tuple[str, ...] = ()
     try:
-        first = resolver.resolve(wanted, Demands(torch_backend=task.torch_backend), task.place)
+        first = _resolved(task, Demands(torch_backend=task.torch_backend))
     except resolver.IndexDown as error:
         if task.torch_backend is None or task.insists:
             raise
-        notes = (f"these pins name releases and not the {task.torch_backend} build of torch: {error}",)
-        task = task._replace(torch_backend=None)
-        first = resolver.resolve(wanted, Demands(), task.place)
+        notes = (f"the {task.torch_backend} build of torch is pinned unseen, without what it brings along: {error}",)
+        task = task._replace(torch_backend=None, unreached=task.torch_backend)
+        first = _resolved(task, Demands())
     if task.latest:
-        task = task._replace(wanted=wanted._replace(preferred=first.versions))
+        task = task._replace(wanted=task.wanted._replace(preferred=first.versions))
     return task, first, notes
+
+
+def _resolved(task: Task, demands: Demands, kept: Mapping[str, str] | None = None) -> Solution:
+    solution = resolver.resolve(task.wanted, demands, task.place, kept)
+    if task.unreached is None or demands.torch_backend:
+        return solution
+    return torch_builds.as_built(solution, task.unreached, task.known.table)
 
 
 def _violations(task: Task, solution: Solution, demands: Demands, causes: dict[str, Finding]) -> list[Violation]:
@@ -173,15 +185,18 @@ def _settings(finding: Finding) -> Remedy | None:
 
 def _steering(task: Task, solution: Solution, settings: Iterable[Remedy] = ()) -> tuple[Finding, ...]:
     """The findings on a solution that the search has to answer, once these settings are made."""
+    statuses = (*BAD, "possible") if task.strict else BAD
+    return tuple(finding for finding in _found(task, solution, settings) if finding.status in statuses)
+
+
+def _found(task: Task, solution: Solution, settings: Iterable[Remedy] = ()) -> tuple[Finding, ...]:
     environment = solved(task.environment, solution)
     for remedy in settings:
         environment = _with_settings(environment, remedy)
-    statuses = (*BAD, "possible") if task.strict else BAD
     try:
-        report = check(environment, task.known, ignore=task.ignore)
+        return check(environment, task.known, ignore=task.ignore).findings
     except NothingInspectedError:
         return ()
-    return tuple(finding for finding in report.findings if finding.status in statuses)
 
 
 def _with_settings(environment: Environment, remedy: Remedy) -> Environment:
@@ -220,16 +235,33 @@ def _counted(task: Task, first: Solution) -> frozenset[str]:
     return frozenset(alone | (set(task.wanted.preferred) & set(task.known.guards)))
 
 
-def _moves(wanted: Wanted, found: search.Found) -> dict[str, Move]:
+def _by_hand(found: search.Found) -> Iterator[str]:
+    """Why versions did not clear what is left to a change by hand, where they were tried."""
+    for attempt in found.attempts:
+        if attempt.id in found.demands.by_hand and not attempt.after:
+            yield f"{attempt.demand} was tried for {attempt.id}: {attempt.why}"
+
+
+def _refused(task: Task, found: search.Found) -> Iterator[str]:
+    """Where another build of torch was taken, why not the remaining ones of its release."""
+    if found.demands.torch_backend != task.torch_backend:
+        refused = torch_builds.refusals(task.environment, found.solution.versions, task.known.table)
+        for name, why in refused.items():
+            yield f"the {name} build of torch cannot run here: {why}"
+
+
+def _moves(task: Task, found: search.Found) -> dict[str, Move]:
     """Every distribution that is not at the version it had; a new one only where all that was there is known.
 
-    Another build of the same version is a move where an entry asked for it.
+    Another label of the same version is a move where another build of torch was asked for.
     """
-    moves = {}
+    preferred, moves = task.wanted.preferred, {}
+    rebuilt = found.demands.torch_backend != task.torch_backend
     for name, version in sorted(found.solution.versions.items()):
-        was, entries = wanted.preferred.get(name), found.entries_by_name.get(name, ())
-        if wanted.complete if was is None else search.cost(was, version) > 0 or (entries and was != version):
-            moves[name] = Move(was, entries)
+        was = preferred.get(name)
+        moved = search.cost(was, version) > 0 or (rebuilt and was != version) if was else task.wanted.complete
+        if moved:
+            moves[name] = Move(was, found.entries_by_name.get(name, ()))
     return moves
 
 
@@ -257,25 +289,25 @@ def written(planned: Plan, format_name: str, previous: str | None, hashes: bool)
     """The text of a file with the plan's versions; see `compatcheck.advice.formats.render`."""
     task, demands = planned.task, planned.demands
     locked = None
-    if hashes or format_name == "pylock":
+    if hashes or formats.holds_hashes(format_name, task.wanted, previous):
         kind: Literal["requirements.txt", "pylock.toml"] = (
             "pylock.toml" if format_name == "pylock" else "requirements.txt"
         )
-        locked = resolver.lock(task.wanted, planned.solution, demands, task.place, kind, hashes)
+        locked = resolver.lock(task.wanted, planned.solution, demands, task.place, kind)
     notes: tuple[str, ...] = ()
-    if demands.torch_backend:
-        index = torch_builds.index_of(demands.torch_backend)
+    backend = demands.torch_backend or task.unreached
+    if backend:
         notes = (
-            f"torch is the {demands.torch_backend} build: pip install --extra-index-url {index} ..., or "
-            f"uv pip install --torch-backend {demands.torch_backend} ...",
+            f"torch is the {backend} build: pip install --extra-index-url {torch_builds.index_of(backend)} ..., or "
+            f"uv pip install --torch-backend {backend} ...",
         )
     return formats.render(format_name, task.wanted, planned.solution, planned.moves, locked, previous, notes)
 
 
-def left_out(planned: Plan, format_name: str, previous: str | None) -> tuple[str, ...]:
+def left_out(planned: Plan, format_name: str, previous: str | None, text: str) -> tuple[str, ...]:
     """What is not in that text, or is there unjudged, a line for each."""
     kept = (
-        f"{line.at.file}:{line.at.line}: {line.name or 'this line'} is {line.kept}; it stays as it is, unchecked"
+        f"{line.where}: {line.name or 'this line'} is {line.kept}; it stays as it is, unchecked"
         for line in planned.task.wanted.lines
         if line.kept and line.at
     )
@@ -283,7 +315,7 @@ def left_out(planned: Plan, format_name: str, previous: str | None) -> tuple[str
         f"{name} stays at {planned.solution.versions.get(name, 'any version')}: {reason}"
         for name, reason in planned.solution.kept.items()
     )
-    return (*formats.left_out(format_name, planned.task.wanted, previous), *kept, *unbuilt)
+    return (*formats.left_out(format_name, planned.task.wanted, previous, text), *kept, *unbuilt)
 
 
 def prove(planned: Plan, installed: Target | None, building: Building, probing: Probing) -> Plan:
@@ -303,11 +335,12 @@ def prove(planned: Plan, installed: Target | None, building: Building, probing: 
         before = _measured(installed.executable, trials, probing)
     elif planned.moves:
         try:
-            with _built(task, planned.first, task.torch_backend, building) as executable:
+            was = "the versions as they were"
+            with _built(was, task, planned.first, task.torch_backend, building) as executable:
                 before = _measured(executable, trials, probing)
         except CompatcheckError as error:
-            notes = (f"the versions as they were could not be tried: {error}",)
-    with _built(task, planned.solution, planned.demands.torch_backend, building) as executable:
+            notes = (f"{was} could not be tried: {error}",)
+    with _built("the pins", task, planned.solution, planned.demands.torch_backend, building) as executable:
         after = _measured(executable, trials, probing)
     titles = [(None, "imports of every training package"), *((f.id, f.title) for f in probed)]
     rows = tuple(Trial(*title, *pair) for title, pair in zip(titles, zip(before, after)))
@@ -320,23 +353,30 @@ def prove(planned: Plan, installed: Target | None, building: Building, probing: 
 
 
 @contextmanager
-def _built(task: Task, solution: Solution, torch_backend: str | None, building: Building) -> Iterator[str]:
+def _built(what: str, task: Task, solution: Solution, torch_backend: str | None, building: Building) -> Iterator[str]:
     """The interpreter of an environment with the solution and what stays unchecked beside it."""
+    from compatcheck.advice import environment as throwaway
+
     exact = (f"{name}=={version}" for name, version in solution.versions.items() if name not in solution.kept)
     requirements = list(exact)
     requirements += [line.asked for line in task.wanted.lines if line.kept and line.asked]
     with ExitStack() as stack:
         with building() as on_line:
+            on_line(what)
             build = throwaway.build(requirements, task.place, torch_backend=torch_backend, on_line=on_line)
             executable = stack.enter_context(build)
         yield executable
 
 
 def _measured(executable: str, trials: Sequence[Asked], probing: Probing) -> tuple[ProbeResult, ...]:
+    """What came of each trial; entries that ask the same of a probe share one run of it."""
     from compatcheck import facts, probes
 
+    distinct = {repr(trial): trial for trial in trials}
     with probing() as on_probe:
-        return probes.run_all(trials, facts.find_target(executable, {}), on_progress=on_probe)
+        results = probes.run_all(list(distinct.values()), facts.find_target(executable, {}), on_progress=on_probe)
+    by_trial = dict(zip(distinct, results))
+    return tuple(by_trial[repr(trial)] for trial in trials)
 
 
 def _unverified(trials: Iterable[Trial], unproven: Sequence[str]) -> str | None:

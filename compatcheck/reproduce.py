@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -122,10 +123,10 @@ def _main_part(result: ProbeResult, venv: str) -> ProbeResult:
     return result._replace(why=_placeless(result.why, venv), measured=_placeless(measured, venv))
 
 
-def _placeless(value: Any, venv: str | None = None) -> Any:
-    """The value with ``$VENV`` and ``~`` for the folders that are this machine's own."""
+def _placeless(value: Any, venv: str) -> Any:
+    """The value with ``$VENV``, ``$TMPDIR`` and ``~`` for the folders that are this machine's own."""
     if isinstance(value, str):
-        inside = value.replace(venv, "$VENV") if venv else value
+        inside = value.replace(venv, "$VENV").replace(tempfile.gettempdir() + os.sep, f"$TMPDIR{os.sep}")
         return inside.replace(os.path.expanduser("~") + os.sep, f"~{os.sep}")
     if isinstance(value, Mapping):
         return {key: _placeless(each, venv) for key, each in value.items()}

@@ -11,7 +11,7 @@ import pytest
 
 from compatcheck import facts, matrix, pin
 from compatcheck.advice import search, wanted
-from compatcheck.advice.model import Place
+from compatcheck.advice.model import Demands, Move, Place, Solution
 from compatcheck.model import Environment, PinReport
 from tests.advice.index import CUDA, write_index
 
@@ -84,6 +84,10 @@ def test_where_no_version_is_left_a_setting_clears_it_and_the_finding_stays_told
     assert found.moves == {}
     assert [finding.id for finding in found.report.left] == ["CC-2024-0001"]
     assert "attn_implementation" in found.report.choices[0].settings[0]
+    assert found.report.notes[0] == (
+        "torch>=2.5.1 was tried for CC-2024-0001: the matrix asks for torch>=2.5.1 and requirements.in:1 asks for "
+        "torch>=2.5.0,<2.5.1"
+    )
 
 
 def test_a_fault_that_only_a_setting_would_clear_is_no_conflict(known: matrix.Matrix) -> None:
@@ -108,6 +112,20 @@ def test_a_driver_that_is_too_old_keeps_torch_on_a_build_that_runs(known: matrix
     found = planned(task(known, {"torch": "2.11.0"}, {**PADDED, **old}))
     assert found.solution.versions["torch"] == "2.10.0"
     assert found.moves["torch"].entries == ("CC-2026-0001",)
+
+
+def test_another_build_of_torch_marks_its_companion_and_tells_what_was_refused(known: matrix.Matrix) -> None:
+    old = {"cuda": {"driver": "535.104.05"}, "platform": {"system": "Linux", "machine": "x86_64"}}
+    asked = task(known, {"torch": "2.11.0", "torchvision": "0.26.0", "peft": "0.14.0"}, {**PADDED, **old})
+    built = Solution({"torch": "2.11.0+cu126", "torchvision": "0.26.0+cu126", "peft": "0.14.0"})
+    found = search.Found(built, Demands(torch_backend="cu126"), {"torch": ("CC-2026-0001",)}, True, 2)
+    assert pin._moves(asked, found) == {
+        "torch": Move("2.11.0", ("CC-2026-0001",)),
+        "torchvision": Move("0.26.0"),
+    }
+    assert list(pin._refused(asked, found)) == [
+        "the cu130 build of torch cannot run here: needs driver 580.65.06 or newer, this machine has 535.104.05"
+    ]
 
 
 def test_the_newest_set_is_held_back_only_where_an_entry_asks(known: matrix.Matrix, index: Path) -> None:
@@ -142,8 +160,6 @@ def test_what_is_read_of_files_that_are_replaced_counts_no_more(known: matrix.Ma
             "unmet_requirements": ["x"],
         }
     )
-    from compatcheck.advice.model import Solution
-
     after = pin.solved(before, Solution({"torch": "2.5.1"}))
     assert after.facts["cuda"] == {"driver": "550.54.15"}
     assert after.facts["distributions_complete"] is True
@@ -151,3 +167,20 @@ def test_what_is_read_of_files_that_are_replaced_counts_no_more(known: matrix.Ma
     same = pin.solved(before, Solution({"torch": "2.5.0"}, unversioned=("pkg @ file:///x",)))
     assert same.facts["cuda"]["runtime"] == "12.4" and same.facts["distributions_complete"] is False
     assert facts.dump(same)
+
+
+def test_a_build_whose_index_is_out_of_reach_is_pinned_unseen_and_judged_as_that_build(
+    known: matrix.Matrix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "uv.toml").write_text("find-links = ['links']\n[pip]\nno-index = false\n", encoding="utf-8")
+    for name, value in (("HTTPS_PROXY", "http://127.0.0.1:9"), ("UV_HTTP_RETRIES", "0"), ("NO_PROXY", "")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("UV_DEFAULT_INDEX", (tmp_path / "empty").as_uri())
+    (tmp_path / "empty").mkdir()
+    old = {"cuda": {"driver": "470.82.01"}, "platform": {"system": "Linux", "machine": "x86_64"}}
+    asked = task(known, {"torch": "2.4.1+cu118"}, {**PADDED, **old}, torch_backend="cu118")
+    found = planned(asked)
+    assert found.solution.versions["torch"] == "2.4.1+cu118"
+    assert not any(name.startswith("nvidia-") for name in found.solution.versions)
+    assert found.report.left == () and "download.pytorch.org" in found.report.notes[0]
+    assert "torch==2.4.1+cu118" in pin.written(found, "requirements", None, False)

@@ -5,28 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from compatcheck._requirement import normalised
 from compatcheck._requirements_file import logical_lines
+from compatcheck.advice._requirement_text import pin_in
 from compatcheck.advice.model import Line, Move, Solution, Wanted
 
 OWN = "# compatcheck: "
 BROUGHT = OWN + "what the above brings along"
 _MARK = re.compile(r"(?:^|\s+)# compatcheck: .*\Z")
-_PIN = re.compile(r"\W*([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*===?\s*([^\s;,*\"']+)(?![^\s;\"'])")
-
-
-def pin_in(text: str) -> tuple[str, str] | None:
-    """Name and version that a line of any kind of file pins exactly."""
-    found = _PIN.match(text)
-    return (normalised(found[1]), found[2]) if found else None
-
-
-def pins(texts: Iterable[str]) -> dict[str, str]:
-    """The versions of the names that are pinned to one version only."""
-    found: dict[str, set[str]] = {}
-    for name, version in filter(None, map(pin_in, texts)):
-        found.setdefault(name, set()).add(version)
-    return {name: versions.pop() for name, versions in found.items() if len(versions) == 1}
 
 
 def via(parents: Iterable[str]) -> str:

@@ -13,15 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import NamedTuple
 
+from compatcheck.advice._credentials import redacted
 from compatcheck.errors import InputError
 
-GRACE_SECONDS = 5.0
-TAIL_LINES = 400
-
+_GRACE_SECONDS = 5.0
+_TAIL_LINES = 400
+_LONGEST = 500
 _FULL = ("No space left on device", "os error 28", "Disk quota exceeded", "os error 122")
 
-_USER = re.compile(r"(?<=://)(?!git@)[^\s/@`'\"]*(?:@[^\s/@`'\"]*)*@")
-_QUERY = re.compile(r"(://[^\s?#`'\"]*\?)[^\s#`'\",)]+")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -33,14 +32,9 @@ class Done(NamedTuple):
     stderr: str
 
 
-def redacted(text: str) -> str:
-    """The text with the credentials of every URL in it, and what its query holds, replaced by ``****``."""
-    return _QUERY.sub(r"\1****", _USER.sub("****@", text))
-
-
-def without_credentials(text: str) -> str:
-    """The text with the user and password of every URL in it left out; uv finds them in its own configuration."""
-    return _USER.sub("", text)
+def shortened(text: str) -> str:
+    """Without the middle of a long text, as a traceback has it."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
 
 
 def run(arguments: Sequence[str], *, stdin: str = "", on_line: Callable[[str], None] | None = None) -> Done:
@@ -80,7 +74,7 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     try:
         process = subprocess.Popen(
             command,
-            env={**os.environ, "UV_PYTHON_DOWNLOADS": "never"},
+            env={**os.environ, "UV_PYTHON_DOWNLOADS": "never", "COLUMNS": "1000"},
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
@@ -112,7 +106,7 @@ def _listen(process: subprocess.Popen[str], lines: list[str], on_line: Callable[
         for line in stream:
             plain = _COLOUR.sub("", line)
             lines.append(plain)
-            del lines[:-TAIL_LINES]
+            del lines[:-_TAIL_LINES]
             if on_line is not None:
                 on_line(redacted(plain.rstrip()))
 
@@ -122,7 +116,7 @@ def _end(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         _signal_group(process, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE_SECONDS)
+            process.wait(_GRACE_SECONDS)
     _signal_group(process, signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
     process.wait()
 

@@ -26,6 +26,11 @@ class Line(NamedTuple):
     kept: str | None = None
     at: Location | None = None
 
+    @property
+    def where(self) -> str:
+        """Its place in words."""
+        return f"{self.at.file}:{self.at.line}" if self.at else "the requirements"
+
 
 class Wanted(NamedTuple):
     """What the user asks for, and the exact versions, local labels included, to stay with where possible.
@@ -68,14 +73,13 @@ class Demands(NamedTuple):
 class Solution(NamedTuple):
     """One set of versions by normalised name.
 
-    ``parents`` names for each distribution what asks for it, without the user. ``text`` is the resolver's own.
-    ``unversioned`` are lines of it that have no version: what comes from a URL or a folder. ``kept`` says, for each
-    distribution that had to be left out of the resolution, why; its version, if it has one, is the one that was there.
+    ``parents`` names for each distribution what asks for it, without the user. ``unversioned`` are the lines of the
+    resolver that have no version: what comes from a URL or a folder. ``kept`` says, for each distribution that had to
+    be left out of the resolution, why; its version, if it has one, is the one that was there.
     """
 
     versions: Mapping[str, str]
     parents: Mapping[str, tuple[str, ...]] = {}
-    text: str = ""
     unversioned: tuple[str, ...] = ()
     kept: Mapping[str, str] = {}
 

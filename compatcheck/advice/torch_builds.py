@@ -22,28 +22,22 @@ from compatcheck._torch_build import (
     runs_on,
     runtime_of,
 )
-from compatcheck.advice.model import Demands
+from compatcheck.advice.model import Demands, Solution
 from compatcheck.model import Environment, Unknown, lookup
 
 _INDEX = "https://download.pytorch.org/whl"
+_SAME_BUILD = ("torch", "torchvision", "torchaudio")
 
 
 class Judged(NamedTuple):
-    """A build by its minor release and CUDA runtime; ``obstacle`` is why it cannot run here, Unknown where it may."""
+    """A build by its CUDA runtime; ``obstacle`` is why it cannot run here, Unknown where it may."""
 
-    torch: str
     runtime: str
     obstacle: str | Unknown | None
 
     @property
     def backend(self) -> str:
         return _backend(self.runtime)
-
-
-def installed_backend(environment: Environment) -> str | None:
-    """The build of the torch that is there as uv names it (``cu118``), None where its version has no such label."""
-    torch = lookup(environment, "distributions.torch")
-    return backend_of(torch) if isinstance(torch, str) else None
 
 
 def index_of(backend: str) -> str:
@@ -81,6 +75,24 @@ def ways(environment: Environment, versions: Mapping[str, str], table: Table) ->
     return tuple(found) or tuple(Demands(torch_backend=build.backend) for build in untried)
 
 
+def as_built(solution: Solution, backend: str, table: Table) -> Solution:
+    """The solution with torch and its companions in a build that no index at hand serves, where there is such a build.
+
+    The CUDA libraries that the package index would bring for a build of its own are left out: those of this one are not
+    known here.
+    """
+    torch = solution.versions.get("torch", "")
+    runtimes = table("torch-cuda-builds")["builds"].get(minor(torch), ())
+    if backend_of(torch) is not None or (backend.startswith("cu") and backend not in map(_backend, runtimes)):
+        return solution
+    versions = {
+        name: f"{version}+{backend}" if name in _SAME_BUILD and "+" not in version else version
+        for name, version in solution.versions.items()
+        if not name.startswith(("nvidia-", "cuda-"))
+    }
+    return solution._replace(versions=versions)
+
+
 def refusals(environment: Environment, versions: Mapping[str, str], table: Table) -> dict[str, str]:
     """Why the builds of this torch's minor release that cannot run here cannot, by their names."""
     release, table = minor(versions.get("torch", "")), functools.cache(table)
@@ -109,12 +121,8 @@ def rebuild_notes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[
     return tuple(
         f"{name} {after[name]} {note}"
         for name, note in notes.items()
-        if name in before and name in after and _release(before[name]) == _release(after[name])
+        if name in before and name in after and before[name].partition("+")[0] == after[name].partition("+")[0]
     )
-
-
-def _release(version: str) -> str:
-    return version.partition("+")[0]
 
 
 def _backend(runtime: str) -> str:
@@ -137,7 +145,7 @@ def _judge(environment: Environment, torch: str, runtimes: Iterable[str], table:
     """The builds of a minor release, the best first."""
     machine, level = lookup(environment, "platform.machine"), _driver_level(environment, table)
     judged = [
-        Judged(torch, runtime, _obstacle(environment, listed_build(torch, runtime, machine, table), runtime, table))
+        Judged(runtime, _obstacle(environment, listed_build(torch, runtime, machine, table), runtime, table))
         for runtime in runtimes
     ]
 

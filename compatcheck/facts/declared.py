@@ -43,10 +43,11 @@ def collect(target: Target, inventory: Inventory | None = None) -> Facts:
 def top_level(target: Target) -> tuple[str, ...]:
     """The installed distributions that no other one asks for, sorted.
 
-    A project installed from a folder of its own is left out, as no index has it; what it asks for is not.
+    A project installed from a folder of its own is left out, as no index has it; what it asks for is not, unless that
+    project is compatcheck itself.
     """
     inventory, markers = scan(target), marker_environment(target)
-    local = {found.name for found in inventory.installed if _is_local(found)}
+    local = {found.name for found in inventory.installed if _is_local(found) and found.name != "compatcheck"}
     required: set[str] = set(local)
     for found in inventory.installed:
         for line in () if found.name in local else _declared_by(found, []):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from compatcheck.model import Choice, Finding, Moved, Outcome, PinReport, ProbeResult, Trial
+from compatcheck.model import Choice, Finding, Moved, Outcome, PinReport, Trial
 from compatcheck.report.json import SCHEMA_VERSION, finding_shape, finite, probe_shape
 from compatcheck.report.text import Line, written
 
@@ -25,8 +25,10 @@ def render_json(report: PinReport) -> str:
         "distance": report.distance,
         "resolutions": report.resolutions,
         "proven": report.proven,
+        "unfinished": report.unfinished,
         "choices": [{**each._asdict(), "moved": [move._asdict() for move in each.moved]} for each in report.choices],
         "left": [finding_shape(finding) for finding in report.left],
+        "possible": [finding_shape(finding) for finding in report.possible],
         "notes": report.notes,
         "trials": None if report.trials is None else [_trial_shape(trial) for trial in report.trials],
         "verified": report.verified,
@@ -47,9 +49,15 @@ def _trial_shape(trial: Trial) -> dict[str, Any]:
 def _lines(report: PinReport) -> Iterator[Line]:
     yield from _moves(report)
     for choice in report.choices:
-        yield Line(_choice(choice), "", choice.entry, "bold", 14)
+        head = choice.entry if choice.by_versions else f"left {choice.entry}"
+        yield Line(_choice(choice), "", head, "bold" if choice.by_versions else "bold red", len(head) + 2)
+    told = {choice.entry for choice in report.choices if not choice.by_versions}
     for finding in report.left:
-        yield Line(f"{finding.title}{_steps(finding)}", "", f"left {finding.id}", "bold red", 19)
+        if finding.id not in told:
+            head = f"left {finding.id}"
+            yield Line(f"{finding.title}: {finding.summary}{_steps(finding)}", "", head, "bold red", len(head) + 2)
+    if report.possible:
+        yield Line(_possible(report.possible), "yellow")
     for note in report.notes:
         yield Line(note, "", "note", "yellow", 6)
     for trial in report.trials or ():
@@ -57,17 +65,30 @@ def _lines(report: PinReport) -> Iterator[Line]:
     yield Line(_verdict(report), "bold")
 
 
+def _possible(findings: Iterable[Finding]) -> str:
+    named = dict.fromkeys(f"{finding.id} (missing {', '.join(finding.missing)})" for finding in findings)
+    return f"possible, and not steered by: {', '.join(named)}; state what is missing with --assume, or give --strict"
+
+
 def _moves(report: PinReport) -> Iterator[Line]:
     asked = [each for each in report.moved if each.entries]
-    along = [each for each in report.moved if not each.entries]
+    along = [each for each in report.moved if each.was and not each.entries]
+    new = [each for each in report.moved if not each.was and not each.entries]
     width = max((len(each.name) for each in asked), default=0) + 2
     for each in asked:
         why = "; ".join(f"{entry} {report.titles.get(entry, '')}".strip() for entry in each.entries)
         yield Line(f"{_step(each)}: {why}", "", each.name, "bold", width)
     if along:
-        shown = ", ".join(f"{each.name} {_step(each)}" for each in along[:_MOST_ALONG])
-        more = len(along) - _MOST_ALONG
-        yield Line(f"with them {shown}" + (f" and {more} more" if more > 0 else ""), "dim")
+        cause = "with them" if asked else "no entry asks for it, the requirements leave no other way:"
+        yield Line(f"{cause} {_some(along)}", "dim" if asked else "yellow")
+    if new:
+        yield Line(f"new {_some(new)}", "dim")
+
+
+def _some(moves: Sequence[Moved]) -> str:
+    shown = ", ".join(f"{each.name} {_step(each) if each.was else each.now}" for each in moves[:_MOST_ALONG])
+    more = len(moves) - _MOST_ALONG
+    return shown + (f" and {more} more" if more > 0 else "")
 
 
 def _step(move: Moved) -> str:
@@ -76,11 +97,12 @@ def _step(move: Moved) -> str:
 
 def _choice(choice: Choice) -> str:
     """Both ways out, each with what it costs."""
-    moves = " and ".join(f"{each.name} {_step(each)} ({_size(each.cost)})" for each in choice.moved)
     settings = f"{'; '.join(choice.settings)} ({_count(len(choice.settings), 'setting')})"
     if choice.by_versions:
-        return f"cleared by {moves}; --prefer config would keep the versions and {settings}"
-    return settings + (f"; --prefer pins would move {moves}" if moves else "")
+        moves = " and ".join(f"{each.name} {_step(each)} ({_size(each.cost)})" for each in choice.moved)
+        return f"cleared by {moves}; with --prefer config by this instead: {settings}"
+    advised = " and ".join(f"{each.name} {each.now} ({_size(each.cost)})" for each in choice.moved)
+    return settings + (f"; with --prefer pins by versions instead, such as {advised}" if advised else "")
 
 
 def _size(cost: int) -> str:
@@ -109,20 +131,29 @@ def _trial(trial: Trial) -> Iterator[Line]:
 
 def _verdict(report: PinReport) -> str:
     tries = _count(report.resolutions, "resolution")
-    if not report.moved:
-        moved = f"nothing has to move, {tries}"
+    moves = [each for each in report.moved if each.was]
+    if not moves:
+        moved = f"nothing has to {'be held back' if report.latest else 'move'}, {tries}"
     else:
-        nearest = "nothing nearer is clean" if report.proven else "time ran out, something nearer may be clean"
-        moved = f"{_count(len(report.moved), 'move')}, distance {report.distance}, {tries}: {nearest}"
+        moved = f"{_count(len(moves), 'move')}, distance {report.distance}, {tries}"
+        moved += ": nothing nearer is clean" if report.proven and not report.left else ""
+    if report.unfinished:
+        moved += ": time ran out before a clean set was found, give it more with --budget"
+    elif not report.proven:
+        moved += ": time ran out, something nearer may be clean"
+    if report.left:
+        moved += "; what is left is not cleared by these versions"
     if report.trials is None:
         return moved
     if report.unverified:
         return f"{moved}; NOT verified: {report.unverified}"
-    shown = sum(_is_shown(trial) for trial in report.trials)
-    told = f"{shown} of its probes failed before" if shown else "no probe failed before either"
-    return f"{moved}; verified: the set was built and every probe passes there, {told}"
+    return f"{moved}; verified: the set was built and every probe passes there{_before(report.trials)}"
 
 
-def _is_shown(trial: Trial) -> bool:
-    result: ProbeResult | None = trial.before
-    return result is not None and result.outcome in ("fail", "crash", "timeout")
+def _before(trials: Iterable[Trial]) -> str:
+    """How many of the probes showed a fault in what there was, if that was tried."""
+    outcomes = [trial.before.outcome for trial in trials if trial.before]
+    failed = sum(outcome in ("fail", "crash", "timeout") for outcome in outcomes)
+    if not outcomes:
+        return ""
+    return f", {failed} of its probes failed before" if failed else ", no probe failed before either"

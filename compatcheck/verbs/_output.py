@@ -16,6 +16,8 @@ def write(text: str, output: str | None) -> None:
 
         _files.write(output, text)
         return
+    if sys.stdout is None:
+        raise InputError("writing", "standard output", "it is closed", "use -o")
     try:
         click.echo(text, nl=False)
         sys.stdout.flush()

@@ -74,7 +74,8 @@ def reproduce(ids: tuple[str, ...], records: str | None, offline: bool, format_n
     """Build the two environments of each entry ID, and see its probe fail in the bad one and pass in the good one.
 
     Without an ID: every entry that says how. Environments are built one after another and removed. Exit status 1 where
-    an entry was not reproduced, 4 where an environment could not be built or a probe could not run.
+    an entry was not reproduced, 4 where an environment could not be built or a probe could not run: that leaves no
+    record, as it is no evidence.
     """
     from compatcheck import matrix
     from compatcheck import reproduce as reproducing
@@ -89,7 +90,7 @@ def reproduce(ids: tuple[str, ...], records: str | None, offline: bool, format_n
     with building_progress() as show:
         for entry in chosen:
             done.append(reproducing.record(reproducing.reproduce(entry, offline=offline, on_line=show)))
-            if folder is not None:
+            if folder is not None and done[-1]["verdict"] != "not tried":
                 write(pages.render_record(done[-1]), os.path.join(folder, reproducing.record_name(done[-1])))
     write(
         pages.render(done, format_name, output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ), output

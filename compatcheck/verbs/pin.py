@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 import time
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from compatcheck.errors import InputError
+from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.verbs import _options, _status
 from compatcheck.verbs._output import write
 
@@ -32,7 +31,7 @@ _FORMATS = ("requirements", "constraints", "pylock", "pyproject")
 @click.option("--platform", metavar="NAME", help="Pin for this platform, as uv names it: aarch64-manylinux_2_28.")
 @click.option("--torch-backend", metavar="NAME", help="The build of torch: cpu, cu126, or index for your own indexes.")
 @_options.assume
-@click.option("--format", "format_name", type=click.Choice(_FORMATS), default="requirements", show_default=True)
+@click.option("--format", "format_name", type=click.Choice(_FORMATS), help="Else what the name of the file tells.")
 @click.option("--generate-hashes", is_flag=True, help="Write the hash of every file that may be installed.")
 @_options.output
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit with 1 where the file is out of date.")
@@ -56,28 +55,36 @@ def command(**options: Any) -> NoReturn:
     from compatcheck import matrix, pin
     from compatcheck._progress import resolving_progress
     from compatcheck.advice import search
+    from compatcheck.report import pins
 
-    task, installed = _task(matrix.load(), options)
     output = _output(options)
-    before = _content(output)
+    format_name = _format(output, options)
+    task, installed, sources = _task(matrix.load(), options)
+    before = {path: _content(path) for path in (output, *sources) if path}
     deadline = time.monotonic() + options["budget"]
     with resolving_progress() as show:
         planned = pin.plan(task, lambda: time.monotonic() > deadline, show)
     if isinstance(planned, search.Conflict):
         click.echo(search.explain(planned), err=True, nl=False)
         sys.exit(_status.FINDINGS)
-    text = pin.written(planned, options["format_name"], before, options["generate_hashes"])
+    previous = before.get(output) if output else None
+    text = pin.written(planned, format_name, previous, options["generate_hashes"])
     if options["verify"]:
         planned = _proven(planned, installed)
-    _tell(planned.report, pin.left_out(planned, options["format_name"], before), options["report_file"])
-    if planned.report.refuted:
+    _tell(planned.report, pin.left_out(planned, format_name, previous, text))
+    if options["report_file"]:
+        write(pins.render_json(planned.report), options["report_file"])
+    if planned.report.refuted or (planned.report.unfinished and output):
         sys.exit(_status.FINDINGS)
     differs = _deliver(text, before, output, options)
     sys.exit(_exit_status(planned.report, differs))
 
 
-def _task(known: Matrix, options: Mapping[str, Any]) -> tuple[Task, Target | None]:
-    """What to pin, and the environment that is installed where that is what the pins are for."""
+def _task(known: Matrix, options: Mapping[str, Any]) -> tuple[Task, Target | None, tuple[str, ...]]:
+    """What to pin; the environment that is installed where that is what the pins are for, else the files they are of.
+
+    Raises NothingInspectedError where neither asks for anything.
+    """
     from compatcheck import facts, matrix, pin
     from compatcheck._torch_build import backend_of
     from compatcheck.advice import wanted
@@ -91,10 +98,19 @@ def _task(known: Matrix, options: Mapping[str, Any]) -> tuple[Task, Target | Non
     sources = facts.requirements_among(paths)
     if sources:
         asked = wanted.read(sources, facts.marker_environment(target) if target else None)
-        asked = wanted.preferring(asked, wanted.pins_in(options["output"]) if options["output"] else {})
+        asked = wanted.preferring(
+            asked, wanted.pins_in(options["output"]) if os.path.isfile(options["output"] or "") else {}
+        )
         asked = wanted.preferring(asked, versions) if _is_meant(options) else asked
     else:
         asked = wanted.installed(facts.top_level(target) if target else versions, versions)
+        asked = asked._replace(complete=bool(here.facts.get("distributions_complete")))
+    place = target.prefix if target else options["snapshot"]
+    if not any(line.asked for line in asked.lines):
+        seen = "nothing to pin is named there"
+        advice = "name a requirements file or pyproject.toml, or an environment with --python"
+        raise NothingInspectedError("pinning", ", ".join(sources) or place, seen, advice)
+    click.echo(f"pinning {', '.join(sources) or f'what is installed in {place}'}", err=True)
     stated = options["torch_backend"]
     backend = backend_of(asked.preferred.get("torch", "")) if stated is None else stated
     return (
@@ -111,6 +127,7 @@ def _task(known: Matrix, options: Mapping[str, Any]) -> tuple[Task, Target | Non
             by_hand_cost=pin.BY_HAND_COSTS[options["prefer"] or "nearest"],
         ),
         None if sources else target,
+        sources,
     )
 
 
@@ -132,7 +149,15 @@ def _place(environment: Environment, target: Target | None, options: Mapping[str
 
 def _output(options: Mapping[str, Any]) -> str | None:
     """The file that is written or compared: the one named, else the only file given where it is only looked at."""
-    named: str | None = options["output"]
+    named: str | None = None if options["output"] == "-" else options["output"]
+    if options["snapshot"] and options["python"]:
+        raise click.UsageError("--target stands for a machine of its own, and --python for one here: give one of them")
+    folder = os.path.dirname(os.path.realpath(named)) if named else os.curdir
+    if not os.path.isdir(folder):
+        raise InputError("writing", str(named), f"there is no folder {folder}", "make it, or name another")
+    taken = {os.path.realpath(path) for path in (*options["paths"], *filter(None, [named]))}
+    if options["report_file"] and os.path.realpath(options["report_file"]) in taken:
+        raise click.UsageError("--report names a file that is read or written already")
     if named or not (options["only_check"] or options["only_diff"]):
         return named
     if len(options["paths"]) == 1 and os.path.isfile(options["paths"][0]):
@@ -140,12 +165,32 @@ def _output(options: Mapping[str, Any]) -> str | None:
     raise click.UsageError("--check and --diff need -o FILE, the file to compare")
 
 
-def _content(path: str | None) -> str | None:
-    if path is None or not os.path.exists(path):
-        return None
-    from compatcheck.advice import wanted
+def _format(output: str | None, options: Mapping[str, Any]) -> str:
+    """The format asked for, else the one that the file's name tells. Raises InputError for a file of another kind."""
+    name = os.path.basename(output or "")
+    told = "requirements"
+    if name.endswith(".toml"):
+        told = "pylock" if name.startswith("pylock") else "pyproject"
+    elif name.startswith("constraints"):
+        told = "constraints"
+    chosen: str = options["format_name"] or told
+    if options["generate_hashes"] and chosen not in ("requirements", "pylock"):
+        raise click.UsageError("--generate-hashes goes with --format requirements and pylock")
+    plain = chosen in ("requirements", "constraints")
+    kinds = (".txt", ".in") if plain else (".toml",)
+    if output and os.path.isfile(output) and os.path.getsize(output) and not name.endswith(kinds):
+        seen = f"it is there, and no {' or '.join(kinds)} file"
+        raise InputError(f"writing {chosen} over", output, seen, "name another file with -o, or another --format")
+    return chosen
 
-    return wanted.text_of(path)
+
+def _content(path: str) -> str | None:
+    """The text of an ordinary file; None for one that is not there yet, and for a pipe or a device."""
+    if not os.path.isfile(path):
+        return None
+    from compatcheck._reading import marked_text
+
+    return marked_text(path)
 
 
 def _proven(planned: Plan, installed: Target | None) -> Plan:
@@ -156,30 +201,40 @@ def _proven(planned: Plan, installed: Target | None) -> Plan:
     return pin.prove(planned, installed, building_progress, progress)
 
 
-def _tell(report: PinReport, left_out: Iterable[str], file: str | None) -> None:
+def _tell(report: PinReport, left_out: Iterable[str]) -> None:
     from compatcheck.report import pins
 
     for line in left_out:
         click.echo(line, err=True)
     colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
     click.echo(pins.render(report, colour), err=True, nl=False)
-    if file is not None:
-        write(pins.render_json(report), file)
 
 
-def _deliver(text: str, before: str | None, output: str | None, options: Mapping[str, Any]) -> bool:
+def _deliver(text: str, before: Mapping[str, str | None], output: str | None, options: Mapping[str, Any]) -> bool:
     """Write the pins, or show or tell what would change; whether a file that was to be up to date is not."""
+    from compatcheck.advice import formats
+
+    previous = before.get(output) if output else None
     if options["only_diff"]:
-        old, new = ((side or "").splitlines(keepends=True) for side in (before, text))
-        write("".join(difflib.unified_diff(old, new, str(output), f"{output} (new)")), None)
-    if options["only_check"] and text != before:
-        click.echo(f"{output} is out of date; write it anew with compatcheck pin -o {output}", err=True)
+        write(formats.difference(previous or "", text, str(output)), None)
+    if options["only_check"] and text != previous:
+        click.echo(f"{output} is out of date; write it anew with {_writing(str(output))}", err=True)
     if options["only_check"] or options["only_diff"]:
-        return bool(options["only_check"]) and text != before
-    if output is not None and _content(output) != before:
-        raise InputError("writing", output, "it was changed meanwhile", "look at the change, and run this again")
+        return bool(options["only_check"]) and text != previous
+    for path, content in before.items():
+        if _content(path) != content:
+            raise InputError("pinning", path, "it was changed meanwhile", "look at the change, and run this again")
     write(text, output)
     return False
+
+
+def _writing(output: str) -> str:
+    """The command line as it was given, to write the file rather than look at it."""
+    import shlex
+
+    arguments = [each for each in sys.argv[1:] if each not in ("--check", "--diff")]
+    named = any(each == "-o" or each.startswith(("--output", "-o")) for each in arguments)
+    return shlex.join(["compatcheck", *arguments, *(() if named else ("-o", output))])
 
 
 def _exit_status(report: PinReport, differs: bool) -> int:

@@ -167,7 +167,7 @@ def test_constraints_are_names_and_versions_only(tmp_path: Path) -> None:
         "torchvision==0.20.1  # compatcheck: with CC-2024-0001, CC-2024-0002, was 0.20.0\n"
     )
     assert rendered("constraints", of, previous=once) == once
-    assert [said.partition(": ")[2] for said in formats.left_out("constraints", of, None)] == [
+    assert [said.partition(": ")[2] for said in formats.left_out("constraints", of, None, once)] == [
         "--index-url https://host/simple is no part of constraints",
         "own @ git+https://host/own.git@main is no part of constraints",
     ]
@@ -247,13 +247,12 @@ def test_no_credential_reaches_a_new_file(tmp_path: Path) -> None:
     assert rendered("requirements", of, solution=nothing) == bare
     assert rendered("requirements", of, previous=SECRETS, solution=nothing) == SECRETS
     for name in formats.names():
-        told = formats.left_out(name, of, None)
+        told = formats.left_out(name, of, None, "")
         assert "cret" not in rendered(name, of, solution=nothing, locked="") + "".join(told)
-    places = [
-        said.partition(" ")[0].rpartition("requirements.txt:")[2] for said in formats.left_out("requirements", of, None)
-    ]
+    told = formats.left_out("requirements", of, None, bare)
+    places = [said.partition(" ")[0].rpartition("requirements.txt:")[2] for said in told]
     assert places == ["1:", "3:", "4:", "5:", "7:"]
-    assert formats.left_out("requirements", of, SECRETS) == ()
+    assert formats.left_out("requirements", of, SECRETS, SECRETS) == ()
 
 
 def test_pip_and_uv_take_the_hashed_file(tmp_path: Path) -> None:
@@ -276,6 +275,26 @@ def test_pip_and_uv_take_the_hashed_file(tmp_path: Path) -> None:
     uv("pip", "install", "--python", sys.executable, *options)
     again = wanted.read([str(path)], LINUX)
     assert rendered("requirements", again, locked=locked, solution=solution) == path.read_text(encoding="utf-8")
+
+
+def test_hashes_stay_where_they_were_or_are_required(tmp_path: Path) -> None:
+    plain = read(tmp_path, "torch==2.5.0\n")
+    hashed = "torch==2.5.0 \\\n    --hash=sha256:00\n"
+    assert not formats.holds_hashes("requirements", plain, "torch==2.5.0\n")
+    assert formats.holds_hashes("requirements", plain, hashed)
+    assert not formats.holds_hashes("constraints", plain, hashed)
+    assert formats.holds_hashes("requirements", read(tmp_path, "torch\n--require-hashes\n"), None)
+
+
+def test_what_no_hash_is_known_of_is_told_where_others_have_one(tmp_path: Path) -> None:
+    of = read(
+        tmp_path, "-i https://host/simple\ncolorama ; sys_platform == 'win32'\nown @ git+https://u:p@host/own.git\n"
+    )
+    locked = "torch==2.5.1+cu118 \\\n    --hash=sha256:00\n"
+    once = rendered("requirements", of, locked=locked, solution=Solution({"torch": "2.5.1+cu118"}))
+    told = formats.left_out("requirements", of, once, once)
+    assert told[1:] == ("own @ git+https://host/own.git has no hash, so pip refuses the file with --require-hashes",)
+    assert not formats.left_out("requirements", read(tmp_path, "torch\n"), None, "torch==2.5.1\n")
 
 
 def uv(*arguments: str, given: str = "") -> str:

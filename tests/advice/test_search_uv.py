@@ -34,7 +34,7 @@ def run(entries: tuple[Entry, ...], *asked: str) -> Found | Conflict:
         violations(Universe(INDEX, {}, HAD, entries)),
         Demands(),
         HAD,
-        lambda solution: solution.versions.keys(),
+        INDEX,
     )
 
 

@@ -100,8 +100,9 @@ def test_the_exit_status_tells_what_was_not_reproduced_from_what_was_not_tried(p
     assert status == 1
     verdicts = [each["verdict"] for each in json.loads(stdout)["reproductions"]]
     assert verdicts == ["reproduced", "not reproduced"]
-    status, stdout, _ = run(project, "CC-2099-0004")
+    status, stdout, _ = run(project, "CC-2099-0004", "--records", "records")
     assert status == 4 and stdout.startswith("not tried") and "helper==7.7" in stdout
+    assert not list((project / "records").iterdir())
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -86,7 +87,7 @@ def test_a_file_that_was_edited_meanwhile_is_not_overwritten(tmp_path: Path) -> 
     path = tmp_path / "requirements.txt"
     path.write_text("mine\n", encoding="utf-8")
     with pytest.raises(verb.InputError, match="changed meanwhile"):
-        verb._deliver("new\n", "before\n", str(path), {"only_diff": False, "only_check": False})
+        verb._deliver("new\n", {str(path): "before\n"}, str(path), {"only_diff": False, "only_check": False})
     assert path.read_text(encoding="utf-8") == "mine\n"
 
 
@@ -129,3 +130,74 @@ def test_other_formats_say_the_same_versions(run: Run, asked: Path, format_name:
 def test_check_without_a_file_to_compare_is_a_usage_error(run: Run) -> None:
     done = run("--check")
     assert done.returncode == 2 and "-o FILE" in done.stderr
+
+
+def test_the_command_that_check_names_writes_the_very_file(run: Run, asked: Path) -> None:
+    advice = run("requirements.txt", *PADDED, "--check").stderr.partition("with compatcheck ")[2]
+    verb, *arguments = shlex.split(advice.splitlines()[0])
+    assert verb == "pin"
+    assert run(*arguments).returncode == 0
+    assert run("requirements.txt", *PADDED, "--check").returncode == 0
+
+
+@pytest.mark.parametrize("name", ["train.sh", "notes.md", "report.json"])
+def test_a_file_of_another_kind_is_never_written_over(run: Run, asked: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine\n", encoding="utf-8")
+    done = run("requirements.txt", "-o", name)
+    assert done.returncode == 2 and name in done.stderr
+    assert (tmp_path / name).read_text(encoding="utf-8") == "mine\n"
+
+
+def test_a_pyproject_stays_one(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "pyproject.toml"
+    text = '[project]\nname = "x"\nversion = "1"\n# the stack\ndependencies = ["torch==2.5.0"]\n'
+    path.write_text(text, encoding="utf-8")
+    assert run("pyproject.toml", *PADDED, "-o", "pyproject.toml").returncode == 0
+    written = path.read_text(encoding="utf-8")
+    assert written.startswith(text.partition("dependencies")[0]) and "torch==2.5.1" in written
+    assert run("pyproject.toml", *PADDED, "--check").returncode == 0
+
+
+def test_nothing_to_pin_is_told_and_is_not_compatcheck_itself(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "node.json").write_text('{"schema_version": 1, "distributions": {}}', encoding="utf-8")
+    done = run("--target", "node.json", "-o", "out.txt")
+    assert done.returncode == 3 and "nothing to pin" in done.stderr
+    assert not (tmp_path / "out.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--target", "x.json", "--python", "3.11"), "--target"),
+        (("requirements.txt", "--report", "requirements.txt"), "--report"),
+        (("requirements.txt", "-o", "gone/out.txt"), "no folder"),
+        (("requirements.txt", "--format", "pylock", "-o", "requirements.txt"), "another file"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_any_work(
+    run: Run, asked: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    before = asked.read_bytes()
+    done = run(*arguments)
+    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
+    assert asked.read_bytes() == before
+
+
+def test_time_that_ran_out_writes_no_file(run: Run, asked: Path) -> None:
+    before = asked.read_bytes()
+    done = run("requirements.txt", *PADDED, "--budget", "0", "-o", "requirements.txt")
+    assert done.returncode == 1 and "--budget" in done.stderr
+    assert asked.read_bytes() == before
+
+
+def test_what_is_only_possible_is_told(run: Run, asked: Path) -> None:
+    done = run("requirements.txt", *(each for each in PADDED if "batch_size" not in each))
+    assert "possible, and not steered by: CC-2024-0001" in done.stderr
+    assert "torch==2.5.0" in done.stdout
+
+
+def test_a_difference_shows_no_password(run: Run, tmp_path: Path) -> None:
+    lines = "--extra-index-url http://me:s3cret@127.0.0.1:9/simple\ntorch==2.5.0\n"
+    (tmp_path / "requirements.txt").write_text(lines, encoding="utf-8")
+    done = run("requirements.txt", *PADDED, "--diff")
+    assert "s3cret" not in done.stdout + done.stderr

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from compatcheck._files import cache_folder
 from compatcheck.advice import _uv, resolver
+from compatcheck.advice._credentials import redacted
 from compatcheck.advice.environment import _leftovers, _room
 from compatcheck.advice.model import Demands, Line, Place, Solution, Wanted
 from compatcheck.errors import InputError
@@ -140,7 +141,7 @@ def _require_room(folder: str, requirements: Sequence[str], here: Place, torch_b
     """Refuse what does not fit, before anything is fetched; what is all in the cache is only linked, and fits."""
     wanted = Wanted(tuple(Line(text, None, text) for text in requirements), {})
     demands = Demands(torch_backend=torch_backend)
-    pylock = resolver.lock(wanted, Solution({}), demands, here, "pylock.toml", hashes=True)
+    pylock = resolver.lock(wanted, Solution({}), demands, here, "pylock.toml")
     needed, free = _room.needed_bytes(pylock, offline=here.offline), shutil.disk_usage(folder).free
     if needed > free and "Would download" in _install(requirements, here, torch_backend, None, "--dry-run").stderr:
         seen = f"about {needed / 1e9:.1f} GB are needed and {free / 1e9:.1f} GB are free"
@@ -148,6 +149,5 @@ def _require_room(folder: str, requirements: Sequence[str], here: Place, torch_b
 
 
 def _last(done: _uv.Done) -> str:
-    """The error in one line, without the middle of a long one."""
-    text = " ".join(_uv.redacted(done.stderr).partition("error: ")[2].split()) or f"status {done.status}"
-    return text if len(text) <= 500 else f"{text[:250]} ... {text[-250:]}"
+    """The error in one line."""
+    return _uv.shortened(" ".join(redacted(done.stderr).partition("error: ")[2].split()) or f"status {done.status}")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from compatcheck._requirements_file import logical_lines
+from compatcheck.advice._credentials import redacted, without_credentials
+from compatcheck.advice._marks import OWN
 from compatcheck.advice.model import Line, Move, Solution, Wanted
 
 _NAMES = ("requirements", "constraints", "pylock", "pyproject")
@@ -14,6 +17,13 @@ _ONLY_VERSIONS = {"constraints": "constraints", "pyproject": "a pyproject.toml"}
 def names() -> tuple[str, ...]:
     """The formats, the default first."""
     return _NAMES
+
+
+def holds_hashes(format_name: str, wanted: Wanted, previous: str | None) -> bool:
+    """Whether the text has hashes unasked: as the file has that it replaces, or as a line of the user's demands."""
+    if format_name != "requirements":
+        return format_name == "pylock"
+    return "--hash" in (previous or "") or any(line.text == "--require-hashes" for line in wanted.lines)
 
 
 def render(
@@ -31,27 +41,21 @@ def render(
     of the file that will be replaced, None where there is none: credentials that stand there may stay, no other does.
     ``notes`` go above everything.
     """
-    from compatcheck.advice._marks import OWN
-    from compatcheck.advice.formats._credentials import without_credentials
-
     unit = importlib.import_module(f"{__name__}.{format_name}")
     text: str = unit.render(wanted, solution, moves, locked, previous)
     return without_credentials("".join(f"{OWN}{note}\n" for note in notes) + text, previous)
 
 
-def left_out(format_name: str, wanted: Wanted, previous: str | None) -> tuple[str, ...]:
-    """What of the user's own lines the text leaves out, a line for each: credentials, and what a format cannot say."""
-    from compatcheck.advice.formats._credentials import without_credentials
-
+def left_out(format_name: str, wanted: Wanted, previous: str | None, text: str) -> tuple[str, ...]:
+    """What the rendered text lacks, a line for each: credentials, what a format cannot say, and hashes nobody knows."""
     said: list[str] = []
     for line in wanted.lines:
         if not _can_say(format_name, line):
-            said.append(
-                f"{_where(line)}{without_credentials(line.text, None)} is no part of {_ONLY_VERSIONS[format_name]}"
-            )
-        elif any(without_credentials(text, previous) != text for text in (line.text, line.comment)):
-            said.append(f"{_where(line)}its credentials are left out, keep them in a .netrc file or a keyring")
-    return tuple(said)
+            bare = without_credentials(line.text)
+            said.append(f"{line.where}: {bare} is no part of {_ONLY_VERSIONS[format_name]}")
+        elif any(without_credentials(part, previous) != part for part in (line.text, line.comment)):
+            said.append(f"{line.where}: its credentials are left out, keep them in a .netrc file or a keyring")
+    return (*said, *_unhashed(text, {line.text for line in wanted.lines if line.asked is None}))
 
 
 def _can_say(format_name: str, line: Line) -> bool:
@@ -61,5 +65,19 @@ def _can_say(format_name: str, line: Line) -> bool:
     return line.name is not None and (line.kept is None or (format_name == "pyproject" and line.text[:1] not in "-./"))
 
 
-def _where(line: Line) -> str:
-    return f"{line.at.file}:{line.at.line}: " if line.at else ""
+def _unhashed(text: str, elsewhere: set[str]) -> Iterator[str]:
+    """The lines without a hash of a file that has them; what is not installed here needs none."""
+    if " --hash=" not in text:
+        return
+    for line in logical_lines(text):
+        option = line.text.startswith("-") and not line.text.startswith(("-e", "--editable"))
+        if line.text and not option and " --hash=" not in line.text and line.text not in elsewhere:
+            yield f"{without_credentials(line.text)} has no hash, so pip refuses the file with --require-hashes"
+
+
+def difference(previous: str, text: str, name: str) -> str:
+    """What would change in a file, as a unified diff without the credentials of URLs."""
+    import difflib
+
+    old, new = (side.splitlines(keepends=True) for side in (previous, text))
+    return "".join(map(redacted, difflib.unified_diff(old, new, name, f"{name} (new)")))

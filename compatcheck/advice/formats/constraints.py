@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from compatcheck.advice._marks import behind, brought, mark_in, marks
-from compatcheck.advice._requirement_text import with_version
+from compatcheck.advice._requirement_text import with_version, without_extras
 from compatcheck.advice.formats.requirements import solved
 from compatcheck.advice.model import Move, Solution, Wanted
-
-_EXTRAS = re.compile(r"\s*\[[^\]]*\]")
 
 
 def render(
@@ -22,7 +19,7 @@ def render(
     lines: dict[str, tuple[str, str]] = {}
     for line in own:
         version = solved(line, solution.versions)
-        text = _EXTRAS.sub("", with_version(line.text, version) if version else line.text, count=1)
+        text = without_extras(with_version(line.text, version) if version else line.text)
         mark = said.get(line.name or "", "") if version else mark_in(line.comment)
         lines.setdefault(text, (line.name or "", mark))
     asked = {line.name for line in own if line.asked is not None}

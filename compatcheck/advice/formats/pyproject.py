@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from compatcheck._reading import marked_text
 from compatcheck._requirement import normalised
 from compatcheck.advice import _arrays
-from compatcheck.advice._marks import OWN, brought, marks, own_part, via
+from compatcheck.advice._marks import OWN, behind, brought, marks, own_part, via
 from compatcheck.advice._requirement_text import with_version
 from compatcheck.advice.formats.requirements import solved
 from compatcheck.advice.model import Line, Move, Solution, Wanted
@@ -36,20 +36,20 @@ def render(
     counted = _arrays.counted(document)
     named: set[str] = set()
     for keys in counted:
-        items, behind, indent = _items(document, keys)
+        items, tail, indent = _items(document, keys)
         items = [_item(item, own, solution.versions, said) for item in items]
         named |= {normalised(found[0]) for item in items if item.value and (found := _NAME.match(item.value))}
-        _put(document, keys, items, behind, indent)
+        _put(document, keys, items, tail, indent)
     missing = [line for line in own.values() if line.name not in named and _NAME.match(line.text)]
     if missing or not counted:
-        items, behind, indent = _items(document, ("project", "dependencies"))
+        items, tail, indent = _items(document, ("project", "dependencies"))
         spelled = (_arrays.Item(_arrays.quoted(line.text), line.text, line.comment, line=1) for line in missing)
         added = [_item(item, own, solution.versions, said) for item in spelled]
-        _put(document, ("project", "dependencies"), [*items, *added], behind, indent)
+        _put(document, ("project", "dependencies"), [*items, *added], tail, indent)
     asked = {line.name for line in own.values() if line.asked is not None}
     along = [
         _arrays.Item(
-            f'"{name}=={version}"', None, _comment(via(solution.parents.get(name, ())), said.get(name)), line=1
+            f'"{name}=={version}"', None, behind(via(solution.parents.get(name, ())), said.get(name, "")), line=1
         )
         for name, version in sorted(solution.versions.items())
         if name not in asked
@@ -86,21 +86,17 @@ def _item(
     text = with_version(line.text, version)
     spelled = item.spelled if text == item.value else _arrays.quoted(text, item.spelled)
     return item._replace(
-        spelled=spelled, value=text, comment=_comment(own_part(item.comment), said.get(line.name or ""))
+        spelled=spelled, value=text, comment=behind(own_part(item.comment), said.get(line.name or "", ""))
     )
 
 
-def _comment(*parts: str | None) -> str:
-    return "  ".join(filter(None, parts))
-
-
 def _put(
-    document: TOMLDocument, keys: tuple[str, ...], items: list[_arrays.Item], behind: tuple[str, ...], indent: str
+    document: TOMLDocument, keys: tuple[str, ...], items: list[_arrays.Item], tail: tuple[str, ...], indent: str
 ) -> None:
     """Only what differs is written anew."""
     import tomlkit
 
-    text = _arrays.spelled(items, behind, indent)
+    text = _arrays.spelled(items, tail, indent)
     table: Any = document
     for key in keys[:-1]:
         table = table.setdefault(key, tomlkit.table())

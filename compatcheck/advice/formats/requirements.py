@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from compatcheck._requirements_file import logical_lines
-from compatcheck.advice._marks import BROUGHT, behind, brought, marks, own_part, pin_in, via
-from compatcheck.advice._requirement_text import exact_version, with_version
-from compatcheck.advice.formats._credentials import without_credentials
+from compatcheck.advice._credentials import without_credentials
+from compatcheck.advice._marks import BROUGHT, behind, brought, marks, own_part, via
+from compatcheck.advice._requirement_text import pin_in, with_version
 from compatcheck.advice.model import Line, Move, Solution, Wanted
 
 
@@ -33,7 +33,7 @@ def render(
 
 def solved(line: Line, versions: Mapping[str, str]) -> str | None:
     """The version for a line; None where it stays as it stands: its marker does not hold, or names another version."""
-    if line.asked is None or line.kept is not None or exact_version(line.asked) is not None:
+    if line.asked is None or line.kept is not None or pin_in(line.asked):
         return None
     return versions.get(line.name or "")
 
@@ -59,7 +59,7 @@ def _hashes(locked: str) -> dict[tuple[str, str], list[str]]:
 
 
 def _key(text: str) -> tuple[str, str]:
-    return pin_in(text) or (without_credentials(text.strip(), None), "")
+    return pin_in(text) or (without_credentials(text.strip()), "")
 
 
 def _hashed(text: str, hashes: Mapping[tuple[str, str], Sequence[str]], asked: str | None = None) -> str:

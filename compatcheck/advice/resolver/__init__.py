@@ -5,7 +5,7 @@ a move is a constraint; and of a local label only the very one that an index ser
 with it and without.
 """
 
-from compatcheck.advice._uv import redacted as redacted
+from compatcheck.advice._credentials import redacted as redacted
 from compatcheck.advice.resolver._compile import lock as lock
 from compatcheck.advice.resolver._compile import resolve as resolve
 from compatcheck.advice.resolver._failures import IndexDown as IndexDown

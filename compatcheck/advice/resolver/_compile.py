@@ -11,6 +11,8 @@ from typing import Literal
 
 from compatcheck._requirement import edge, normalised
 from compatcheck.advice import _uv
+from compatcheck.advice._credentials import redacted, without_credentials
+from compatcheck.advice._requirement_text import version_of
 from compatcheck.advice.model import Demands, Place, Solution, Unsolvable, Wanted
 from compatcheck.advice.resolver._failures import failure, unbuildable
 from compatcheck.errors import InputError
@@ -60,9 +62,8 @@ def lock(
     demands: Demands,
     place: Place,
     format: Literal["requirements.txt", "pylock.toml"],
-    hashes: bool,
 ) -> str:
-    """The solution in uv's own words, with hashes where asked for and always in a pylock; no credential is in it.
+    """The solution with its hashes, in uv's own words; no credential is in it.
 
     Raises what `resolve` does.
     """
@@ -75,11 +76,11 @@ def lock(
     with _folder() as folder:
         output = os.path.join(folder, format)
         command = [*_compile(folder, wanted, held, place, solution.kept), "-o", output, "--format", format]
-        command += ["--no-annotate", "--generate-hashes" if hashes else "--no-generate-hashes"]
+        command += ["--no-annotate", "--generate-hashes"]
         done = _uv.run(command, stdin=_asked(wanted, demands))
         if done.status:
             raise failure(done, wanted, held, place)
-        return _uv.without_credentials(_read(output))
+        return without_credentials(_read(output))
 
 
 def _compile(folder: str, wanted: Wanted, demands: Demands, place: Place, left_out: Iterable[str]) -> list[str]:
@@ -98,6 +99,8 @@ def _compile(folder: str, wanted: Wanted, demands: Demands, place: Place, left_o
         command += ["--python-platform", place.platform]
     if demands.torch_backend:
         command += ["--torch-backend", demands.torch_backend]
+    if any(line.asked == "--pre" for line in wanted.lines):
+        command += ["--prerelease", "allow"]
     return command + (["--offline"] if place.offline else [])
 
 
@@ -119,7 +122,7 @@ def _preferences(wanted: Wanted, demands: Demands) -> Iterator[str]:
     Each is stated as its release too: the build with that label may be on none of the indexes.
     """
     for name, version in wanted.preferred.items():
-        if not _is_version(version):
+        if version_of(version) is None:
             continue
         release = _allowed(version, demands.specifiers.get(name, "")).partition("+")[0]
         label = version.partition("+")[2]
@@ -128,17 +131,6 @@ def _preferences(wanted: Wanted, demands: Demands) -> Iterator[str]:
         if release:
             yield from (f"{name}=={release}+{label}",) if label else ()
             yield f"{name}=={release}"
-
-
-def _is_version(text: str) -> bool:
-    """Whether it is a version as PEP 440 writes it; what is installed may have any other."""
-    from packaging.version import InvalidVersion, Version
-
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True
 
 
 def _allowed(version: str, specifier: str) -> str:
@@ -155,13 +147,13 @@ def _solution(text: str) -> Solution:
     for line in filter(None, text.splitlines()):
         match = _PINNED.match(line)
         if match is None:
-            unversioned.append(_uv.redacted(line.partition("  # via")[0].strip()))
+            unversioned.append(redacted(line.partition("  # via")[0].strip()))
             continue
         name = normalised(match[1])
         versions[name] = match[2]
         via = map(_NAMED.match, (match[3] or "").split(", "))
         parents[name] = tuple(normalised(parent[1]) for parent in via if parent)
-    return Solution(versions, parents, _uv.redacted(text), tuple(unversioned))
+    return Solution(versions, parents, tuple(unversioned))
 
 
 def _with_kept(solution: Solution, wanted: Wanted, demands: Demands, kept: Mapping[str, str]) -> Solution:
@@ -169,7 +161,7 @@ def _with_kept(solution: Solution, wanted: Wanted, demands: Demands, kept: Mappi
     versions = dict(solution.versions)
     for name, reason in kept.items():
         specifier, version = demands.specifiers.get(name, ""), wanted.preferred.get(name, "")
-        version = _allowed(version, specifier) if _is_version(version) else edge(specifier) or ""
+        version = _allowed(version, specifier) if version_of(version) else edge(specifier) or ""
         if specifier and not version:
             raise Unsolvable("resolving", name + specifier, reason, "name a version of it that installs here")
         if version:

@@ -7,15 +7,17 @@ from collections.abc import Iterator
 
 from compatcheck._requirement import normalised
 from compatcheck.advice import _uv
-from compatcheck.advice.model import Demands, Line, Place, Unsolvable, Wanted
+from compatcheck.advice._credentials import redacted
+from compatcheck.advice.model import Demands, Place, Unsolvable, Wanted
 from compatcheck.errors import CompatcheckError, InputError
-
-LONGEST = 500
 
 _MARKS = re.compile(r"^[ \t]*(?:[×│]|error:)?[ \t]*", re.MULTILINE)
 _CAUSE = re.compile(r"\s*\n[ \t]*(?:cause:|Caused by:|[├╰]─▶)[ \t]*")
 _BUILD = re.compile(r"Failed to (?:download and )?build `([A-Za-z0-9._-]+)(?:==|\s*@)")
 _NO_SOLUTION = re.compile(r"No solution found when resolving dependencies(?: for split[^:\n]*)?:?")
+_CONTRADICTION = re.compile(
+    r"Because you require \S+ and \S+, we can conclude that your requirements are unsatisfiable\.?"
+)
 _ADDRESS = re.compile(r"[`(]?(\w+://[^\s`)]+)[`)]?")
 _REFUSED = re.compile(r"An index(?: URL)? \((\S+)\) (?:could not be queried due to|returned) (.+?)(?:\.\s|\.?$)")
 _UNREACHED = ("error sending request", "client error (", "server error (", "Request failed after", "timed out")
@@ -30,7 +32,7 @@ class IndexDown(InputError):
 
 def failure(done: _uv.Done, wanted: Wanted, demands: Demands, place: Place) -> CompatcheckError:
     """The error that uv's words stand for: no solution, an index that does not answer, or anything else."""
-    text = _uv.redacted(done.stderr)
+    text = redacted(done.stderr)
     if refused := _REFUSED.search(_one_line(text)):
         return IndexDown("asking", refused[1], refused[2], "give uv the credentials of this index")
     unsolvable = _NO_SOLUTION.search(text) is not None
@@ -39,12 +41,14 @@ def failure(done: _uv.Done, wanted: Wanted, demands: Demands, place: Place) -> C
     explanation = _one_line(_NO_SOLUTION.sub("", text))
     if not unsolvable:
         seen = _POSITION.sub(lambda match: _place_of(wanted, int(match[1])), explanation) or f"status {done.status}"
-        return InputError("resolving the requirements with", "uv", _ends(seen), "mend what uv names, and run it again")
-    sources = ", ".join(dict.fromkeys(_sources(explanation, wanted, demands)))
+        advice = "mend what uv names, and run it again"
+        return InputError("resolving the requirements with", "uv", _uv.shortened(seen), advice)
+    sources = tuple(dict.fromkeys(_sources(explanation, wanted, demands)))
     advice = "run it without --offline" if "network was disabled" in text else "loosen one of the requirements named"
-    return Unsolvable(
-        "resolving", "the requirements", f"{explanation.rstrip('.')}{sources and f' ({sources})'}", advice
-    )
+    if len(sources) > 1 and _CONTRADICTION.fullmatch(explanation):
+        return Unsolvable("resolving", "the requirements", " and ".join(sources), advice)
+    behind = f" ({', '.join(sources)})" if sources else ""
+    return Unsolvable("resolving", "the requirements", explanation.rstrip(".") + behind, advice)
 
 
 def unbuildable(stderr: str) -> tuple[str | None, str]:
@@ -53,7 +57,7 @@ def unbuildable(stderr: str) -> tuple[str | None, str]:
     if match is None or "build backend" not in stderr.lower():
         return None, ""
     last = _LAST_WORDS.findall(stderr)
-    seen = f" ({_uv.redacted(last[-1]).strip():.200})" if last else ""
+    seen = f" ({redacted(last[-1]).strip():.200})" if last else ""
     return normalised(match[1]), f"what {match[1]} requires can only be had by building it, which fails here{seen}"
 
 
@@ -78,25 +82,14 @@ def _one_line(text: str) -> str:
     return " ".join(_MARKS.sub("", _CAUSE.sub(": ", text.strip())).split()).removeprefix(": ")
 
 
-def _ends(text: str) -> str:
-    """Without the middle of a long text, as a traceback has it."""
-    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
-
-
 def _place_of(wanted: Wanted, position: int) -> str:
     """Where the user wrote what stands at a position of our input."""
     for line in wanted.lines:
         if line.asked is not None:
             position -= len((line.asked + "\n").encode())
             if position < 0:
-                return _where(line)
+                return line.where
     return "the requirements"
-
-
-def _where(line: Line) -> str:
-    if line.at is None:
-        return "the requirements"
-    return line.at.file if line.at.line is None else f"{line.at.file}:{line.at.line}"
 
 
 def _sources(explanation: str, wanted: Wanted, demands: Demands) -> Iterator[str]:
@@ -106,7 +99,7 @@ def _sources(explanation: str, wanted: Wanted, demands: Demands) -> Iterator[str
             yield f"the matrix asks for {name}{specifier}"
     for line in wanted.lines:
         if line.name and line.asked and line.asked.strip() != line.name and _speaks_of(explanation, line.name):
-            yield f"{_where(line)} asks for {_uv.redacted(line.asked)}"
+            yield f"{line.where} asks for {redacted(line.asked)}"
 
 
 def _speaks_of(explanation: str, name: str) -> bool:

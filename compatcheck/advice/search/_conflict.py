@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from compatcheck.advice.model import Demands, Solution, Unsolvable
+from compatcheck.advice.model import Demands, Solution
 from compatcheck.advice.search._cost import GONE, specifiers
 
 _TOLD = 8
@@ -55,7 +55,7 @@ def explain(conflict: Conflict) -> str:
             lines.append(f"  {' or '.join(demands)}: {why}")
     if len(told) > _TOLD:
         lines.append(f"and {len(told) - _TOLD} more combinations fail in the same way")
-    return "\n".join(lines)
+    return "".join(line + "\n" for line in lines)
 
 
 def spell(demands: Demands) -> str:
@@ -67,12 +67,6 @@ def spell(demands: Demands) -> str:
 
 def _spell(name: str, specifier: str) -> str:
     return f"no {name}" if specifier == GONE else name + specifier if specifier else f"{name} installed"
-
-
-def words(error: Unsolvable) -> str:
-    """What the resolver said, without the frame that every error of ours has around it."""
-    text = str(error)
-    return text.partition(": ")[2].rpartition("; ")[0] or text
 
 
 def contradicted(way: Demands, after: tuple[Step, ...]) -> str | None:

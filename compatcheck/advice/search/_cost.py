@@ -11,7 +11,9 @@ from functools import cache
 from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
+
+from compatcheck.advice._requirement_text import version_of
 
 _PATCH, _MINOR, _MAJOR, _EPOCH = 1, 10, 100, 1000
 BACKEND = 5
@@ -31,10 +33,7 @@ class Span(NamedTuple):
 
 def parsed(version: str) -> Version | None:
     """The version without its local label, None where it is none by the rules of today."""
-    try:
-        return Version(version.partition("+")[0])
-    except InvalidVersion:
-        return None
+    return version_of(version.partition("+")[0])
 
 
 @cache

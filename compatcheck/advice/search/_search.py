@@ -9,11 +9,11 @@ at least is known from its demands alone, and a state that cannot beat the best 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from compatcheck.advice.model import Demands, Solution, Unsolvable, Violation
-from compatcheck.advice.search._conflict import Attempt, Conflict, Step, contradicted, spell, words
+from compatcheck.advice.search._conflict import Attempt, Conflict, Step, contradicted, spell
 from compatcheck.advice.search._cost import GONE, Span, admits, cost, is_major, line_of, satisfied, within
 from compatcheck.advice.search._state import Scale, State, beyond, includes, joined, narrowed, without
 
@@ -29,7 +29,7 @@ class Found(NamedTuple):
 
     ``demands`` is what the entries asked for, ``entries_by_name`` who asked for which distribution. ``proven`` is
     False where time ran out first: the set may then not be the nearest, or ``left`` may hold entries with ways to clear
-    them. Else ``left`` are those that no versions clear.
+    them. Else ``left`` are those that no versions clear. ``attempts`` are the ways that led nowhere.
     """
 
     solution: Solution
@@ -38,6 +38,7 @@ class Found(NamedTuple):
     proven: bool
     resolutions: int
     left: tuple[Violation, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
 
 
 class _Judged(NamedTuple):
@@ -58,34 +59,28 @@ def search(
     violations: Judge,
     start: Demands,
     preferred: Mapping[str, str],
-    counted: Callable[[Solution], Collection[str]],
+    counted: Collection[str],
     out_of_time: Callable[[], bool] = lambda: False,
     *,
-    essential: Collection[str] | None = None,
     by_hand_cost: int = 0,
-    patience: int | None = None,
 ) -> Found | Conflict:
     """The set of versions nearest to those preferred that breaks no entry; among equals, the fewest major steps.
 
-    A name that counts in one solution counts in every one that holds it. Only sets that hold the ``essential`` names
-    are compared: unless given, all that count in the first solution, and where no such set is clean, those that nothing
-    else asks for. Each finding that is left to the user's hand costs ``by_hand_cost``. After ``patience`` resolutions
-    that improve nothing the best clean set is taken as it is. Out of time, it is the set that breaks the fewest
-    entries.
+    Only moves of ``counted`` names cost. What the first solution holds of these stays where a clean set has it all:
+    sets that lack some are compared only where none does. Each finding that is left to the user's hand costs
+    ``by_hand_cost``. Out of time, it is the set that breaks the fewest entries.
 
     Raises Unsolvable where nothing satisfies ``start``, and whatever else ``resolve`` raises.
     """
     first = resolve(start)
     answers: Answers = [(start._replace(by_hand=()), first)]
-    every = counted(first) if essential is None else essential
-    asked = [name for name in every if not first.parents.get(name)] if essential is None else every
-    for kept in (every, asked):
-        run = _Run(resolve, violations, Scale({}, start, by_hand_cost), preferred, counted, kept, answers)
-        while run.queue and not out_of_time() and (patience is None or run.idle < patience):
-            run.visit()
-        found = run.result()
-        if isinstance(found, Found) or set(asked) == set(every):
-            break
+    scale = Scale({name: preferred[name] for name in counted if name in preferred}, start, by_hand_cost)
+    every = {name for name in counted if name in first.versions}
+    asked = {name for name in every if not first.parents.get(name)}
+    run = _Run(resolve, violations, scale, every, answers)
+    found = run.to_its_end(out_of_time)
+    if asked != every and not (isinstance(found, Found) and every <= found.solution.versions.keys()):
+        found = _Run(resolve, violations, scale, asked, answers, run.best).to_its_end(out_of_time)
     return found
 
 
@@ -97,23 +92,25 @@ class _Run:
         resolve: Resolve,
         violations: Judge,
         scale: Scale,
-        preferred: Mapping[str, str],
-        counted: Callable[[Solution], Collection[str]],
-        kept: Collection[str],
+        kept: Set[str],
         answers: Answers,
+        best: _Judged | None = None,
     ) -> None:
-        self.queue: list[tuple[tuple[int, float, int, int, int], float, State]] = []
-        self.idle = 0
-        """How many resolutions have improved nothing since the first clean set was found."""
-        self._resolve, self._violations, self._counted = resolve, violations, counted
-        self._scale, self._preferred, self._answers = scale, preferred, answers
+        self._queue: list[tuple[tuple[int, ...], int, State]] = []
+        self._resolve, self._violations, self._scale, self._answers = resolve, violations, scale, answers
         self._attempts: list[Attempt] = []
         self._pushed = 0
         installed = {name for name, specifier in scale.start.specifiers.items() if not specifier}
         first = next(answer for _, answer in answers if isinstance(answer, Solution))
-        root = State(scale.start, installed | set(kept), solution=first)
-        self._best = self._judged(root, first)
+        root = State(scale.start, installed | kept, solution=first)
+        self._first = self._judged(root, first)
+        self.best = best or self._first
         self._push(root)
+
+    def to_its_end(self, out_of_time: Callable[[], bool]) -> Found | Conflict:
+        while self._queue and not out_of_time():
+            self._visit()
+        return self._result()
 
     def _push(self, state: State) -> None:
         """Queue what promises to be nearest if nothing leaves first; what must leave waits for a set to beat."""
@@ -123,12 +120,12 @@ class _Run:
         floor = min(self._scale.least(part) for part in parts)
         steps = min(self._scale.major_steps(part) for part in parts)
         self._pushed += 1
-        heapq.heappush(self.queue, ((gone, promise, steps, -len(state.path), self._pushed), floor, state))
+        heapq.heappush(self._queue, ((gone, promise, steps, -len(state.path), self._pushed), floor, state))
 
-    def visit(self) -> None:
+    def _visit(self) -> None:
         """Look at the most promising state; one resolution at most."""
-        _, floor, state = heapq.heappop(self.queue)
-        if not self._best.broken and floor >= self._best.distance:
+        _, floor, state = heapq.heappop(self._queue)
+        if not self.best.broken and floor >= self.best.distance:
             return
         spans = self._scale.nearest(state)
         if spans and not state.missed and not state.solution:
@@ -144,13 +141,9 @@ class _Run:
                 self._push(part)
             return
         judged = self._judged(state, solution)
-        if judged.rank < self._best.rank:
-            self._best, self.idle = judged, 0
+        if judged.rank < self.best.rank:
+            self.best = judged
         if judged.broken:
-            known = self._scale.entries
-            general = judged.broken if self._scale.at_start(state.demands) else ()
-            new = tuple(entry for entry in general if entry.ways and entry not in known)
-            self._scale = self._scale._replace(entries=known + new)
             self._branch(judged)
         elif judged.distance > self._scale.least(state):
             self._divide(state, solution)
@@ -172,12 +165,12 @@ class _Run:
         ``told`` says that a refusal belongs in the account of a conflict.
         """
         demands: Demands | None = state.demands
-        if not self._best.broken:
-            demands, told = self._scale.tightened(state, self._best.distance), False
+        if not self.best.broken:
+            demands, told = self._scale.tightened(state, self.best.distance), False
         answer = self._answer(demands) if demands else None
         if isinstance(answer, Unsolvable):
             if told and not state.rest:
-                self._record(state.path[-1], state.path[:-1], words(answer))
+                self._record(state.path[-1], state.path[:-1], answer.seen)
             return None
         return answer
 
@@ -186,7 +179,6 @@ class _Run:
         for asked, answer in self._answers:
             if asked == demands or (isinstance(answer, Unsolvable) and includes(asked, demands)):
                 return answer
-        self.idle = 0 if self._best.broken else self.idle + 1
         try:
             answer = self._resolve(demands)
         except Unsolvable as error:
@@ -195,20 +187,18 @@ class _Run:
         return answer
 
     def _judged(self, state: State, solution: Solution) -> _Judged:
-        names = self._counted(solution)
-        known = {name: self._preferred[name] for name in names if name in self._preferred}
-        self._scale = self._scale._replace(preferred={**self._scale.preferred, **known})
         found = self._violations(solution, state.demands)
         tried = {step.id for step in state.path}
         broken = [violation for violation in found if violation.ways or violation.id in tried]
-        moved = {name: cost(old, solution.versions[name]) for name, old in known.items() if name in solution.versions}
+        names = self._scale.preferred.keys() & solution.versions.keys()
+        moved = [cost(self._scale.preferred[name], solution.versions[name]) for name in names]
         return _Judged(
             state,
             solution,
             tuple(broken),
             tuple(violation for violation in found if violation not in broken),
-            sum(moved.values()) + self._scale.around(state.demands),
-            sum(map(is_major, moved.values())),
+            sum(moved) + self._scale.around(state.demands),
+            sum(map(is_major, moved)),
         )
 
     def _branch(self, judged: _Judged) -> None:
@@ -259,24 +249,34 @@ class _Run:
     def _record(self, step: Step, after: tuple[Step, ...], why: str) -> None:
         self._attempts.append(Attempt(step.id, step.title, spell(step.way), after, why))
 
-    def result(self) -> Found | Conflict:
-        best, resolutions = self._best, len(self._answers)
-        if best.broken and not self.queue:
+    def _result(self) -> Found | Conflict:
+        best, resolutions = self.best, len(self._answers)
+        if best.broken and not self._queue:
             return Conflict(tuple(self._attempts), best.solution, resolutions)
-        proven = not best.broken and all(floor >= best.distance for _, floor, _ in self.queue)
+        proven = not best.broken and all(floor >= best.distance for _, floor, _ in self._queue)
         return Found(
-            best.solution, best.state.demands, self._entries_by_name(), proven, resolutions, best.broken + best.left
+            best.solution,
+            best.state.demands,
+            self._entries_by_name(),
+            proven,
+            resolutions,
+            best.broken + best.left,
+            tuple(self._attempts),
         )
 
     def _entries_by_name(self) -> dict[str, tuple[str, ...]]:
-        """Who asked for what: the ways that were taken, and of other entries the first way that was taken unasked."""
-        taken = [(step.id, step.way) for step in self._best.state.path]
-        versions = self._best.solution.versions
-        for entry in self._scale.entries:
+        """Who asked for what: the ways that were taken, and for what the first solution breaks, those taken unasked."""
+        taken = [(step.id, step.way) for step in self.best.state.path]
+        for entry in self._first.broken:
             if entry.id not in dict(taken):
-                taken += [(entry.id, way) for way in entry.ways if satisfied(way.specifiers, versions)][:1]
+                taken += [(entry.id, way) for way in entry.ways if self._is_taken(way)][:1]
         names: dict[str, dict[str, None]] = {}
         for entry_id, way in taken:
-            for name in way.specifiers:
+            for name in (*way.specifiers, *(["torch"] if way.torch_backend else [])):
                 names.setdefault(name, {})[entry_id] = None
         return {name: tuple(ids) for name, ids in names.items()}
+
+    def _is_taken(self, way: Demands) -> bool:
+        demands = self.best.state.demands
+        around = way.torch_backend in (None, demands.torch_backend) and set(way.by_hand) <= set(demands.by_hand)
+        return around and satisfied(way.specifiers, self.best.solution.versions)

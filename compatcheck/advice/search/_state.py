@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Set
-from math import inf
 from typing import NamedTuple
 
-from compatcheck.advice.model import Demands, Solution, Violation
+from compatcheck.advice.model import Demands, Solution
 from compatcheck.advice.search._conflict import Step
 from compatcheck.advice.search._cost import (
     BACKEND,
@@ -20,9 +19,6 @@ from compatcheck.advice.search._cost import (
     specifiers,
     within,
 )
-
-_BACKEND, _BY_HAND = "+", "!"
-"""The build of torch, and a change by hand, among the names that a way speaks of."""
 
 
 class State(NamedTuple):
@@ -44,21 +40,16 @@ class State(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """What distances are measured from, and the entries that were seen to stand in the way.
-
-    ``preferred`` are the versions of counted names. Every clean set takes one of the ways of each entry, so a state
-    costs no less than the cheapest of them; unless another build of torch or a setting clears the entry unasked.
-    """
+    """What distances are measured from; ``preferred`` are the versions of counted names."""
 
     preferred: Mapping[str, str]
     start: Demands
     by_hand_cost: int
-    entries: tuple[Violation, ...] = ()
 
-    def least(self, state: State, *, staying: bool = False) -> float:
-        """What every clean set of the state costs at least. What may leave costs nothing, unless it is ``staying``."""
-        owed = sum(price for _, price in self._owed(state, staying))
-        return self._held_least(state, staying) + min(owed, self._otherwise())
+    def least(self, state: State, *, staying: bool = False) -> int:
+        """What every set of the state costs at least. What may leave costs nothing, unless it is ``staying``."""
+        prices = (self.least_of(name, state, staying=staying) for name in self._limited(state))
+        return sum(prices, self.around(state.demands))
 
     def least_of(self, name: str, state: State, *, staying: bool = False) -> int:
         specifier = state.demands.specifiers.get(name, "")
@@ -75,70 +66,24 @@ class Scale(NamedTuple):
         built = BACKEND if demands.torch_backend != self.start.torch_backend else 0
         return built + self.by_hand_cost * len(set(demands.by_hand) - set(self.start.by_hand))
 
-    def at_start(self, demands: Demands) -> bool:
-        """Whether the entries hold or not for the versions alone."""
-        return demands._replace(specifiers={}) == self.start._replace(specifiers={})
-
-    def _otherwise(self) -> float:
-        """The least that anything but versions costs, which may clear entries that do not ask for it."""
-        ways = [way for entry in self.entries for way in entry.ways if way.torch_backend or way.by_hand]
-        return min((BACKEND if way.torch_backend else self.by_hand_cost for way in ways), default=inf)
-
     def _limited(self, state: State) -> set[str]:
         return state.demands.specifiers.keys() & self.preferred.keys()
 
-    def _held_least(self, state: State, staying: bool) -> int:
-        prices = (self.least_of(name, state, staying=staying) for name in self._limited(state))
-        return sum(prices, self.around(state.demands))
-
-    def _more(self, state: State, way: Demands, staying: bool = False) -> float:
-        """What a way adds to the least cost of the state."""
-        further = joined(state, way, self.start)
-        return self._held_least(further, staying) - self._held_least(state, staying) if further else inf
-
-    def _owed(self, state: State, staying: bool = False) -> list[tuple[set[str], float]]:
-        """What entries add to the least cost, each with the names it hangs on. No name is counted twice."""
-        owed: list[tuple[set[str], float]] = []
-        for entry in self.entries if self.at_start(state.demands) else ():
-            price = min((self._more(state, way, staying) for way in entry.ways), default=0)
-            names = set().union(*map(_names, entry.ways))
-            if price and not any(names & others for others, _ in owed):
-                owed.append((names, price))
-        return owed
-
     def nearest(self, state: State) -> list[tuple[str, Span]]:
-        """For each distribution that cannot stay where it is, the nearest versions, unless it is held to them."""
+        """For each distribution that cannot stay where it is, the nearest versions."""
         found = []
         for name in sorted(self._limited(state) - state.divided):
             least = self.least_of(name, state, staying=True)
             span = within(self.preferred[name], least) if least else None
-            if span and not specifiers(state.demands.specifiers[name]).is_subset(specifiers(span.inside)):
+            if span:
                 found.append((name, span))
         return found
 
     def tightened(self, state: State, limit: int) -> Demands | None:
-        """The demands with nothing left that by itself makes a set cost ``limit`` or more; None where nothing is left.
-
-        Of an entry that has one way left, that way is demanded.
-        """
-        if self.least(state) >= limit:
-            return None
-        held = self._held_least(state, False)
-        entries = self.entries if self.at_start(state.demands) and held + self._otherwise() >= limit else ()
-        owed = self._owed(state) if entries else []
-
-        def room(names: set[str]) -> float:
-            return limit - 1 - held - sum(price for others, price in owed if not names & others)
-
-        limits = {}
-        for name, old in self.preferred.items():
-            span = within(old, int(self.least_of(name, state) + room({name})))
-            limits.update({name: span.inside} if span else {})
-        tight = joined(state, Demands(limits))
-        for entry in entries:
-            ways = [way for way in entry.ways if self._more(state, way) <= room(_names(way))]
-            if tight and len(ways) < 2:
-                tight = joined(tight, ways[0], self.start) if ways else None
+        """The demands without what by itself makes a set cost ``limit`` or more; None where nothing is left."""
+        room = limit - 1 - self.least(state)
+        spans = ((name, within(old, self.least_of(name, state) + room)) for name, old in self.preferred.items())
+        tight = joined(state, Demands({name: span.inside for name, span in spans if span})) if room >= 0 else None
         return tight.demands if tight else None
 
     def dearest(self, state: State, solution: Solution) -> str | None:
@@ -150,10 +95,6 @@ class Scale(NamedTuple):
         }
         worst = max(excess, key=lambda name: (excess[name], name), default=None)
         return worst if worst and excess[worst] > 0 else None
-
-
-def _names(way: Demands) -> set[str]:
-    return {*way.specifiers, *([_BACKEND] if way.torch_backend else []), *(_BY_HAND + entry for entry in way.by_hand)}
 
 
 def joined(state: State, way: Demands, start: Demands | None = None) -> State | None:

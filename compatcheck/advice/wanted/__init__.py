@@ -36,13 +36,6 @@ def preferring(wanted: Wanted, versions: Mapping[str, str]) -> Wanted:
     return wanted._replace(preferred={**versions, **wanted.preferred})
 
 
-def text_of(path: str) -> str:
-    """The text of a file of the user's, in UTF-8 or UTF-16; raises `InputError` where it is none."""
-    from compatcheck._reading import marked_text
-
-    return marked_text(path)
-
-
 def pins_in(path: str) -> dict[str, str]:
     """The versions that a file of ours of any format pins, by name; none where there is no such file.
 
@@ -52,7 +45,7 @@ def pins_in(path: str) -> dict[str, str]:
 
     from compatcheck._reading import marked_text
     from compatcheck._requirements_file import logical_lines
-    from compatcheck.advice import _marks
+    from compatcheck.advice._requirement_text import pins
 
     if not os.path.lexists(path):
         return {}
@@ -60,4 +53,4 @@ def pins_in(path: str) -> dict[str, str]:
         from compatcheck.advice.wanted import pyproject
 
         return pyproject.pins(path)
-    return _marks.pins(line.text for line in logical_lines(marked_text(path)))
+    return pins(line.text for line in logical_lines(marked_text(path)))

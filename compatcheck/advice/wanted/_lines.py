@@ -5,22 +5,26 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from compatcheck._requirement import normalised
+from compatcheck._requirements_file import without_options
 from compatcheck.advice.model import Line
 from compatcheck.errors import InputError
 from compatcheck.model import Location
+
+if TYPE_CHECKING:
+    from packaging.markers import Marker
 
 DOING = "reading requirements from"
 _EDITABLE = re.compile(r"(?:-e\s*|--editable(?:\s*=\s*|\s+))(.+)\Z")
 _VERSION_CONTROL = re.compile(r"(?:git|hg|svn|bzr)\+")
 _MARKER = re.compile(r"\s+;\s*|;\s+")
 _EGG = re.compile(r"[#&]egg=([A-Za-z0-9._-]+)")
-_OPTIONS_BEHIND = re.compile(r"\s--[a-z][a-z-]*[=\s].*\Z")
 _HASHES = re.compile(r"\s--hash[=\s]\s*\S+")
 _REFERENCE = re.compile(r"\$\{([A-Z0-9_]+)\}")
 _NAMED = re.compile(r"[\w.-]+\s*(?:\[[^\]]*\])?\s*@")
+_EXTRAS = re.compile(r"\[[^\]]*\]\Z")
 _ARCHIVES = (".whl", ".zip", ".tar.gz", ".tar.bz2", ".tgz")
 
 
@@ -40,7 +44,7 @@ def requirement(text: str, comment: str, at: Location, markers: Mapping[str, str
     from packaging.requirements import InvalidRequirement, Requirement
 
     text = _HASHES.sub("", text)
-    bare = _OPTIONS_BEHIND.sub("", text)
+    bare = without_options(text)
     try:
         parsed = Requirement(bare)
     except InvalidRequirement as error:
@@ -49,7 +53,7 @@ def requirement(text: str, comment: str, at: Location, markers: Mapping[str, str
             DOING, at.file, f"line {at.line}: {seen[:1].lower()}{seen[1:]}", "write name==version"
         ) from None
     name = normalised(parsed.name)
-    if parsed.marker is not None and not _holds(str(parsed.marker), markers):
+    if parsed.marker is not None and not _holds(parsed.marker, markers):
         return Line(text, name, None, comment, at=at)
     if parsed.url is None:
         return Line(text, name, bare, comment, at=at)
@@ -63,7 +67,7 @@ def located(text: str, comment: str, at: Location, markers: Mapping[str, str] | 
     place, *marker = _MARKER.split(editable[1] if editable else text, maxsplit=1)
     if editable is None and not _is_place(place):
         return None
-    if marker and not _holds(marker[0], markers, at):
+    if marker and not _holds(_marker(marker[0], at), markers):
         return Line(text, None, None, comment, at=at)
     asked = " ; ".join([absolute(place, at.file), *marker])
     kept = "an editable project" if editable else _why_kept(place)
@@ -76,7 +80,7 @@ def absolute(place: str, file: str) -> str:
         return place
     path = os.path.expanduser(expanded(place))
     beside = os.path.join(os.path.dirname(os.path.abspath(file)), path)
-    bare = re.sub(r"\[[^\]]*\]\Z", "", path)
+    bare = _EXTRAS.sub("", path)
     return os.path.normpath(path if os.path.isabs(path) else os.path.abspath(path) if os.path.exists(bare) else beside)
 
 
@@ -86,7 +90,7 @@ def expanded(text: str) -> str:
 
 
 def _is_place(text: str) -> bool:
-    bare = re.sub(r"\[[^\]]*\]\Z", "", text.partition("#")[0])
+    bare = _EXTRAS.sub("", text.partition("#")[0])
     if _NAMED.match(text):
         return False
     return "://" in text or bare.startswith((".", "/", "~", "${")) or os.sep in bare or bare.endswith(_ARCHIVES)
@@ -112,13 +116,15 @@ def _name_of(place: str) -> str | None:
         return None
 
 
-def _holds(marker: str, markers: Mapping[str, str] | None, at: Location | None = None) -> bool:
+def _marker(text: str, at: Location) -> Marker:
     from packaging.markers import InvalidMarker, Marker
 
     try:
-        parsed = Marker(marker)
+        return Marker(text)
     except InvalidMarker as error:
-        place = at or Location("the requirements")
-        seen = f"line {place.line}: {str(error).splitlines()[0]}"
-        raise InputError(DOING, place.file, seen, "write a marker such as python_version >= '3.10'") from None
-    return markers is None or parsed.evaluate({"extra": "", **markers})
+        seen = f"line {at.line}: {str(error).splitlines()[0]}"
+        raise InputError(DOING, at.file, seen, "write a marker such as python_version >= '3.10'") from None
+
+
+def _holds(marker: Marker, markers: Mapping[str, str] | None) -> bool:
+    return markers is None or marker.evaluate({"extra": "", **markers})

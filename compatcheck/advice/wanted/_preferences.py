@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from compatcheck.advice._marks import brought
-from compatcheck.advice._requirement_text import exact_version, with_version
+from compatcheck.advice._requirement_text import pin_in, pins, with_version
 from compatcheck.advice.model import Line, Wanted
 from compatcheck.advice.wanted._lines import Read
 
@@ -25,21 +25,15 @@ def wanted(parts: Sequence[Read]) -> Wanted:
     )
 
 
-def _single(lines: Sequence[Line]) -> dict[str, str]:
-    """The names that are pinned to one version, whatever else is said of them."""
-    found: dict[str, set[str]] = {}
-    for line in lines:
-        version = exact_version(line.text) if line.name and line.kept is None else None
-        if line.name and version:
-            found.setdefault(line.name, set()).add(version)
-    return {name: versions.pop() for name, versions in found.items() if len(versions) == 1}
+def _single(lines: Iterable[Line]) -> dict[str, str]:
+    return pins(line.text for line in lines if line.name and line.kept is None)
 
 
-def _pins(line: Line, versions: dict[str, str]) -> bool:
-    return line.name in versions and exact_version(line.text) is not None
+def _pins(line: Line, versions: Mapping[str, str]) -> bool:
+    return line.name in versions and pin_in(line.text) is not None
 
 
 def _movable(line: Line) -> Line:
-    if line.asked is None or line.kept is not None or exact_version(line.asked) is None:
+    if line.asked is None or line.kept is not None or pin_in(line.asked) is None:
         return line
     return line._replace(asked=with_version(line.asked, None))

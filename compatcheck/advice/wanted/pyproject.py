@@ -12,6 +12,7 @@ from typing import Any
 from compatcheck._reading import marked_text
 from compatcheck._requirement import normalised
 from compatcheck.advice import _arrays, _marks
+from compatcheck.advice._requirement_text import pins as pins_of
 from compatcheck.advice.model import Line
 from compatcheck.advice.wanted._lines import DOING, Read, absolute, requirement
 from compatcheck.errors import InputError
@@ -49,7 +50,7 @@ def pins(path: str) -> dict[str, str]:
         stated = ((_arrays.at(each, "name"), _arrays.at(each, "version")) for each in packages)
         return {normalised(str(name)): str(version) for name, version in stated if name and version}
     arrays = (*_arrays.counted(document), ("dependency-groups", _arrays.GROUP))
-    return _marks.pins(text for keys in arrays for text in _arrays.listed(document, keys) if isinstance(text, str))
+    return pins_of(text for keys in arrays for text in _arrays.listed(document, keys) if isinstance(text, str))
 
 
 def _placed(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from compatcheck._reading import marked_text
-from compatcheck._requirements_file import LARGEST, entered, logical_lines
+from compatcheck._requirements_file import LARGEST, entered, logical_lines, without_options
 from compatcheck._requirements_file import included as included
 from compatcheck.errors import InputError
 from compatcheck.facts.requirements._asked import Asked, facts_of, label_of_index, parse, with_label
@@ -17,7 +17,6 @@ from compatcheck.model import Facts, Location
 
 _DOING = "reading requirements from"
 _INDEX = re.compile(r"(?:-i|--index-url|--extra-index-url|--find-links|-f|--index)[\s=]+(\S+)")
-_OPTION_BEHIND = re.compile(r"\s--[a-z][a-z-]*[=\s].*\Z")
 
 
 TITLE = "a requirements file"
@@ -70,7 +69,7 @@ def asked_in(path: str, place: Place) -> tuple[list[Asked], list[Asked]]:
 def parsed(text: str, at: Location, place: Place) -> Asked | None:
     """One line without the options behind it, as hashes. Raises `InputError` where it is no requirement."""
     try:
-        return parse(_OPTION_BEHIND.sub("", text).strip(), at, place)
+        return parse(without_options(text).strip(), at, place)
     except ValueError as error:
         raise InputError(_DOING, at.file, f"line {at.line}: {error}", "write name==version") from None
 
