@@ -23,8 +23,13 @@ class Wheel(NamedTuple):
 
 
 def pytest_configure() -> None:
-    """A shell without job control starts its background jobs with interrupts ignored, which their children inherit."""
+    """Interrupts as in a terminal, and for uv the folder of wheels that pip is told of.
+
+    A shell without job control starts its background jobs with interrupts ignored, which their children inherit.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if "PIP_FIND_LINKS" in os.environ:
+        os.environ.setdefault("UV_FIND_LINKS", os.environ["PIP_FIND_LINKS"])
 
 
 def run_command(python: Path | str, *arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:

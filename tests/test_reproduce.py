@@ -104,7 +104,6 @@ def test_an_entry_without_environments_is_refused() -> None:
 @pytest.mark.slow
 @pytest.mark.network
 def test_an_entry_of_the_matrix_is_reproduced_on_real_releases() -> None:
-    """UV_FIND_LINKS may name a folder with a small build of torch."""
-    done = reproduce(matrix.find_entry(matrix.load(), "CC-2024-0041"))
+    done = reproduce(matrix.find_entry(matrix.load(), "CC-2026-0085"))
     assert done.verdict == "reproduced", done.why
-    assert done.bad and done.good and done.good.distributions["peft"] == "0.12.0"
+    assert done.bad and done.good and done.good.distributions["datasets"] == "2.15.0"

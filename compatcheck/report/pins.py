@@ -133,7 +133,8 @@ def _verdict(report: PinReport) -> str:
     tries = _count(report.resolutions, "resolution")
     moves = [each for each in report.moved if each.was]
     if not moves:
-        moved = f"nothing has to {'be held back' if report.latest else 'move'}, {tries}"
+        needless = "has to be held back" if report.latest else "has to move"
+        moved = f"nothing {'moves' if report.left else needless}, {tries}"
     else:
         moved = f"{_count(len(moves), 'move')}, distance {report.distance}, {tries}"
         moved += ": nothing nearer is clean" if report.proven and not report.left else ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from compatcheck.advice import formats
 from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.verbs import _options, _status
 from compatcheck.verbs._output import write
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from compatcheck.model import Environment, PinReport, Target
     from compatcheck.pin import Plan, Task
 
-_FORMATS = ("requirements", "constraints", "pylock", "pyproject")
-
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
@@ -31,7 +30,9 @@ _FORMATS = ("requirements", "constraints", "pylock", "pyproject")
 @click.option("--platform", metavar="NAME", help="Pin for this platform, as uv names it: aarch64-manylinux_2_28.")
 @click.option("--torch-backend", metavar="NAME", help="The build of torch: cpu, cu126, or index for your own indexes.")
 @_options.assume
-@click.option("--format", "format_name", type=click.Choice(_FORMATS), help="Else what the name of the file tells.")
+@click.option(
+    "--format", "format_name", type=click.Choice(formats.names()), help="Else what the name of the file tells."
+)
 @click.option("--generate-hashes", is_flag=True, help="Write the hash of every file that may be installed.")
 @_options.output
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit with 1 where the file is out of date.")
@@ -212,8 +213,6 @@ def _tell(report: PinReport, left_out: Iterable[str]) -> None:
 
 def _deliver(text: str, before: Mapping[str, str | None], output: str | None, options: Mapping[str, Any]) -> bool:
     """Write the pins, or show or tell what would change; whether a file that was to be up to date is not."""
-    from compatcheck.advice import formats
-
     previous = before.get(output) if output else None
     if options["only_diff"]:
         write(formats.difference(previous or "", text, str(output)), None)
