@@ -79,6 +79,14 @@ def counted(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [path for path in found if isinstance(at(document, *path), list)]
 
 
+def uncounted(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Where other requirements stand: extras and groups that are installed only where somebody asks for them."""
+    extras = _by_name(document, "project", "optional-dependencies")
+    groups = _by_name(document, "dependency-groups")
+    chosen = counted(document)
+    return [path for path in (*extras.values(), *groups.values()) if path not in chosen and path[-1] != GROUP]
+
+
 def listed(document: Mapping[str, Any], path: tuple[str, ...]) -> list[Any]:
     """The values of an array; none where there is no such array."""
     found = at(document, *path)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 
 _URL = re.compile(r"[A-Za-z][\w+.-]*://[^\s\"'`<>]+")
-_USER = re.compile(r"([\w+.-]+://)([^/]*)@")
+_USER = re.compile(r"([\w+.-]+://)([^/]*(?=@)|[^/:@\[]*:(?!\d{1,5}/).*(?=@))@")
+"""What stands before the host: up to the first slash, or with one in a password, which no port number is."""
+_WITHOUT_SCHEME = re.compile(r"(?<![\w./:@%+-])[\w.%+-]+:(?!//)[^\s\"'`<>]+@(?=[\w\[])")
 _QUERY = re.compile(r"\?([^#]*)")
 _SECRET_KEY = re.compile(r"(?i)(?:^|&)[^=&]*(?:token|sig|secret|passw|key|credential|auth)[^=&]*=(?!\$\{\w+\}(?:&|$))")
 _REFERENCE = re.compile(r"\$\{[A-Z0-9_]+\}")
 
 
 def redacted(text: str) -> str:
-    """The text with ``****`` in the place of the credentials and the query of every URL in it."""
-    return _URL.sub(lambda url: _QUERY.sub("?****", _USER.sub(lambda user: _bare_user(user, "****@"), url[0])), text)
+    """The text with ``****`` in the place of the credentials and the query of every URL in it, with a scheme or not."""
+    text = _URL.sub(lambda url: _QUERY.sub("?****", _USER.sub(lambda user: _bare_user(user, "****@"), url[0])), text)
+    return _WITHOUT_SCHEME.sub("****@", text)
 
 
 def without_credentials(text: str, known: str | None = None) -> str:

@@ -47,7 +47,9 @@ def marks(wanted: Wanted, solution: Solution, moves: Mapping[str, Move], previou
     """
     earlier = [(line.text, line.comment) for line in logical_lines(previous or "")]
     said = [*earlier, *((line.text, line.comment) for line in wanted.lines)]
-    told = {pin: mark for text, comment in said if (pin := pin_in(text)) and (mark := mark_in(comment))}
+    elsewhere = {line.text for line in wanted.lines if line.asked is None and not brought(line)}
+    here = [(pin_in(text), mark_in(comment)) for text, comment in said if text not in elsewhere]
+    told = {pin: mark for pin, mark in here if pin and mark}
     every = sorted({entry for move in moves.values() for entry in move.entries})
     fresh = {name: _mark(moves[name], every, wanted.complete) for name in solution.versions if name in moves}
     return {**{name: told[name, v] for name, v in solution.versions.items() if (name, v) in told}, **fresh}

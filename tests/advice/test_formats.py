@@ -390,3 +390,107 @@ def test_an_array_that_says_the_same_keeps_its_form(tmp_path: Path) -> None:
     text = '[project]\ndependencies = [ "rich" ,"torch == 2.5.0"  ]\n'
     once = rendered("pyproject", read(tmp_path, text, "pyproject.toml"), solution=Solution({"torch": "2.5.0"}))
     assert once == text
+
+
+PLAIN = st.lists(
+    st.one_of(
+        REQUIREMENTS.filter(lambda text: "# compatcheck" not in text),
+        st.sampled_from(["", "", "# a comment", "# another", "--pre", "-e git+https://h/x#egg=x"]),
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(PLAIN, min_size=2, max_size=3), st.integers(0, 2), st.dictionaries(NAMES, VERSIONS), st.booleans())
+def test_a_file_that_is_read_and_written_over_comes_out_the_same_the_next_time(
+    files: list[list[str]], written: int, versions: dict[str, str], moved: bool
+) -> None:
+    solution = Solution({name.lower().replace("_", "-").replace(".", "-"): each for name, each in versions.items()})
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, f"{number}.txt") for number in range(len(files))]
+        for path, lines in zip(paths, files):
+            path.write_text("\n".join(lines), encoding="utf-8")
+        output = paths[written % len(paths)]
+        of = wanted.read(list(map(str, paths)), LINUX)
+        moving = [name for name, each in solution.versions.items() if moved or of.preferred.get(name, each) != each]
+        moves = {name: Move("0.5", ("CC-2024-0001",)) for name in moving}
+        once = rendered("requirements", of, moves, solution=solution)
+        output.write_text(once, encoding="utf-8")
+        again = wanted.read(list(map(str, paths)), LINUX)
+        assert rendered("requirements", again, previous=once, solution=solution) == once
+
+
+def test_an_include_that_is_written_over_is_not_said_twice(tmp_path: Path) -> None:
+    (tmp_path / "base.txt").write_text("# the stack\ntorch==2.5.0\n\npeft\n", encoding="utf-8")
+    solution = Solution({"torch": "2.5.1", "peft": "0.14.0", "numpy": "1.26.4"}, {"numpy": ("torch",)})
+    of = read(tmp_path, "-r base.txt\npeft>=0.1\n# of mine\ntorch==2.5.0\n", "dev.txt")
+    once = rendered("requirements", of, {"torch": Move("2.5.0", ("CC-2024-0001",))}, solution=solution)
+    assert once.splitlines()[:5] == [
+        "# the stack",
+        "torch==2.5.1  # compatcheck: CC-2024-0001, was 2.5.0",
+        "",
+        "peft==0.14.0",
+        "# of mine",
+    ]
+    (tmp_path / "base.txt").write_text(once, encoding="utf-8")
+    again = wanted.read([str(tmp_path / "dev.txt")], LINUX)
+    assert again.preferred == solution.versions and [line.asked for line in again.lines if line.asked][0] == "torch"
+    assert rendered("requirements", again, solution=solution, previous=once) == once
+
+
+def test_a_new_project_is_one_that_uv_locks(tmp_path: Path) -> None:
+    wheels = tmp_path / "wheels"
+    write_wheel(wheels, "tiny-a", "1.0", ["tiny-b"])
+    write_wheel(wheels, "tiny-b", "2.0")
+    solution = Solution({"tiny-a": "1.0", "tiny-b": "2.0"}, {"tiny-b": ("tiny-a",)})
+    text = rendered("pyproject", read(tmp_path, "tiny-a\n"), solution=solution)
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    uv("lock", "--project", str(tmp_path), "--find-links", str(wheels))
+    locked = tomlkit.parse((tmp_path / "uv.lock").read_text(encoding="utf-8")).unwrap()["package"]
+    assert {(each["name"], each["version"]) for each in locked} >= {("tiny-a", "1.0"), ("tiny-b", "2.0")}
+    again = wanted.read([str(tmp_path / "pyproject.toml")], LINUX)
+    assert rendered("pyproject", again, solution=solution, previous=text) == text
+
+
+PRIVATE = """\
+[project]
+name = "mine"
+version = "1"
+dependencies = ["torch"]
+
+[project.scripts]
+token = "mine:main"
+
+[project.optional-dependencies]
+docs = ["sphinx"]
+
+[[tool.uv.index]]
+url = "https://user:s3cret@host/simple"
+
+[tool.upload]
+password = "s3cret"
+token = "${TOKEN}"
+retries = 3
+
+[[tool.other]]
+api-key = "s3cret"
+"""
+
+
+def test_the_secrets_of_other_tables_stay_in_their_file(tmp_path: Path) -> None:
+    of, solution = read(tmp_path, PRIVATE, "pyproject.toml"), Solution({"torch": "2.5.1"})
+    text = rendered("pyproject", of, solution=solution)
+    assert "s3cret" not in text and "https://host/simple" in text and "retries = 3" in text
+    assert '"mine:main"' in text and "${TOKEN}" in text
+    assert formats.left_out("pyproject", of, None, text) == (
+        "tool.upload.password is left out, as it may be a secret",
+        "tool.other.0.api-key is left out, as it may be a secret",
+        "tool.uv.index.0.url: its credentials are left out, keep them in a .netrc file or a keyring",
+        "project.optional-dependencies.docs is neither resolved nor judged",
+    )
+    same = rendered("pyproject", of, solution=solution, previous=PRIVATE)
+    assert same == PRIVATE.replace('"torch"', '"torch==2.5.1"')
+    assert formats.left_out("pyproject", of, PRIVATE, same) == (
+        "project.optional-dependencies.docs is neither resolved nor judged",
+    )

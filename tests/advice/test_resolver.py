@@ -18,6 +18,7 @@ import pytest
 from compatcheck.advice import resolver
 from compatcheck.advice._credentials import redacted
 from compatcheck.advice.model import Demands, Line, Place, Solution, Unsolvable, Wanted
+from compatcheck.advice.wanted import read
 from compatcheck.errors import InputError
 from compatcheck.model import Location
 
@@ -90,10 +91,10 @@ def test_a_build_is_kept_where_it_is_served_and_its_release_otherwise(preferred:
     assert versions(solution) == {"torch": expected}
 
 
-def test_a_demand_moves_what_is_preferred_no_farther_than_it_must_and_its_companion_follows() -> None:
+def test_a_demand_moves_what_is_preferred_to_the_newest_it_allows_and_its_companion_follows() -> None:
     before = {"torch": "2.5.0+cu118", "torchvision": "0.20.0", "numpy": "1.26.4"}
     solution = resolver.resolve(
-        wanted("torch", "torchvision", preferred=before), Demands({"torch": ">=2.5.1,<3"}), HERE
+        wanted("torch", "torchvision", preferred=before), Demands({"torch": ">=2.5.1,<2.6"}), HERE
     )
     assert versions(solution) == {"torch": "2.5.1+cu118", "torchvision": "0.20.1", "numpy": "1.26.4"}
 
@@ -146,6 +147,39 @@ def test_a_line_that_uv_cannot_read_is_named_by_its_place() -> None:
     with pytest.raises(InputError, match=r"requirements\.in:2: Expected one of") as caught:
         resolver.resolve(wanted("numpy", "tor ch"), Demands(), HERE)
     assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match=r"requirements\.in:2: .*x\.zip.*: Remote archives cannot be editable"):
+        resolver.resolve(wanted("numpy", "-e https://host/x.zip"), Demands(), HERE)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--index-url bob:Sup3rS3cret@127.0.0.1/simple",
+        "--index-url http://tok:Sup3r/S3cret@host/simple",
+        "torch @ https://tok:Sup3r/S3cret@host/torch-1.0-py3-none-any.whl",
+        "--find-links bob:Sup3rS3cret@host/links",
+    ],
+)
+def test_no_secret_is_in_what_uv_says_of_an_address_that_is_none(line: str) -> None:
+    Path("uv.toml").write_text(SETTINGS.format(""), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        resolver.resolve(wanted("numpy", line), Demands(), HERE)
+    assert "requirements.in:2" in str(caught.value)
+    assert "****@" in str(caught.value) and not re.search("S(up3r|3cret)", str(caught.value))
+
+
+def test_an_editable_link_is_built_like_any_other(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "pyproject.toml").write_text('[project]\nname = "mine"\nversion = "1"\ndependencies = ["numpy<2"]\n')
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(source))
+    for command in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
+        subprocess.run([*git, *command], check=True)
+    path = tmp_path / "requirements.txt"
+    path.write_text(f"-e git+file://{source}#egg=mine\n", encoding="utf-8")
+    solution = resolver.resolve(read([str(path)], None), Demands(), HERE)
+    assert versions(solution) == {"numpy": "1.26.4"}
+    assert solution.unversioned[0].startswith(f"mine @ git+file://{source}@")
 
 
 def sdist(folder: Path, name: str, version: str, setup: str) -> None:
@@ -196,8 +230,16 @@ def test_an_index_that_does_not_answer_is_named_without_its_credentials(monkeypa
     ) as caught:
         resolver.resolve(wanted("einops"), Demands(), HERE)
     assert "s3cret" not in str(caught.value)
-    with pytest.raises(Unsolvable, match="run it without --offline"):
-        resolver.resolve(wanted("einops"), Demands(), HERE._replace(offline=True))
+
+
+def test_an_empty_cache_is_no_contradiction() -> None:
+    Path("uv.toml").write_text(SETTINGS.format(""), encoding="utf-8")
+    cold = HERE._replace(offline=True)
+    with pytest.raises(resolver.IndexDown, match=r"uv's cache: nothing of .*einops.* is in it; run it once") as caught:
+        resolver.resolve(wanted("einops", "numpy"), Demands(), cold)
+    assert caught.value.exit_status == 2
+    with pytest.raises(Unsolvable, match="without --offline where the index can be reached"):
+        resolver.resolve(wanted("einops"), Demands({"einops": ">=1"}), cold)
 
 
 class PrivateIndex(BaseHTTPRequestHandler):
@@ -261,13 +303,16 @@ def test_an_index_that_lets_nobody_in_is_told_apart_from_a_missing_package(
     "text, expected",
     [
         ("at https://user:p@ss@host/x and http://token@host", "at https://****@host/x and http://****@host"),
+        ("at http://tok:Sup3r/S3cret@host/simple", "at http://****@host/simple"),
+        ("URL: bob:s3cret@127.0.0.1/simple", "URL: ****@127.0.0.1/simple"),
+        ("git+https://host:8443/x.git@v1 a.txt:3: b @ http://[::1]:80/a@b", None),
         ("git+ssh://git@host/x.git", "git+ssh://git@host/x.git"),
         ("https://host/x.whl?X-Signature=abc#sha256=00", "https://host/x.whl?****#sha256=00"),
         ("torch @ file:///tmp/a@b", "torch @ file:///tmp/a@b"),
     ],
 )
-def test_what_is_redacted(text: str, expected: str) -> None:
-    assert redacted(text) == expected
+def test_what_is_redacted(text: str, expected: str | None) -> None:
+    assert redacted(text) == (expected or text)
 
 
 def gone(pid: int) -> bool:

@@ -120,8 +120,14 @@ def test_what_has_no_version_is_kept_with_the_reason(tmp_path: Path, monkeypatch
         "--editable=git+https://host/x.git@main#egg=X_y": (
             "an editable project",
             "x-y",
-            "-e git+https://host/x.git@main#egg=X_y",
+            "X_y @ git+https://host/x.git@main",
         ),
+        "-e git+https://host/x.git#egg=x[a]&subdirectory=b ; python_version > '3'": (
+            "an editable project",
+            "x",
+            "x[a] @ git+https://host/x.git#subdirectory=b ; python_version > '3'",
+        ),
+        "-e git+https://host/x.git@main": ("an editable project", None, "git+https://host/x.git@main"),
         "git+https://host/z.git": ("a version-control link", None, "git+https://host/z.git"),
         "pkg @ https://host/pkg-1.tar.gz ; python_version > '3'": (
             "a URL",
@@ -168,16 +174,19 @@ def test_files_of_windows_editors_are_read(tmp_path: Path, encoding: str) -> Non
         (b"./x.whl ; os == 'x'\n", "line 1: .*; write a marker such as"),
         (b"--upgrade\n", "line 1: --upgrade is no option"),
         (b"\n-r gone.txt\n", "line 2 names gone.txt, which is no file"),
+        (b"-r c3.txt\n", "c3.txt: line 2 names nope.txt, which is no file"),
         (b"-r requirements.in\n", "go round in a circle"),
         (b"x @ https://user:secret@host/a b\n", "line 1: (?!.*secret)"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_line(tmp_path: Path, content: bytes | None, words: str) -> None:
+    write(tmp_path, "c3.txt", "peft\n-r nope.txt\n")
     if content is not None:
         write(tmp_path, "requirements.in", content)
     with pytest.raises(InputError, match=words) as refusal:
         wanted.read([str(tmp_path / "requirements.in")], LINUX)
-    assert "requirements.in" in str(refusal.value) and "\n" not in str(refusal.value)
+    named = "c3.txt" if "c3.txt" in words else "requirements.in"
+    assert named in str(refusal.value) and "\n" not in str(refusal.value)
 
 
 def test_a_project_asks_for_its_dependencies_default_groups_and_own_extras(tmp_path: Path) -> None:
@@ -239,3 +248,19 @@ def test_pins_of_the_old_output_count_where_the_input_names_none(tmp_path: Path)
 def test_the_pins_of_a_file_of_any_format(tmp_path: Path, name: str, content: str) -> None:
     assert wanted.pins_in(write(tmp_path, name, content)) == {"torch": "2.5.0+cu118"}
     assert wanted.pins_in(str(tmp_path / "absent.txt")) == {}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "preferred"),
+    [
+        ("torch==2.5.1  # compatcheck: CC-2024-0001, was 2.5.0", "torch==2.5.0", {"torch": "2.5.1"}),
+        ("torch==2.5.0", "torch==2.5.1  # compatcheck: CC-2024-0001, was 2.5.0", {"torch": "2.5.1"}),
+        ("torch==2.5.1  # compatcheck: A, was 2.5.0", "torch==2.6.0  # compatcheck: B, was 2.5.0", {}),
+    ],
+)
+def test_what_was_moved_counts_before_the_other_files_pin_that_it_was_moved_from(
+    tmp_path: Path, first: str, second: str, preferred: dict[str, str]
+) -> None:
+    paths = [write(tmp_path, "a.txt", first), write(tmp_path, "b.txt", second)]
+    found = wanted.read(paths, LINUX)
+    assert found.preferred == preferred and asked(found) == ["torch", "torch"]

@@ -47,7 +47,10 @@ def render(
 
 
 def left_out(format_name: str, wanted: Wanted, previous: str | None, text: str) -> tuple[str, ...]:
-    """What the rendered text lacks, a line for each: credentials, what a format cannot say, and hashes nobody knows."""
+    """What the rendered text lacks, a line for each: credentials, what a format cannot say, and hashes nobody knows.
+
+    Of a project that text has, what is in it unjudged, too.
+    """
     said: list[str] = []
     for line in wanted.lines:
         if not _can_say(format_name, line):
@@ -55,6 +58,10 @@ def left_out(format_name: str, wanted: Wanted, previous: str | None, text: str) 
             said.append(f"{line.where}: {bare} is no part of {_ONLY_VERSIONS[format_name]}")
         elif any(without_credentials(part, previous) != part for part in (line.text, line.comment)):
             said.append(f"{line.where}: its credentials are left out, keep them in a .netrc file or a keyring")
+    if format_name == "pyproject":
+        from compatcheck.advice.formats import pyproject
+
+        said += pyproject.left_out(wanted, previous, text)
     return (*said, *_unhashed(text, {line.text for line in wanted.lines if line.asked is None}))
 
 

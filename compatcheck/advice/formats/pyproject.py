@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from compatcheck._reading import marked_text
 from compatcheck._requirement import normalised
 from compatcheck.advice import _arrays
+from compatcheck.advice._credentials import without_credentials
 from compatcheck.advice._marks import OWN, behind, brought, marks, own_part, via
 from compatcheck.advice._requirement_text import with_version
 from compatcheck.advice.formats.requirements import solved
@@ -20,18 +21,24 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _OWN_NOTES = re.compile(rf"\A(?:{OWN}.*\n)+")
+_SECRET = re.compile(r"(?i)passw|token|secret|credential|(?:api|private|access)[-_]?key")
+_NO_TOOLS = ("project", "build-system", "dependency-groups")
+_REFERENCE = re.compile(r"\$\{?\w+\}?")
 _INDENT = re.compile(r"\n([ \t]+)\S")
 
 
 def render(
     wanted: Wanted, solution: Solution, moves: Mapping[str, Move], locked: str | None, previous: str | None
 ) -> str:
-    """The project file that is replaced, else the one that was read, else a fragment.
+    """The project file that is replaced, else the one that was read, else a new project.
 
-    What was asked for elsewhere is added to the project's dependencies; a link or an option has no place there.
+    What was asked for elsewhere is added to the project's dependencies; a link or an option has no place there. A new
+    project has a name and a version, as uv takes none without. What may be a secret stays in the file it is in.
     """
     said = marks(wanted, solution, moves, previous)
     document = _arrays.parse(_base(wanted, previous), "pyproject.toml")
+    for table, path in _secrets(document) if previous is None else ():
+        del table[path[-1]]
     own = {line.text: line for line in wanted.lines if line.name and not brought(line)}
     counted = _arrays.counted(document)
     named: set[str] = set()
@@ -42,6 +49,7 @@ def render(
         _put(document, keys, items, tail, indent)
     missing = [line for line in own.values() if line.name not in named and _NAME.match(line.text)]
     if missing or not counted:
+        document.setdefault("project", {"name": "project", "version": "0"})
         items, tail, indent = _items(document, ("project", "dependencies"))
         spelled = (_arrays.Item(_arrays.quoted(line.text), line.text, line.comment, line=1) for line in missing)
         added = [_item(item, own, solution.versions, said) for item in spelled]
@@ -57,6 +65,44 @@ def render(
     if along or _arrays.at(document, "dependency-groups", _arrays.GROUP) is not None:
         _put(document, ("dependency-groups", _arrays.GROUP), along, (), "    ")
     return document.as_string()
+
+
+def left_out(wanted: Wanted, previous: str | None, text: str) -> Iterator[str]:
+    """The secrets of other tables that a new file lacks, and the requirements in the text that nobody looked at."""
+    base = _arrays.parse(_base(wanted, previous), "pyproject.toml") if previous is None else {}
+    for _, path in _secrets(base):
+        yield f"{'.'.join(path)} is left out, as it may be a secret"
+    asked = {line.text for line in wanted.lines}
+    for path, value in _strings(base):
+        if value not in asked and without_credentials(value) != value:
+            yield f"{'.'.join(path)}: its credentials are left out, keep them in a .netrc file or a keyring"
+    for path in _arrays.uncounted(_arrays.parse(text, "pyproject.toml")):
+        yield f"{'.'.join(path)} is neither resolved nor judged"
+
+
+def _secrets(document: Any) -> list[tuple[Any, tuple[str, ...]]]:
+    """The tables of tools that hold a value whose key calls it secret, with the path of that key."""
+    found = []
+    for path, value in _strings(document):
+        named = _SECRET.search(path[-1]) and path[0] not in _NO_TOOLS
+        if named and not _REFERENCE.fullmatch(value):
+            found.append((_at(document, path[:-1]), path))
+    return found
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        value = value[int(key) if isinstance(value, list) else key]
+    return value
+
+
+def _strings(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every text in a document with its path; of an array the number counts as a key."""
+    if isinstance(value, str):
+        yield path, str(value)
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inner:
+        yield from _strings(each, (*path, str(key)))
 
 
 def _base(wanted: Wanted, previous: str | None) -> str:

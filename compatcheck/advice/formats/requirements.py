@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 from compatcheck._requirements_file import logical_lines
@@ -18,7 +19,9 @@ def render(
     said = marks(wanted, solution, moves, previous)
     hashes = _hashes(locked or "")
     own = [line for line in wanted.lines if not brought(line)]
-    lines = [_own(line, solution.versions, said, hashes) for line in own]
+    lines: list[str] = []
+    for _, group in itertools.groupby(own, key=lambda line: line.at and line.at.file):
+        lines += _fresh([_own(line, solution.versions, said, hashes) for line in group], lines)
     while lines and not lines[-1]:
         lines.pop()
     asked = {line.name for line in own if line.asked is not None}
@@ -29,6 +32,13 @@ def render(
     ]
     below = [*([""] if lines else ()), BROUGHT, *along] if along else []
     return "".join(line + "\n" for line in (*lines, *below))
+
+
+def _fresh(lines: list[str], above: Sequence[str]) -> list[str]:
+    """The lines of a file that stand in none above it: what is written may be among what is read the next time."""
+    rest = lines[len(above) :] if lines[: len(above)] == list(above) else lines
+    fresh = [text for text in rest if not text or text not in above]
+    return fresh if any(fresh) else []
 
 
 def solved(line: Line, versions: Mapping[str, str]) -> str | None:

@@ -117,27 +117,24 @@ def _asked(wanted: Wanted, demands: Demands) -> str:
 
 
 def _preferences(wanted: Wanted, demands: Demands) -> Iterator[str]:
-    """The versions to stay with, as an output of before; where one is ruled out, that which the demand itself names.
+    """The versions to stay with where no demand rules them out, as an output of before.
 
     Each is stated as its release too: the build with that label may be on none of the indexes.
     """
     for name, version in wanted.preferred.items():
-        if version_of(version) is None:
+        if version_of(version) is None or not _allows(demands.specifiers.get(name, ""), version):
             continue
-        release = _allowed(version, demands.specifiers.get(name, "")).partition("+")[0]
-        label = version.partition("+")[2]
+        release, _, label = version.partition("+")
         if demands.torch_backend and (label or name.startswith("torch")):
             label = demands.torch_backend
-        if release:
-            yield from (f"{name}=={release}+{label}",) if label else ()
-            yield f"{name}=={release}"
+        yield from (f"{name}=={release}+{label}",) if label else ()
+        yield f"{name}=={release}"
 
 
-def _allowed(version: str, specifier: str) -> str:
-    """The version where the specifier holds it, else the version that the specifier itself names, else nothing."""
+def _allows(specifier: str, version: str) -> bool:
     from packaging.specifiers import SpecifierSet
 
-    return version if SpecifierSet(specifier).contains(version, prereleases=True) else edge(specifier) or ""
+    return SpecifierSet(specifier).contains(version, prereleases=True)
 
 
 def _solution(text: str) -> Solution:
@@ -161,7 +158,8 @@ def _with_kept(solution: Solution, wanted: Wanted, demands: Demands, kept: Mappi
     versions = dict(solution.versions)
     for name, reason in kept.items():
         specifier, version = demands.specifiers.get(name, ""), wanted.preferred.get(name, "")
-        version = _allowed(version, specifier) if version_of(version) else edge(specifier) or ""
+        if version_of(version) is None or not _allows(specifier, version):
+            version = edge(specifier) or ""
         if specifier and not version:
             raise Unsolvable("resolving", name + specifier, reason, "name a version of it that installs here")
         if version:

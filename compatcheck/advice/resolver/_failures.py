@@ -22,12 +22,13 @@ _ADDRESS = re.compile(r"[`(]?(\w+://[^\s`)]+)[`)]?")
 _REFUSED = re.compile(r"An index(?: URL)? \((\S+)\) (?:could not be queried due to|returned) (.+?)(?:\.\s|\.?$)")
 _UNREACHED = ("error sending request", "client error (", "server error (", "Request failed after", "timed out")
 _NOT_THERE = "HTTP status client error"
-_POSITION = re.compile(r"`?-`? at position (\d+)")
+_POSITION = re.compile(r"`?-`? at (position|line) (\d+)")
+_NOT_CACHED = re.compile(r"(?<![\w.-])([\w.-]+) was not found in the cache")
 _LAST_WORDS = re.compile(r"^\s*(\w+(?:Error|Exception)\b.*)$", re.MULTILINE)
 
 
 class IndexDown(InputError):
-    """An index did not answer, or did not let us in."""
+    """An index did not answer, or did not let us in; or it may not be asked, and uv's cache does not know the rest."""
 
 
 def failure(done: _uv.Done, wanted: Wanted, demands: Demands, place: Place) -> CompatcheckError:
@@ -40,11 +41,21 @@ def failure(done: _uv.Done, wanted: Wanted, demands: Demands, place: Place) -> C
         return _index_down(text, place)
     explanation = _one_line(_NO_SOLUTION.sub("", text))
     if not unsolvable:
-        seen = _POSITION.sub(lambda match: _place_of(wanted, int(match[1])), explanation) or f"status {done.status}"
+        placed = _speaker(explanation, wanted) + _POSITION.sub(
+            lambda match: _place_of(wanted, match[1], int(match[2])), explanation
+        )
         advice = "mend what uv names, and run it again"
-        return InputError("resolving the requirements with", "uv", _uv.shortened(seen), advice)
+        return InputError(
+            "resolving the requirements with", "uv", _uv.shortened(placed or f"status {done.status}"), advice
+        )
+    uncached = dict.fromkeys(_NOT_CACHED.findall(explanation))
+    if uncached and place.offline and not demands.specifiers:
+        advice = "run it once without --offline where the index can be reached, or name a folder with --find-links"
+        return IndexDown("resolving from", "uv's cache", f"nothing of {', '.join(uncached)} is in it", advice)
     sources = tuple(dict.fromkeys(_sources(explanation, wanted, demands)))
-    advice = "run it without --offline" if "network was disabled" in text else "loosen one of the requirements named"
+    advice = "loosen one of the requirements named"
+    if "network was disabled" in text:
+        advice = "run it without --offline where the index can be reached"
     if len(sources) > 1 and _CONTRADICTION.fullmatch(explanation):
         return Unsolvable("resolving", "the requirements", " and ".join(sources), advice)
     behind = f" ({', '.join(sources)})" if sources else ""
@@ -82,14 +93,24 @@ def _one_line(text: str) -> str:
     return " ".join(_MARKS.sub("", _CAUSE.sub(": ", text.strip())).split()).removeprefix(": ")
 
 
-def _place_of(wanted: Wanted, position: int) -> str:
-    """Where the user wrote what stands at a position of our input."""
+def _place_of(wanted: Wanted, unit: str, position: int) -> str:
+    """Where the user wrote what stands at a position of our input, a byte from 0 or a line from 1."""
+    left = position if unit == "position" else position - 1
     for line in wanted.lines:
         if line.asked is not None:
-            position -= len((line.asked + "\n").encode())
-            if position < 0:
+            left -= len((line.asked + "\n").encode()) if unit == "position" else 1
+            if left < 0:
                 return line.where
     return "the requirements"
+
+
+def _speaker(explanation: str, wanted: Wanted) -> str:
+    """Where the address stands that uv speaks of without a position; nothing where it gives one."""
+    for line in wanted.lines:
+        address = redacted(line.asked or "").partition(" ; ")[0].split()[-1:]
+        if address and "/" in address[0] and address[0] in explanation and not _POSITION.search(explanation):
+            return f"{line.where}: "
+    return ""
 
 
 def _sources(explanation: str, wanted: Wanted, demands: Demands) -> Iterator[str]:

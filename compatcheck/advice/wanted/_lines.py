@@ -20,7 +20,7 @@ DOING = "reading requirements from"
 _EDITABLE = re.compile(r"(?:-e\s*|--editable(?:\s*=\s*|\s+))(.+)\Z")
 _VERSION_CONTROL = re.compile(r"(?:git|hg|svn|bzr)\+")
 _MARKER = re.compile(r"\s+;\s*|;\s+")
-_EGG = re.compile(r"[#&]egg=([A-Za-z0-9._-]+)")
+_EGG = re.compile(r"[#&]egg=([A-Za-z0-9._-]+)(\[[^\]]*\])?")
 _HASHES = re.compile(r"\s--hash[=\s]\s*\S+")
 _REFERENCE = re.compile(r"\$\{([A-Z0-9_]+)\}")
 _NAMED = re.compile(r"[\w.-]+\s*(?:\[[^\]]*\])?\s*@")
@@ -69,6 +69,8 @@ def located(text: str, comment: str, at: Location, markers: Mapping[str, str] | 
         return None
     if marker and not _holds(_marker(marker[0], at), markers):
         return Line(text, None, None, comment, at=at)
+    if editable and _VERSION_CONTROL.match(place):
+        return Line(text, _name_of(place), " ; ".join([_named(place), *marker]), comment, "an editable project", at)
     asked = " ; ".join([absolute(place, at.file), *marker])
     kept = "an editable project" if editable else _why_kept(place)
     return Line(text, _name_of(place), f"-e {asked}" if editable else asked, comment, kept, at)
@@ -102,6 +104,16 @@ def _why_kept(place: str) -> str:
     if "://" in place and not place.startswith("file:"):
         return "a URL"
     return "a local file" if place.partition("#")[0].endswith(_ARCHIVES) else "a local project"
+
+
+def _named(link: str) -> str:
+    """A link with the name that pip freeze puts behind it in front, as uv takes no link for an editable project."""
+    egg = _EGG.search(link)
+    if egg is None:
+        return link
+    bare, _, fragment = link.partition("#")
+    rest = "&".join(part for part in fragment.split("&") if not part.startswith("egg="))
+    return f"{egg[1]}{egg[2] or ''} @ {bare}" + (f"#{rest}" if rest else "")
 
 
 def _name_of(place: str) -> str | None:

@@ -85,5 +85,8 @@ def _lines(path: str, including: tuple[str, ...], constraint: bool) -> Iterator[
             yield Line(text, Location(path, number), constraint)
             continue
         inner = os.path.join(os.path.dirname(path), include.path)
+        if not include.constraint and not os.path.lexists(inner):
+            seen = f"line {number} names {include.path}, and there is no such file"
+            raise InputError(_DOING, path, seen, "correct the path there, it counts from the folder of that file")
         if not include.constraint or os.path.lexists(inner):
             yield from _lines(inner, including, constraint or include.constraint)

@@ -143,7 +143,7 @@ def test_markers_that_depend_on_an_unknown_python_leave_it_open(tmp_path: Path) 
         ("ok\n\n!!!\n", "line 3"),
         ("-r requirements.txt\n", "go round in a circle"),
         ("-c requirements.txt\n", "go round in a circle"),
-        ("-r gone.txt\n", "gone.txt: there is no such file"),
+        ("-r gone.txt\n", "requirements.txt: line 1 names gone.txt"),
     ],
 )
 def test_a_file_that_is_refused(tmp_path: Path, text: str, seen: str) -> None:
