@@ -68,6 +68,8 @@ _OFF_UNLESS_ASKED = (
     "training.deepspeed.compile",
     "training.packing",
     "training.padding_free",
+    "training.deepspeed.offload_optimizer_device",
+    "training.deepspeed.zero_hpz_partition_size",
 )
 _SPOKEN_OF = ("model.", "traits", "training.observed.", *_OFF_UNLESS_ASKED)
 _OWN_SETTINGS = {"deepspeed": "training.deepspeed", "peft": "training.lora", "bitsandbytes": "training.quantization"}
