@@ -270,11 +270,11 @@ class _Run:
         for entry in self._first.broken:
             if entry.id not in dict(taken):
                 taken += [(entry.id, way) for way in entry.ways if self._is_taken(way)][:1]
-        names: dict[str, dict[str, None]] = {}
+        names: dict[str, set[str]] = {}
         for entry_id, way in taken:
             for name in (*way.specifiers, *(["torch"] if way.torch_backend else [])):
-                names.setdefault(name, {})[entry_id] = None
-        return {name: tuple(ids) for name, ids in names.items()}
+                names.setdefault(name, set()).add(entry_id)
+        return {name: tuple(sorted(ids)) for name, ids in names.items()}
 
     def _is_taken(self, way: Demands) -> bool:
         demands = self.best.state.demands
