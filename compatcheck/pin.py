@@ -102,27 +102,38 @@ def plan(
     )
     if isinstance(found, search.Conflict):
         return found
-    versions, preferred = found.solution.versions, task.wanted.preferred
     moves = _moves(task, found)
+    report = _report(task, found, moves, causes, counted)
+    return Plan(task, found.solution, first, found.demands, moves, causes, report._replace(notes=notes + report.notes))
+
+
+def _report(
+    task: Task,
+    found: search.Found,
+    moves: Mapping[str, Move],
+    causes: Mapping[str, Finding],
+    counted: Collection[str],
+) -> PinReport:
+    versions, preferred = found.solution.versions, task.wanted.preferred
     moved = tuple(
         Moved(name, move.was, versions[name], move.entries, search.cost(move.was, versions[name]) if move.was else 0)
         for name, move in moves.items()
     )
     left = _steering(task, found.solution)
-    report = PinReport(
-        moved,
-        {entry: finding.title for entry, finding in causes.items()},
-        search.distance(preferred, versions, counted),
-        found.resolutions,
-        found.proven,
-        any(violation.ways for violation in found.left),
-        task.latest,
-        tuple(_choices(task, moved, {finding.id for finding in left}, causes.values())),
-        left,
-        tuple(finding for finding in _found(task, found.solution) if finding.status == "possible" and not task.strict),
-        (*notes, *_by_hand(found), *_refused(task, found), *torch_builds.rebuild_notes(preferred, versions)),
+    others = (finding for finding in _findings(task, found.solution) if finding not in left)
+    return PinReport(
+        moved=moved,
+        titles={entry: finding.title for entry, finding in causes.items()},
+        distance=search.distance(preferred, versions, counted),
+        resolutions=found.resolutions,
+        proven=found.proven,
+        unfinished=any(violation.ways for violation in found.left),
+        latest=task.latest,
+        choices=tuple(_choices(task, moved, {finding.id for finding in left}, causes.values())),
+        left=left,
+        possible=tuple(finding for finding in others if finding.status == "possible"),
+        notes=(*_by_hand(found), *_refused(task, found), *torch_builds.rebuild_notes(preferred, versions)),
     )
-    return Plan(task, found.solution, first, found.demands, moves, causes, report)
 
 
 def _first(task: Task) -> tuple[Task, Solution, tuple[str, ...]]:
@@ -186,10 +197,10 @@ def _settings(finding: Finding) -> Remedy | None:
 def _steering(task: Task, solution: Solution, settings: Iterable[Remedy] = ()) -> tuple[Finding, ...]:
     """The findings on a solution that the search has to answer, once these settings are made."""
     statuses = (*BAD, "possible") if task.strict else BAD
-    return tuple(finding for finding in _found(task, solution, settings) if finding.status in statuses)
+    return tuple(finding for finding in _findings(task, solution, settings) if finding.status in statuses)
 
 
-def _found(task: Task, solution: Solution, settings: Iterable[Remedy] = ()) -> tuple[Finding, ...]:
+def _findings(task: Task, solution: Solution, settings: Iterable[Remedy] = ()) -> tuple[Finding, ...]:
     environment = solved(task.environment, solution)
     for remedy in settings:
         environment = _with_settings(environment, remedy)
