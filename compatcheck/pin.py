@@ -7,12 +7,13 @@ proof = probes before and after       the same experiments where the fault was a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any, Literal, NamedTuple
 
 from compatcheck import matrix
 from compatcheck._requirement import edge
-from compatcheck.advice import formats, resolver, search, torch_builds
+from compatcheck.advice import edits, formats, resolver, search, torch_builds
+from compatcheck.advice._requirement_text import version_of
 from compatcheck.advice.model import Demands, Move, Place, Solution, Unsolvable, Violation, Wanted
 from compatcheck.check import BAD, OnProbe, check, probe_context
 from compatcheck.errors import CompatcheckError, NothingInspectedError
@@ -145,7 +146,7 @@ def _first(task: Task) -> tuple[Task, Solution, tuple[str, ...]]:
         task = task._replace(wanted=task.wanted._replace(preferred={}))
     notes: tuple[str, ...] = ()
     try:
-        first = _resolved(task, Demands(torch_backend=task.torch_backend))
+        first = _at_once(task)
     except resolver.IndexDown as error:
         if task.torch_backend is None or task.insists:
             raise
@@ -155,6 +156,21 @@ def _first(task: Task) -> tuple[Task, Solution, tuple[str, ...]]:
     if task.latest:
         task = task._replace(wanted=task.wanted._replace(preferred=first.versions))
     return task, first, notes
+
+
+def _at_once(task: Task) -> Solution:
+    """The versions that are pinned where they go together, which the resolver sees faster if it is held to them."""
+    start = Demands(torch_backend=task.torch_backend)
+    asked = {line.name for line in task.wanted.lines if line.name and line.asked and line.kept is None}
+    held = {
+        name: f"=={version.partition('+')[0]}"
+        for name, version in task.wanted.preferred.items()
+        if name in asked and version_of(version)
+    }
+    if held and not task.wanted.complete:
+        with suppress(Unsolvable):
+            return _resolved(task, start._replace(specifiers=held))
+    return _resolved(task, start)
 
 
 def _resolved(task: Task, demands: Demands, kept: Mapping[str, str] | None = None) -> Solution:
@@ -203,26 +219,11 @@ def _steering(task: Task, solution: Solution, settings: Iterable[Remedy] = ()) -
 def _findings(task: Task, solution: Solution, settings: Iterable[Remedy] = ()) -> tuple[Finding, ...]:
     environment = solved(task.environment, solution)
     for remedy in settings:
-        environment = _with_settings(environment, remedy)
+        environment = edits.applied(environment, remedy)
     try:
         return check(environment, task.known, ignore=task.ignore).findings
     except NothingInspectedError:
         return ()
-
-
-def _with_settings(environment: Environment, remedy: Remedy) -> Environment:
-    facts: dict[str, Any] = dict(environment.facts)
-    for path, value in remedy.config.items():
-        facts = _set(facts, path.split("."), value)
-    for name, value in remedy.environ.items():
-        facts = _set(facts, ["environ", name], value)
-    return environment._replace(facts=facts)
-
-
-def _set(facts: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
-    name, *rest = path
-    below = facts.get(name)
-    return {**facts, name: _set(below if isinstance(below, Mapping) else {}, rest, value) if rest else value}
 
 
 def solved(environment: Environment, solution: Solution) -> Environment:
