@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Mapping
-from typing import Any
 
+from compatcheck._torch_build import Table as Table
 from compatcheck.matrix._match import TraitFinder, TraitVerdict
 from compatcheck.model import Environment, Unknown, lookup
-
-Table = Callable[[str], Mapping[str, Any]]
 
 READ_FROM_CODE = (
     "cache-get-max-length",
