@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import sys
 from typing import NoReturn
 
 import click
 
-from compatcheck import __version__, verbs
+from compatcheck import __version__
 from compatcheck.errors import CompatcheckError
 from compatcheck.verbs import _status
+from compatcheck.verbs._group import VerbGroup
 
 
-class _VerbGroup(click.Group):
-    """The verbs of the folder, loaded when called; without one, `check` is meant."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        names = (name for folder in verbs.__path__ for name in os.listdir(folder))
-        return sorted(name[:-3] for name in names if name.endswith(".py") and not name.startswith("_"))
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        command: click.Command = importlib.import_module(f"compatcheck.verbs.{cmd_name}").command
-        command.name = cmd_name
-        return command
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.list_commands(ctx) and args[0] not in ("--help", "-h", "--version")):
-            args = ["check", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group(cls=_VerbGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=VerbGroup,
+    package="compatcheck.verbs",
+    default="check",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, message="compatcheck %(version)s")
 def cli() -> None:
     """Find the combinations of versions, GPUs, settings and model files that break language-model training.

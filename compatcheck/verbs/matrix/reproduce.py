@@ -1,4 +1,4 @@
-"""`compatcheck matrix`."""
+"""`compatcheck matrix reproduce`."""
 
 from __future__ import annotations
 
@@ -11,66 +11,13 @@ from compatcheck.verbs import _options, _status
 from compatcheck.verbs._output import write
 
 
-@click.group()
-def command() -> None:
-    """List, search, lint, build or reproduce the matrix."""
-
-
-@command.command("list")
-@click.option("--package", metavar="NAME", help="Only entries about this distribution.")
-def list_entries(package: str | None) -> None:
-    """List the entries."""
-    from compatcheck import matrix
-    from compatcheck.report import explanation
-
-    entries = matrix.all_entries(matrix.load())
-    click.echo(explanation.render_list(e for e in entries if package in (None, *e["packages"])), nl=False)
-
-
-@command.command()
-@click.argument("words", nargs=-1, required=True)
-def search(words: tuple[str, ...]) -> None:
-    """Search titles, summaries, symptoms and mechanisms for all of the words."""
-    from compatcheck import matrix
-    from compatcheck.report import explanation
-
-    found = matrix.search(matrix.load(), words)
-    click.echo(explanation.render_list(found), nl=False)
-    sys.exit(_status.CLEAN if found else _status.FINDINGS)
-
-
-@command.command()
-@click.argument("folder", required=False)
-def lint(folder: str | None) -> None:
-    """Prove every entry of a matrix FOLDER by its own examples."""
-    from compatcheck import matrix, probes
-
-    faults, entries = matrix.lint_folder(folder, probes.names())
-    for fault in faults:
-        click.echo(f"{fault.id}: {'stale: ' if fault.stale else ''}{fault.text}")
-    errors = sum(not fault.stale for fault in faults)
-    click.echo(f"{entries} entries, {errors} faults", err=True)
-    sys.exit(_status.FINDINGS if errors else _status.CLEAN)
-
-
-@command.command()
-@click.argument("folder")
-@click.argument("destination")
-def build(folder: str, destination: str) -> None:
-    """Compile the matrix FOLDER into DESTINATION, in the form a wheel carries."""
-    from compatcheck import matrix
-
-    index = matrix.compile_folder(folder, destination)
-    click.echo(f"{index['entries']} entries, revision {index['revision']}", err=True)
-
-
-@command.command()
+@click.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option("--records", metavar="FOLDER", help="Write what was measured, one JSON an entry, as evidence to cite.")
 @click.option("--offline", is_flag=True, help="Build from uv's cache alone.")
 @_options.format_name
 @_options.output
-def reproduce(ids: tuple[str, ...], records: str | None, offline: bool, format_name: str, output: str | None) -> None:
+def command(ids: tuple[str, ...], records: str | None, offline: bool, format_name: str, output: str | None) -> None:
     """Build the two environments of each entry ID, and see its probe fail in the bad one and pass in the good one.
 
     Without an ID: every entry that says how. Environments are built one after another and removed. Exit status 1 where

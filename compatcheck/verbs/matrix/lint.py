@@ -1,0 +1,23 @@
+"""`compatcheck matrix lint`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from compatcheck.verbs import _status
+
+
+@click.command()
+@click.argument("folder", required=False)
+def command(folder: str | None) -> None:
+    """Prove every entry of a matrix FOLDER by its own examples."""
+    from compatcheck import matrix, probes
+
+    faults, entries = matrix.lint_folder(folder, probes.names())
+    for fault in faults:
+        click.echo(f"{fault.id}: {'stale: ' if fault.stale else ''}{fault.text}")
+    errors = sum(not fault.stale for fault in faults)
+    click.echo(f"{entries} entries, {errors} faults", err=True)
+    sys.exit(_status.FINDINGS if errors else _status.CLEAN)
