@@ -36,7 +36,8 @@ def match(matrix: Matrix, environment: Environment) -> tuple[Finding, ...]:
     """Every entry that speaks of the environment, one finding for each place where it does.
 
     An entry is *affected* where all keys of one of its tables hold. It is *possible* where facts are missing and
-    something more than the presence of a package already speaks for it.
+    something more than the presence of a package already speaks for it, and where nobody has confirmed the report that
+    it stands on.
     """
     traits = trait_finder(matrix.table)
     findings: list[Finding] = []
@@ -75,7 +76,7 @@ def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, envi
     return Finding(
         id=entry.id,
         title=entry.title,
-        status="affected" if verdict.holds else "possible",
+        status="affected" if verdict.holds and entry.confidence != "reported" else "possible",
         impact=entry.impact,
         confidence=entry.confidence,
         packages=occurrence.packages if occurrence else entry.distributions,

@@ -17,7 +17,7 @@ from compatcheck.model import Remedy
 
 Impact = Literal["silent-wrong", "divergence", "hang", "crash", "import-fail", "install-fail", "oom", "slow"]
 Confidence = Literal["reported", "corroborated", "reproduced", "upstream-fixed"]
-EvidenceKind = Literal["upstream-fix", "maintainer", "documentation", "report", "reproduction"]
+EvidenceKind = Literal["upstream-fix", "maintainer", "source", "documentation", "report", "reproduction"]
 Expectation = Literal["affected", "unaffected", "undetermined"]
 RemedyKind = Literal["pins", "config", "environ", "code", "driver", "rebuild"]
 

@@ -72,12 +72,12 @@ def _unsupported(entry: Entry) -> Iterator[str]:
     if not any(part.partition(".")[0] == "affected" for part in parts):
         yield "no evidence supports the affected range"
     kinds = [evidence.kind for evidence in entry.evidence]
-    if entry.confidence == "upstream-fixed" and not {"upstream-fix", "documentation"} & set(kinds):
+    if entry.confidence == "upstream-fixed" and not {"upstream-fix", "source", "documentation"} & set(kinds):
         yield "confidence upstream-fixed needs evidence of an upstream fix"
     if entry.confidence == "reproduced" and "reproduction" not in kinds:
         yield "confidence reproduced needs a reproduction as evidence"
-    if entry.confidence == "corroborated" and len({evidence.url for evidence in entry.evidence}) < 2:
-        yield "confidence corroborated needs two sources"
+    if entry.confidence == "corroborated" and len(set(kinds)) < 2:
+        yield "confidence corroborated needs evidence of two kinds"
 
 
 def _missing_records(path: Path, entry: Entry) -> Iterator[str]:
@@ -129,7 +129,7 @@ def _idle_conditions(entry: Entry, table: Table) -> Iterator[str]:
 
 
 def _without_one(conditions: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The table less one key, and less one bound of a range, each with the name of what is left out.
+    """The table less one key, one bound of a range or one of several traits, each with the name of what is left out.
 
     The presence of a package beside a trait stays: it says when the trait need not be computed at all.
     """
@@ -141,6 +141,11 @@ def _without_one(conditions: Mapping[str, Any]) -> Iterator[tuple[str, dict[str,
         for bound in bounds if len(bounds) > 1 else ():
             rest = ",".join(other for other in bounds if other != bound)
             yield f"{path} {bound}", {**conditions, path: rest}
+    for trait in conditions.get("traits", ()) if len(conditions.get("traits", ())) > 1 else ():
+        yield (
+            f"the trait {trait}",
+            {**conditions, "traits": [other for other in conditions["traits"] if other != trait]},
+        )
 
 
 def _bad_remedies(entry: Entry, active: Sequence[Entry], table: Table) -> Iterator[str]:

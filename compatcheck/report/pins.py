@@ -66,7 +66,10 @@ def _lines(report: PinReport) -> Iterator[Line]:
 
 
 def _possible(findings: Iterable[Finding]) -> str:
-    named = dict.fromkeys(f"{finding.id} (missing {', '.join(finding.missing)})" for finding in findings)
+    named = dict.fromkeys(
+        f"{finding.id} ({'missing ' + ', '.join(finding.missing) if finding.missing else 'unconfirmed reports'})"
+        for finding in findings
+    )
     return f"possible, and not steered by: {', '.join(named)}; state what is missing with --assume, or give --strict"
 
 

@@ -11,6 +11,7 @@ from compatcheck import __version__
 from compatcheck.model import Environment, Finding, Remedy, Report, Status, Unknown, lookup
 
 WIDTH = 100
+_UNCONFIRMED = "it stands on reports that nobody has confirmed yet"
 _STYLES: dict[Status, str] = {"confirmed": "bold red", "affected": "bold red", "possible": "yellow", "refuted": "green"}
 _NAMED_DISTRIBUTIONS = ("torch", "transformers", "deepspeed", "peft", "accelerate", "bitsandbytes")
 _FILES = {"training": "a training configuration", "model": "a model folder"}
@@ -168,7 +169,7 @@ def _in_brief(report: Report, status: Status, meaning: str) -> Iterator[Line]:
 def _missing(finding: Finding) -> str:
     paths = dict.fromkeys(finding.missing)
     told = (f"{path} ({finding.partly[path]})" if path in finding.partly else path for path in paths)
-    missing = f"missing: {', '.join(told)}"
+    missing = f"missing: {', '.join(told)}" if paths else _UNCONFIRMED
     if finding.probe is None:
         return missing
     if finding.probe.outcome == "fail":

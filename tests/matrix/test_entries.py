@@ -93,7 +93,7 @@ def test_a_good_entry_has_no_fault(tmp_path: Path, known: matrix.Matrix) -> None
         ('">=2.5.1"', '"<2.5.0"', "names no version that is itself allowed"),
         ('supports = ["affected"]', 'supports = ["remedies.2"]', "'remedies.2', which the entry does not have"),
         ('supports = ["affected"]', 'supports = ["summary"]', "no evidence supports the affected range"),
-        ('"reported"', '"corroborated"', "needs two sources"),
+        ('"reported"', '"corroborated"', "needs evidence of two kinds"),
         ('"reported"', '"reproduced"', "needs a reproduction"),
         ('"reported"', '"upstream-fixed"', "needs evidence of an upstream fix"),
         ("[[evidence]]", '[probe]\nname = "nonsense"\n[[evidence]]', "there is no probe 'nonsense'"),

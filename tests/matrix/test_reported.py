@@ -1,0 +1,31 @@
+"""An entry that stands on reports alone is never stated as a fact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compatcheck import matrix
+from compatcheck.check import check
+from compatcheck.model import Environment
+from compatcheck.report import text
+from tests.matrix.test_entries import ENTRY
+
+SUSPECTED = Environment({"distributions": {"torch": "2.5.0"}, "training": {"packing": True}})
+
+
+def _matrix(folder: Path, confidence: str) -> matrix.Matrix:
+    (folder / "tables").mkdir()
+    (folder / "torch").mkdir()
+    entry = ENTRY.replace('confidence = "reported"', f'confidence = "{confidence}"')
+    (folder / "torch" / "CC-2026-9999.toml").write_text(entry, encoding="utf-8")
+    return matrix.load(str(folder))
+
+
+def test_a_report_alone_is_possible_and_says_why(tmp_path: Path) -> None:
+    report = check(SUSPECTED, _matrix(tmp_path, "reported"))
+    assert [(finding.status, finding.missing) for finding in report.findings] == [("possible", ())]
+    assert "reports that nobody has confirmed" in text.render(report, exit_reason="clean")
+
+
+def test_a_confirmed_one_is_affected(tmp_path: Path) -> None:
+    assert [f.status for f in check(SUSPECTED, _matrix(tmp_path, "corroborated")).findings] == ["affected"]
