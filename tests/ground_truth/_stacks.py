@@ -1,25 +1,16 @@
-"""Build real stacks, import them, and compare what happened with what the static import check said beforehand.
+"""Stacks as a fresh install gave them on a day of the past, and mixtures of several days.
 
-    python tests/ground_truth_imports.py [--folder DIR] [--keep] [--limit SECONDS] [NAME...]
-
-Needs uv, the package index and some GB of disk. As soon as a stack is done it prints the statements that failed, those
-that were told, and the alarms that were false; the exit status is 1 where there was one. A stack that cannot be built,
-or takes longer than the limit, is named and passed over.
+``uv pip install --exclude-newer DATE`` sees the package index as it stood on that day.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import shutil
 import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
-from unittest import mock
+from typing import NamedTuple
 
 from uv import find_uv_bin
 
@@ -53,6 +44,7 @@ RECIPES: dict[str, Recipe] = {
     "fresh-2023-12": _fresh("2.0.1", "2023-12-20"),
     "fresh-2024-03": _fresh("2.2.2", "2024-03-30"),
     "fresh-2024-06": _fresh("2.2.2", "2024-06-15", "numpy<2"),
+    "fresh-2024-06-20": _fresh("2.3.1", "2024-06-21"),
     "fresh-2024-09": _fresh("2.4.1", "2024-09-15"),
     "fresh-2024-12": _fresh("2.4.1", "2024-12-20"),
     "fresh-2025-03": _fresh("2.6.0", "2025-03-20"),
@@ -122,36 +114,6 @@ RECIPES: dict[str, Recipe] = {
     "held-gptqmodel": _only("2.6.0", "2025-06-20", "autoawq", "optimum", "transformers", "peft"),
 }  # fmt: skip
 
-_IMPORTER = """
-import json, os, signal, sys, traceback
-try:
-    import torch
-except BaseException:
-    pass
-results = {}
-for statement in json.loads(sys.argv[1]):
-    reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
-        os.dup2(2, 1)
-        signal.alarm(120)
-        try:
-            exec(statement, {"__name__": "user"})
-            said = None
-        except BaseException as error:
-            frames = traceback.extract_tb(error.__traceback__)
-            said = {"type": type(error).__name__, "text": str(error)[:400],
-                    "at": "%s:%s" % (frames[-1].filename, frames[-1].lineno)}
-        os.write(writer, json.dumps(said).encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as stream:
-        raw = stream.read()
-    _, status = os.waitpid(child, 0)
-    results[statement] = json.loads(raw) if raw else {"type": "Crash", "text": "status %s" % status, "at": ""}
-print(json.dumps(results))
-"""
-
 
 def build(name: str, folder: Path, ends: float) -> Path:
     """The interpreter of a stack, installed if it is not there yet; raises where its requirements conflict."""
@@ -178,74 +140,3 @@ def _uv(*arguments: str, ends: float) -> str:
     if done.returncode:
         raise RuntimeError(done.stderr[-1500:])
     return done.stdout
-
-
-def imported(python: Path, statements: list[str], ends: float) -> dict[str, Any]:
-    """What each statement raised when it was really run, each in a process of its own; None where nothing."""
-    command = [str(python), "-c", _IMPORTER, json.dumps(statements)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=ends - time.monotonic())
-    results: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return results
-
-
-def compare(name: str, folder: Path, ends: float) -> tuple[int, int, int, int]:
-    """Hits, misses, false alarms and agreed successes for one stack, each failure in a line of its own."""
-    from compatcheck import facts
-    from compatcheck.facts import imports
-    from compatcheck.facts.imports._entry_points import statements
-
-    def in_time(module: str) -> None:
-        if time.monotonic() > ends:
-            raise TimeoutError(module)
-
-    target = facts.find_target(str(build(name, folder, ends)), {})
-    shutil.rmtree(folder / name / "notes", ignore_errors=True)
-    lines = list(statements(facts.collect(target).facts["distributions"]))
-    began = time.process_time()
-    with mock.patch.dict(os.environ, XDG_CACHE_HOME=str(folder / name / "notes")):
-        found = imports.collect(target, in_time).known["unresolved_imports"]
-    seconds = time.process_time() - began
-    told = {line: each for each in found for line in each["statements"]}
-    real = imported(Path(target.executable), lines, ends)
-    counts = [0, 0, 0, 0]
-    for line in lines:
-        kind = (0 if line in told else 1) if real[line] else (2 if line in told else 3)
-        counts[kind] += 1
-        if kind != 3:
-            happened = "{type}: {text:.160} ({at})".format(**real[line]) if real[line] else "nothing"
-            asked = "{module}.{name} ({file}:{line})".format(**told[line]) if line in told else "nothing"
-            print(f"    {('hit', 'miss', 'FALSE')[kind]:6}{line}\n           told {asked}; happened {happened}")
-    hits, misses, false, agreed = counts
-    print(f"{name}: {hits} told, {misses} missed, {false} false, {agreed} fine, in {seconds:.1f} s", flush=True)
-    return hits, misses, false, agreed
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RECIPES)}")
-    parser.add_argument("--folder", type=Path, help="where the environments are built; else a temporary folder")
-    parser.add_argument("--keep", action="store_true", help="leave the environments for another run")
-    parser.add_argument("--limit", type=float, default=1200, help="seconds for one stack, its installation included")
-    options = parser.parse_args()
-    unknown = [name for name in options.names if name not in RECIPES]
-    if unknown:
-        parser.error(f"no stack is called {unknown[0]}")
-    folder = options.folder or Path(tempfile.mkdtemp(prefix="stacks-"))
-    folder.mkdir(parents=True, exist_ok=True)
-    sums, passed_over = [0, 0, 0, 0], 0
-    for name in options.names or RECIPES:
-        try:
-            counts = compare(name, folder, time.monotonic() + options.limit)
-            sums = [before + count for before, count in zip(sums, counts)]
-        except (RuntimeError, TimeoutError, subprocess.TimeoutExpired) as error:
-            passed_over += 1
-            why = f"{error}" if isinstance(error, RuntimeError) else f"it takes longer than {options.limit:.0f} s"
-            print(f"{name}: passed over: {why}", flush=True)
-        if not options.keep:
-            shutil.rmtree(folder / name, ignore_errors=True)
-    print("in all: {} told, {} missed, {} false, {} fine".format(*sums) + f"; {passed_over} stacks passed over")
-    return 1 if sums[2] else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
