@@ -94,19 +94,22 @@ def _tried(entry: Mapping[str, Any], kind: str, offline: bool, on_line: Callable
 
     recipe, probe = entry["reproduce"], entry["probe"]
     place = Place(recipe["python"], offline=offline)
-    with environment.build(recipe[kind], place, on_line=on_line) as executable:
+    over = recipe.get(f"{kind}_afterwards", ())
+    with environment.build(recipe[kind], place, over=over, on_line=on_line) as executable:
         target = facts.find_target(executable, {})
         seen = facts.collect(target, architectures=False)
         (result,) = probes.run_all([(probe["name"], probe.get("request", {}))], target, on_progress=on_probe)
         told = _main_part(result, os.path.dirname(os.path.dirname(executable)))
-    return Side(tuple(recipe[kind]), target.version, _named(entry, seen), told, _gpus(seen))
+    return Side((*recipe[kind], *over), target.version, _named(entry, seen), told, _gpus(seen))
 
 
 def _named(entry: Mapping[str, Any], seen: Environment) -> dict[str, str]:
     """The versions that a reader asks for first: of what the two environments name, and of what training rests on."""
     from packaging.requirements import Requirement
 
-    asked = [Requirement(text).name for kind in ("bad", "good") for text in entry["reproduce"][kind]]
+    recipe = entry["reproduce"]
+    parts = ("bad", "good", "bad_afterwards", "good_afterwards")
+    asked = [Requirement(text).name for part in parts for text in recipe.get(part, ())]
     names = {normalised(name) for name in (*asked, *entry["packages"])} | set(_CARRIED)
     return {name: version for name, version in sorted(seen.facts["distributions"].items()) if name in names}
 

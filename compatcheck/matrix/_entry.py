@@ -144,11 +144,17 @@ class Probe(_Part):
 
 
 class Reproduce(_Part):
-    """Two environments that are really built: the probe must fail in the bad one and pass in the good one."""
+    """Two environments that are really built: the probe must fail in the bad one and pass in the good one.
+
+    What is named ``_afterwards`` is installed over it without regard to what others declare, as a second install by
+    hand leaves many an environment; so a pair that no resolver would give can be tried too.
+    """
 
     python: str
     bad: list[str] = Field(min_length=1)
     good: list[str] = Field(min_length=1)
+    bad_afterwards: list[str] = []
+    good_afterwards: list[str] = []
 
 
 class Withdrawn(_Part):

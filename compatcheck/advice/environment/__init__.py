@@ -31,13 +31,15 @@ def build(
     place: Place,
     *,
     torch_backend: str | None = None,
+    over: Sequence[str] = (),
     on_line: Callable[[str], None] | None = None,
 ) -> Iterator[str]:
     """The interpreter of an environment with these requirements, removed when the context ends.
 
-    ``place.interpreter`` is any Python that uv understands, a path or a version; ``on_line`` hears what uv tells of its
-    progress. Raises InputError where there is no such Python, it is meant for another machine, the disk has no room or
-    uv cannot install, and Unsolvable where the requirements contradict each other.
+    ``over`` is installed last, whatever the others declare about it. ``place.interpreter`` is any Python that uv
+    understands, a path or a version; ``on_line`` hears what uv tells of its progress. Raises InputError where there is
+    no such Python, it is meant for another machine, the disk has no room or uv cannot install, and Unsolvable where the
+    requirements contradict each other.
     """
     if place.platform is not None:
         seen = f"this machine is {sys.platform}, not that"
@@ -48,9 +50,9 @@ def build(
         here = place._replace(interpreter=python, python_version=None)
         _require_room(folder, requirements, here, torch_backend)
         with _swept(cache):
-            done = _install(requirements, here, torch_backend, on_line)
-            if done.status:
-                raise InputError("installing with", "uv", _last(done), "mend what uv names, and run it again")
+            _require_installed(_install(requirements, here, torch_backend, on_line))
+            if over:
+                _require_installed(_install(over, here, torch_backend, on_line, "--no-deps"))
         yield python
 
 
@@ -135,6 +137,11 @@ def _install(
     command = ["pip", "install", "--python", here.interpreter, "-r", "-", *backend, *options]
     stdin = "".join(line + "\n" for line in requirements)
     return _uv.run(command + (["--offline"] if here.offline else []), stdin=stdin, on_line=on_line)
+
+
+def _require_installed(done: _uv.Done) -> None:
+    if done.status:
+        raise InputError("installing with", "uv", _last(done), "mend what uv names, and run it again")
 
 
 def _require_room(folder: str, requirements: Sequence[str], here: Place, torch_backend: str | None) -> None:
