@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from compatcheck._requirement import edge
 from compatcheck.matrix._entry import Entry, Example, RemedyEntry
-from compatcheck.matrix._match import TraitFinder, any_of, match_table
+from compatcheck.matrix._match import TraitFinder, Verdict, any_of, match_table
 from compatcheck.matrix._order import is_range
 from compatcheck.matrix._traits import Table, trait_finder
 from compatcheck.model import Environment
@@ -159,15 +159,30 @@ def _bad_remedies(entry: Entry, active: Sequence[Entry], table: Table) -> Iterat
             except ValueError as error:
                 yield f"remedy {number}: {error}"
                 break
-            yield from (f"remedy {number}: {text}" for text in _still_bad(entry, example, cured, active, table))
+            touched = [other for other in active if _speaks_of(other, remedy)]
+            yield from (f"remedy {number}: {text}" for text in _still_bad(entry, example, cured, touched, table))
+
+
+def _speaks_of(entry: Entry, remedy: RemedyEntry) -> bool:
+    """Whether the remedy changes a fact that the entry's verdict can hang on; a trait may hang on any."""
+    changed = (
+        *(f"distributions.{name}" for name in remedy.pins),
+        *(f"environ.{name}" for name in remedy.environ),
+        *remedy.config,
+    )
+    paths = {path for table in entry.affected for path in table}
+    return "traits" in paths or any(
+        path.startswith(fact) or fact.startswith(path) for path in paths for fact in changed
+    )
 
 
 def _still_bad(entry: Entry, before: Example, after: Example, active: Sequence[Entry], table: Table) -> Iterator[str]:
     if _verdict(entry.affected, after, table) != "unaffected":
         yield f"does not clear the example {before.environment}"
+    environment, traits, known = Environment(after.environment), trait_finder(table), dict[str, Verdict]()
     for other in active:
-        was, becomes = (_verdict(other.affected, example, table) for example in (before, after))
-        if other.id != entry.id and becomes == "affected" and was != "affected":
+        becomes = any(match_table(each, environment, traits, known).holds for each in other.affected)
+        if becomes and other.id != entry.id and _verdict(other.affected, before, table) != "affected":
             yield f"walks into {other.id} ({other.title})"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import re
+from functools import cache
 from typing import Any, NamedTuple
 
 from packaging.version import InvalidVersion, Version
@@ -34,6 +35,7 @@ def is_range(text: str) -> bool:
     return text.lstrip()[:1] in ("<", ">", "=")
 
 
+@cache
 def parse_range(text: str) -> tuple[Comparator, ...]:
     """Read ``>=2.5.0,<2.5.1``; every comparator must hold. Raises ValueError with the part at fault."""
     comparators = []

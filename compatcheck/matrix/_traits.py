@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from functools import cache
 
 from compatcheck._torch_build import Table as Table
 from compatcheck.matrix._match import TraitFinder, TraitVerdict
@@ -30,6 +31,7 @@ READ_FROM_CODE = (
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "traits")
 
 
+@cache
 def computed_traits() -> tuple[str, ...]:
     """The names of the traits that are computed from facts and tables: one per unit file."""
     return tuple(
