@@ -67,7 +67,7 @@ def forecast(python: Path, project: Path) -> tuple[Mapping[str, Any], ...]:
     (project / "model").mkdir(parents=True, exist_ok=True)
     (project / "model" / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
     (project / "train.sh").write_text(SCRIPT, encoding="utf-8")
-    command = [sys.executable, "-m", "compatcheck", "check", "train.sh", "--no-probe", "--format", "json"]
+    command = [sys.executable, "-m", "compatcheck", "check", "train.sh", "--imports", "--no-probe", "--format", "json"]
     done = subprocess.run([*command, "--python", str(python)], capture_output=True, text=True, cwd=project)
     if done.returncode not in (0, 1):
         raise RuntimeError(done.stderr[-1500:])
