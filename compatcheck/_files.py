@@ -53,11 +53,22 @@ def _mode(path: str) -> int:
 
 
 def cache_folder() -> str:
-    """The cache folder as platformdirs has it; loading that on every check costs more than the whole answer."""
+    """The folder of what can be made again, as platformdirs has it."""
+    return _folder("cache", "XDG_CACHE_HOME", "~/.cache")
+
+
+def data_folder() -> str:
+    """The folder of what is to be kept, as platformdirs has it."""
+    return _folder("data", "XDG_DATA_HOME", os.path.join("~", ".local", "share"))
+
+
+def _folder(kind: str, variable: str, otherwise: str) -> str:
+    """On Linux without platformdirs: loading that on every check costs more than the whole answer."""
     system = sys.platform
     if system == "linux":
-        base = os.environ.get("XDG_CACHE_HOME", "").strip() or os.path.expanduser("~/.cache")
+        base = os.environ.get(variable, "").strip() or os.path.expanduser(otherwise)
         return os.path.join(base, "compatcheck")
-    from platformdirs import user_cache_dir
+    import platformdirs
 
-    return user_cache_dir("compatcheck", appauthor=False)
+    folder: str = getattr(platformdirs, f"user_{kind}_dir")("compatcheck", appauthor=False)
+    return folder

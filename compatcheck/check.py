@@ -38,8 +38,9 @@ def check(
     *,
     select: Collection[str] = (),
     ignore: Collection[str] = (),
+    now: float | None = None,
 ) -> Report:
-    """Compare the environment with the matrix.
+    """Compare the environment with the matrix, which is stale or not at ``now``, in seconds since 1970 (today).
 
     Raises NothingInspectedError where nothing is known that an entry could speak of: no package, model or setting.
     """
@@ -55,7 +56,8 @@ def check(
     findings = matrix.match(known, environment)
     chosen = [f for f in findings if (not select or f.id in select) and f.id not in ignore]
     advised = advice.recommend(environment, chosen)
-    return Report(environment, _sorted(advised), known.revision, known.entries)
+    stale = matrix.is_stale(known, now)
+    return Report(environment, _sorted(advised), known.revision, known.entries, known.date, stale)
 
 
 def confirm(

@@ -118,6 +118,8 @@ class Report(NamedTuple):
     findings: tuple[Finding, ...]
     matrix_revision: str
     matrix_entries: int
+    matrix_date: str = ""
+    matrix_stale: bool = False
 
 
 def dump(environment: Environment) -> dict[str, Any]:

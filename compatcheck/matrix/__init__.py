@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compatcheck.matrix._complete import complete
-from compatcheck.matrix._load import Matrix, all_entries, candidates, find_entry, load, require_ids, search
+from compatcheck.matrix._load import Matrix, all_entries, candidates, find_entry, is_stale, load, require_ids, search
 from compatcheck.matrix._match import Conditions, Occurrence, TraitFinder, Verdict, any_of, match_table
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.model import Environment, Finding, Location, Remedy
@@ -22,6 +22,7 @@ __all__ = [
     "compile_folder",
     "complete",
     "find_entry",
+    "is_stale",
     "lint_folder",
     "load",
     "match",

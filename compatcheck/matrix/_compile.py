@@ -3,7 +3,8 @@
 ``index.json`` holds, for each distribution, the interval of versions in which an entry could apply and where its line
 in ``conditions.jsonl`` lies; that holds the conditions and where the whole entry lies in ``entries.jsonl``. So a check
 reads the conditions that can matter, and whole only the entries that matched. ``patterns.jsonl`` holds the error
-patterns with the ids of their entries.
+patterns with the ids of their entries. ``about.json`` repeats of the index what tells one matrix from another, so that
+two can be compared without reading either.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ else:
 
 from compatcheck.errors import DataError, InputError
 from compatcheck.matrix._entry import Entry
+from compatcheck.matrix._fetched import ABOUT_KEYS
 from compatcheck.matrix._load import FORMAT
 from compatcheck.matrix._order import parse_range, sort_key
 from compatcheck.matrix._regex import longest_literal
@@ -67,8 +69,13 @@ class Compiled(NamedTuple):
     patterns: bytes = b""
 
 
-def compile_entries(entries: Iterable[Entry]) -> Compiled:
-    """Raises DataError where two entries share an id."""
+def compile_entries(entries: Iterable[Entry], tables: Mapping[str, Mapping[str, Any]] | None = None) -> Compiled:
+    """The compiled form, whose revision and date are those of the entries and the tables.
+
+    Raises DataError where two entries share an id.
+    """
+    tables = tables or {}
+    dates = [str(table["reviewed"]) for table in tables.values() if "reviewed" in table]
     guards: dict[str, dict[str, list[Any]]] = {}
     unguarded: list[list[int]] = []
     of_model: list[int] = []
@@ -82,6 +89,7 @@ def compile_entries(entries: Iterable[Entry]) -> Compiled:
         if entry.id in seen:
             raise DataError("compiling the matrix entry", entry.id, "the id is used twice", "give one a new id")
         seen.add(entry.id)
+        dates.append(str(entry.withdrawn.on if entry.withdrawn else entry.reviewed))
         stated = entry.model_copy(update={"packages": list(entry.distributions)})
         texts.append(stated.model_dump_json(exclude_defaults=True).encode() + b"\n")
         line = _to_json({"affected": entry.affected, "at": [at, len(texts[-1])]}).encode() + b"\n"
@@ -107,8 +115,9 @@ def compile_entries(entries: Iterable[Entry]) -> Compiled:
                 row.append(place)
     index = {
         "format": FORMAT,
-        "revision": hashlib.sha256(b"".join(texts)).hexdigest()[:12],
+        "revision": hashlib.sha256(b"".join([*texts, _to_json(tables).encode()])).hexdigest()[:12],
         "entries": len(seen),
+        "date": max(dates, default="1970-01-01"),
         "environ": sorted(environ),
         "guards": {name: list(rows.values()) for name, rows in guards.items()},
         "unguarded": unguarded,
@@ -145,8 +154,9 @@ def _interval(condition: str) -> tuple[Any, Any]:
 
 def write_compiled(source: Path, destination: Path) -> dict[str, Any]:
     """Compile the matrix below ``source`` into ``destination``; returns the index."""
-    compiled = compile_entries(read_entries(source).values())
-    write_files(compiled, read_tables(source), destination)
+    tables = read_tables(source)
+    compiled = compile_entries(read_entries(source).values(), tables)
+    write_files(compiled, tables, destination)
     return compiled.summary
 
 
@@ -159,6 +169,8 @@ def write_files(compiled: Compiled, tables: Mapping[str, Any], destination: Path
         (destination / "patterns.jsonl").write_bytes(compiled.patterns)
         for name, table in tables.items():
             (destination / "tables" / f"{name}.json").write_text(_to_json(table), encoding="utf-8")
+        about = {key: compiled.summary[key] for key in ABOUT_KEYS}
+        (destination / "about.json").write_text(_to_json(about), encoding="utf-8")
         (destination / "index.json").write_text(_to_json(compiled.summary), encoding="utf-8")
     except OSError as error:
         seen = error.strerror or str(error)

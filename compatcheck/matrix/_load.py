@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import IO, Any, NamedTuple
 
 from compatcheck.errors import DataError, InputError
+from compatcheck.matrix._fetched import newer_than
 from compatcheck.matrix._order import is_vendor_build, parse_version, sort_key
 from compatcheck.model import Environment, Unknown, lookup
 
@@ -16,7 +19,12 @@ FORMAT = 1
 """The compiled form; another number is another form."""
 
 _COMPILED_FILES = ("index.json", "conditions.jsonl", "entries.jsonl", "patterns.jsonl")
-_INDEX_KEYS = {"revision", "entries", "environ", "guards", "unguarded", "of_model"}
+_INDEX_KEYS = {"revision", "entries", "date", "environ", "guards", "unguarded", "of_model"}
+
+_CORRECT = "correct the matrix"
+
+REFETCH = "run compatcheck matrix update"
+"""What mends a fetched matrix."""
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _COMPILED = os.path.join(_PACKAGE, "data")
@@ -33,6 +41,7 @@ Reader = Callable[[Sequence[Place] | None], Iterable[dict[str, Any]]]
 class Matrix(NamedTuple):
     """The compiled index, and how to get at what it points to.
 
+    ``date`` is the day of the newest review of an entry or a table, in ISO form.
     ``guards`` holds by distribution rows of lowest version, highest version and the places of the conditions between;
     ``of_model`` is where those conditions start that are told only of a model that is known.
     ``conditions`` and ``read`` give the conditions and the entries at such places, or all, as plain JSON; ``table``
@@ -41,6 +50,7 @@ class Matrix(NamedTuple):
 
     revision: str
     entries: int
+    date: str
     environ: tuple[str, ...]
     guards: Mapping[str, list[list[Any]]]
     unguarded: list[list[int]]
@@ -52,13 +62,35 @@ class Matrix(NamedTuple):
 
 
 def load(folder: str | None = None) -> Matrix:
-    """The matrix of ``folder`` (TOML sources), else the one shipped with this installation.
+    """The matrix of ``folder`` (TOML sources), else the newer of the one shipped here and one fetched since.
 
-    Raises DataError where the installation carries no readable matrix.
+    A fetched one that cannot be read is told on standard error, and the shipped one stands in. A checkout reads its own
+    sources. Raises DataError where the installation carries no readable matrix.
     """
-    if folder is None and os.path.exists(os.path.join(_COMPILED, "index.json")):
-        return _load_compiled(_COMPILED)
-    return _load_sources(source_folder(folder))
+    if folder is not None or not is_installed():
+        return _load_sources(source_folder(folder))
+    try:
+        fetched = newer_than(_COMPILED, FORMAT)
+        if fetched is not None:
+            return load_compiled(fetched, REFETCH)
+    except DataError as error:
+        print(f"compatcheck: {error}; until then the matrix of this installation counts", file=sys.stderr)
+    return load_compiled(_COMPILED)
+
+
+def is_stale(matrix: Matrix, now: float | None = None) -> bool:
+    """Whether nobody has reviewed anything in the matrix for 90 days before ``now``, in seconds since 1970 (today)."""
+    return matrix.date < time.strftime("%Y-%m-%d", time.gmtime((time.time() if now is None else now) - 90 * 86400))
+
+
+def is_installed() -> bool:
+    """Whether this is an installation with its own compiled matrix; a checkout has its sources instead."""
+    return os.path.exists(os.path.join(_COMPILED, "index.json"))
+
+
+def bundled_folder() -> str:
+    """Where the compiled matrix of this installation lies."""
+    return _COMPILED
 
 
 def source_folder(folder: str | None) -> str:
@@ -69,21 +101,22 @@ def source_folder(folder: str | None) -> str:
     return source
 
 
-def _load_compiled(folder: str) -> Matrix:
+def load_compiled(folder: str, advice: str = "reinstall compatcheck") -> Matrix:
+    """The matrix in its compiled form. Raises DataError with the advice, now or where a damaged part is read."""
     path, conditions, entries, patterns = (os.path.join(folder, name) for name in _COMPILED_FILES)
-    index = _read_json(path)
+    index = _read_json(path, advice)
     for lines in (conditions, entries, patterns):
         if not os.path.isfile(lines):
-            raise DataError("reading the matrix file", lines, "it is missing", "reinstall compatcheck")
+            raise DataError("reading the matrix file", lines, "it is missing", advice)
     if index.get("format") != FORMAT or not set(index) >= _INDEX_KEYS:
         seen = f"its format is {index.get('format')!r}, or it is cut short"
-        raise DataError("reading the matrix file", path, seen, "reinstall compatcheck")
+        raise DataError("reading the matrix file", path, seen, advice)
     return _matrix(
         index,
-        _reader(lambda: open(conditions, "rb"), conditions),
-        _reader(lambda: open(entries, "rb"), entries),
-        cache(lambda name: _read_json(os.path.join(folder, "tables", f"{name}.json"))),
-        _patterns(lambda: open(patterns, "rb"), patterns),
+        _reader(lambda: open(conditions, "rb"), conditions, advice),
+        _reader(lambda: open(entries, "rb"), entries, advice),
+        cache(lambda name: _read_json(os.path.join(folder, "tables", f"{name}.json"), advice)),
+        _patterns(lambda: open(patterns, "rb"), patterns, advice),
     )
 
 
@@ -91,15 +124,15 @@ def _load_sources(folder: str) -> Matrix:
     from io import BytesIO
     from pathlib import Path
 
-    from compatcheck.matrix._compile import compile_entries, read_entries, read_toml
+    from compatcheck.matrix._compile import compile_entries, read_entries, read_tables, read_toml
 
-    compiled = compile_entries(read_entries(Path(folder)).values())
+    compiled = compile_entries(read_entries(Path(folder)).values(), read_tables(Path(folder)))
     return _matrix(
         compiled.summary,
-        _reader(lambda: BytesIO(compiled.conditions), folder),
-        _reader(lambda: BytesIO(compiled.entries), folder),
+        _reader(lambda: BytesIO(compiled.conditions), folder, _CORRECT),
+        _reader(lambda: BytesIO(compiled.entries), folder, _CORRECT),
         cache(lambda name: read_toml(Path(folder) / "tables" / f"{name}.toml")),
-        _patterns(lambda: BytesIO(compiled.patterns), folder),
+        _patterns(lambda: BytesIO(compiled.patterns), folder, _CORRECT),
     )
 
 
@@ -111,40 +144,40 @@ def _matrix(
     patterns: Callable[[], list[tuple[str, str, str]]],
 ) -> Matrix:
     of_model = frozenset(index["of_model"])
-    fixed = (index["revision"], index["entries"], tuple(index["environ"]), index["guards"], index["unguarded"])
-    return Matrix(*fixed, of_model, conditions, entries, table, patterns)
+    told = (index["revision"], index["entries"], index["date"], tuple(index["environ"]))
+    return Matrix(*told, index["guards"], index["unguarded"], of_model, conditions, entries, table, patterns)
 
 
-def _patterns(opened: Callable[[], IO[bytes]], path: str) -> Callable[[], list[tuple[str, str, str]]]:
+def _patterns(opened: Callable[[], IO[bytes]], path: str, advice: str) -> Callable[[], list[tuple[str, str, str]]]:
     def read() -> list[tuple[str, str, str]]:
-        return [(entry, regex, literal) for entry, regex, literal in _reader(opened, path)(None)]
+        return [(entry, regex, literal) for entry, regex, literal in _reader(opened, path, advice)(None)]
 
     return read
 
 
-def _reader(opened: Callable[[], IO[bytes]], path: str) -> Reader:
+def _reader(opened: Callable[[], IO[bytes]], path: str, advice: str) -> Reader:
     """A function that gives the JSON values on the lines at some places, or on all."""
 
     def read(places: Sequence[Place] | None) -> list[dict[str, Any]]:
-        with opened() as stream:
-            lines = b",".join(stream if places is None else _lines_at(stream, places))
         try:
+            with opened() as stream:
+                lines = b",".join(stream if places is None else _lines_at(stream, places))
             values: list[dict[str, Any]] = json.loads(b"[%b]" % lines)
-        except ValueError as error:
-            raise DataError("reading the matrix file", path, str(error), "reinstall compatcheck") from None
+        except (OSError, ValueError) as error:
+            raise DataError("reading the matrix file", path, str(error), advice) from None
         return values
 
     return read
 
 
-def _read_json(path: str) -> dict[str, Any]:
+def _read_json(path: str, advice: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as stream:
             content: Any = json.load(stream)
     except (OSError, ValueError) as error:
-        raise DataError("reading the matrix file", path, str(error), "reinstall compatcheck") from None
+        raise DataError("reading the matrix file", path, str(error), advice) from None
     if not isinstance(content, dict):
-        raise DataError("reading the matrix file", path, "it holds no table", "reinstall compatcheck")
+        raise DataError("reading the matrix file", path, "it holds no table", advice)
     return content
 
 

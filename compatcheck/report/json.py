@@ -15,7 +15,12 @@ SCHEMA_VERSION = 1
 def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
     shape = {
         "schema_version": SCHEMA_VERSION,
-        "matrix": {"revision": report.matrix_revision, "entries": report.matrix_entries},
+        "matrix": {
+            "revision": report.matrix_revision,
+            "entries": report.matrix_entries,
+            "date": report.matrix_date,
+            "stale": report.matrix_stale,
+        },
         "environment": dump(report.environment),
         "findings": [finding_shape(finding) for finding in report.findings],
         "exit_reason": exit_reason,

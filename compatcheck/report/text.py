@@ -12,6 +12,7 @@ from compatcheck.model import Environment, Finding, Remedy, Report, Status, Unkn
 
 WIDTH = 100
 _UNCONFIRMED = "it stands on reports that nobody has confirmed yet"
+STALE = "the matrix was last reviewed on {date}, more than 90 days ago: compatcheck matrix update"
 _STYLES: dict[Status, str] = {"confirmed": "bold red", "affected": "bold red", "possible": "yellow", "refuted": "green"}
 _NAMED_DISTRIBUTIONS = ("torch", "transformers", "deepspeed", "peft", "accelerate", "bitsandbytes")
 _FILES = {"training": "a training configuration", "model": "a model folder"}
@@ -66,7 +67,8 @@ def _folded(line: Line, width: int) -> list[tuple[str, str]]:
 
 
 def _lines(report: Report, refuted: bool) -> Iterator[Line]:
-    head = f"compatcheck {__version__}, matrix {report.matrix_revision}, {report.matrix_entries} entries"
+    dated = f" of {report.matrix_date}" if report.matrix_date else ""
+    head = f"compatcheck {__version__}, matrix {report.matrix_revision}{dated}, {report.matrix_entries} entries"
     yield Line(head, "dim")
     for label, text in _environment(report.environment):
         yield Line(text, "dim", label, "dim", 13)
@@ -196,6 +198,8 @@ def _verdict(report: Report) -> Iterator[Line]:
     if unknown:
         yield Line("; ".join(unknown), "dim", "not known:", "dim", 11)
     wanted = [file for path, file in _FILES.items() if isinstance(lookup(report.environment, path), Unknown)]
+    if report.matrix_stale:
+        yield Line(STALE.format(date=report.matrix_date), "dim")
     if wanted:
         yield Line(f"name {' or '.join(wanted)}, or state facts: --assume training.attention=sdpa", "dim")
 

@@ -107,14 +107,14 @@ def test_the_compiled_form_gives_the_same_patterns_in_a_file_of_their_own(known:
     from compatcheck.matrix import _load
 
     matrix.compile_folder(str(SOURCES), str(tmp_path))
-    compiled = _load._load_compiled(str(tmp_path))
+    compiled = _load.load_compiled(str(tmp_path))
     assert compiled.patterns() == known.patterns() and len(known.patterns()) > 10
     assert not any(
         pattern in (tmp_path / "index.json").read_text(encoding="utf-8") for _, pattern, _ in known.patterns()
     )
     (tmp_path / "patterns.jsonl").unlink()
     with pytest.raises(DataError, match="missing"):
-        _load._load_compiled(str(tmp_path))
+        _load.load_compiled(str(tmp_path))
     shutil.rmtree(tmp_path)
 
 

@@ -37,14 +37,16 @@ FINDINGS = (
     Finding("CC-2024-0002", "中文标题", "possible", "hang", "reported", ("peft",), "x", ("gpus",), (), ()),
     Finding("CC-2024-0003", "Refuted here", "refuted", "slow", "reported", ("peft",), "x", (), (), (), probe=PROBE),
 )
-REPORT = Report(Environment({"python": "3.11.7", "distributions": {"torch": "2.5.0"}}), FINDINGS, "abc", 3)
+REPORT = Report(
+    Environment({"python": "3.11.7", "distributions": {"torch": "2.5.0"}}), FINDINGS, "abc", 3, "2026-11-21"
+)
 
 
 def test_json_has_the_shape_that_scripts_rely_on() -> None:
     shape = json.loads(render(REPORT, "json", exit_reason="1 findings"))
     assert set(shape) == {"schema_version", "matrix", "environment", "findings", "exit_reason"}
     assert shape["schema_version"] == 1
-    assert shape["matrix"] == {"revision": "abc", "entries": 3}
+    assert shape["matrix"] == {"revision": "abc", "entries": 3, "date": "2026-11-21", "stale": False}
     finding = shape["findings"][0]
     expected = "id title status impact confidence packages summary missing remedies evidence probe location"
     assert set(finding) == set(expected.split())
