@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compatcheck.matrix._complete import complete
-from compatcheck.matrix._load import Matrix, all_entries, candidates, find_entry, is_stale, load, require_ids, search
+from compatcheck.matrix._fetched import last_url, store
+from compatcheck.matrix._load import (
+    FORMAT,
+    Matrix,
+    all_entries,
+    candidates,
+    find_entry,
+    is_stale,
+    load,
+    require_ids,
+    require_installed,
+    search,
+)
 from compatcheck.matrix._match import Conditions, Occurrence, TraitFinder, Verdict, any_of, match_table
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.model import Environment, Finding, Location, Remedy
 
 if TYPE_CHECKING:
+    from compatcheck.matrix._adopt import Adopted
     from compatcheck.matrix._entry import Entry
     from compatcheck.matrix._lint import Fault
     from compatcheck.observation import Fit, Pattern, Suspect
 
 __all__ = [
+    "ARCHIVE",
+    "Adopted",
     "Matrix",
+    "adopt",
     "all_entries",
     "compile_folder",
     "complete",
     "find_entry",
     "is_stale",
+    "last_url",
     "lint_folder",
     "load",
     "match",
     "patterns",
     "require_ids",
+    "require_installed",
     "search",
+    "store",
     "suspects",
 ]
+
+ARCHIVE = f"matrix-{FORMAT}.zip"
+"""The name under which the compiled form is published; another form has another name."""
 
 
 def match(matrix: Matrix, environment: Environment) -> tuple[Finding, ...]:
@@ -181,3 +203,10 @@ def compile_folder(folder: str, destination: str) -> dict[str, Any]:
     from compatcheck.matrix._load import source_folder
 
     return write_compiled(Path(source_folder(folder)), Path(destination))
+
+
+def adopt(unpack: Callable[[str], None], url: str) -> Adopted:
+    """Take a fetched matrix into use; see `compatcheck.matrix._adopt.adopt`."""
+    from compatcheck.matrix import _adopt
+
+    return _adopt.adopt(unpack, url)

@@ -80,3 +80,12 @@ def newer_than(bundled: str, number: int) -> str | None:
         return None
     about = read_about(bundled)
     return folder_of(pointer) if pointer.about.date >= about.date and pointer.about != about else None
+
+
+def last_url() -> str | None:
+    """Where the matrix in use was fetched from; None where none was, or nobody can tell."""
+    try:
+        pointer = read_pointer()
+    except DataError:
+        return None
+    return pointer.url if pointer else None

@@ -88,6 +88,13 @@ def is_installed() -> bool:
     return os.path.exists(os.path.join(_COMPILED, "index.json"))
 
 
+def require_installed() -> None:
+    """Raises InputError in a checkout, where a fetched matrix would never be read."""
+    if not is_installed():
+        seen = "this is a checkout, which reads its own sources"
+        raise InputError("updating the matrix of", os.path.dirname(_CHECKOUT), seen, "update the checkout instead")
+
+
 def bundled_folder() -> str:
     """Where the compiled matrix of this installation lies."""
     return _COMPILED

@@ -24,5 +24,6 @@ def command(name: str, output: str | None) -> None:
         write(explanation.render_probe(name, probes.describe(name)), output)
         return
     entry = matrix.find_entry(matrix.load(), name)
-    described = probes.describe(entry["probe"]["name"]) if entry.get("probe") else ()
+    probe = (entry.get("probe") or {}).get("name")
+    described = probes.describe(probe) if probe in probes.names() else ()
     write(explanation.render(entry, described), output)
