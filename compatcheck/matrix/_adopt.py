@@ -101,7 +101,7 @@ def _require_readable(folder: str) -> About:
 
     from compatcheck.matrix._entry import Entry
 
-    about = read_about(folder)
+    about = read_about(folder, _STAYS)
     known = load_compiled(folder, _STAYS)
     entries = all_entries(known)
     tables = os.path.join(folder, "tables")

@@ -62,15 +62,15 @@ def read_pointer() -> Pointer | None:
     return pointer
 
 
-def read_about(folder: str) -> About:
-    """What a compiled matrix says of itself. Raises DataError where that is unreadable."""
+def read_about(folder: str, advice: str = "reinstall compatcheck") -> About:
+    """What a compiled matrix says of itself. Raises DataError, with the advice, where that is unreadable."""
     path = os.path.join(folder, "about.json")
     try:
         with open(path, encoding="utf-8") as stream:
             told = json.load(stream)
         return About(*(told[key] for key in ABOUT_KEYS))
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise DataError("reading", path, f"{error!r}", "build the matrix again") from None
+        raise DataError("reading", path, f"{error!r}", advice) from None
 
 
 def newer_than(bundled: str, number: int) -> str | None:

@@ -1,0 +1,227 @@
+"""What an attacker between the publisher and the user can do: nothing that makes a check use another matrix.
+
+The attacks are those of https://theupdateframework.github.io/specification/latest/#goals-for-specific-attacks-to-protect-against
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from http.server import SimpleHTTPRequestHandler
+from pathlib import Path
+
+import httpx
+import pytest
+from tuf.api.exceptions import SlowRetrievalError
+
+from compatcheck.delivery._http import HttpFetcher
+from compatcheck.matrix import ARCHIVE
+from tests.delivery.conftest import IDS, SIGN, Client, Misbehaviour, Publisher, Server, answer, run
+
+
+def flipped(handler: SimpleHTTPRequestHandler, content: bytes) -> None:
+    middle = len(content) // 2
+    answer(handler, content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+
+
+def edited(handler: SimpleHTTPRequestHandler, content: bytes) -> None:
+    """Metadata with another version, and the signatures it had."""
+    told = json.loads(content)
+    told["signed"]["version"] += 1
+    answer(handler, json.dumps(told).encode())
+
+
+def unsigned(handler: SimpleHTTPRequestHandler, content: bytes) -> None:
+    answer(handler, json.dumps({**json.loads(content), "signatures": []}).encode())
+
+
+def cut(handler: SimpleHTTPRequestHandler, content: bytes) -> None:
+    """Half of it, announced as all there is."""
+    answer(handler, content[: len(content) // 2])
+
+
+def broken_off(handler: SimpleHTTPRequestHandler, content: bytes) -> None:
+    """Half of it, and the line goes dead."""
+    answer(handler, content[: len(content) // 2], len(content))
+
+
+def endless(handler: SimpleHTTPRequestHandler, _: bytes) -> None:
+    handler.send_response(200)
+    handler.end_headers()
+    while True:
+        handler.wfile.write(b" " * 65536)
+
+
+def nested(handler: SimpleHTTPRequestHandler, _: bytes) -> None:
+    answer(handler, b"[" * 16000)
+
+
+def of_the_first_edition(name: str) -> Misbehaviour:
+    """The file of that name, in place of the one that is asked for."""
+
+    def send(handler: SimpleHTTPRequestHandler, _: bytes) -> None:
+        answer(handler, (handler.server.folder / name).read_bytes())  # type: ignore[attr-defined]
+
+    return send
+
+
+@pytest.mark.parametrize(
+    "ending, send, status, said",
+    [
+        (ARCHIVE, flipped, 5, "not what was signed"),
+        (ARCHIVE, cut, 5, "not what was signed"),
+        (ARCHIVE, endless, 5, "not what was signed"),
+        (ARCHIVE, broken_off, 2, "try again"),
+        ("timestamp.json", edited, 5, "have not signed"),
+        ("timestamp.json", unsigned, 5, "have not signed"),
+        ("timestamp.json", flipped, 5, "refused"),
+        ("timestamp.json", cut, 5, "cannot be trusted"),
+        ("timestamp.json", endless, 5, "not what was signed"),
+        ("timestamp.json", nested, 5, "cannot be trusted"),
+        ("timestamp.json", broken_off, 2, "try again"),
+        ("2.snapshot.json", edited, 5, "not what was signed"),
+        ("2.snapshot.json", of_the_first_edition("metadata/1.snapshot.json"), 5, "not what was signed"),
+        ("2.targets.json", edited, 5, "not what was signed"),
+        ("2.targets.json", of_the_first_edition("metadata/1.targets.json"), 5, "not what was signed"),
+        ("2.root.json", of_the_first_edition("metadata/1.root.json"), 5, "older than before"),
+        ("2.root.json", of_the_first_edition("metadata/timestamp.json"), 5, "cannot be trusted"),
+    ],
+)
+def test_what_is_tampered_with_is_refused(
+    client: Client, publisher: Publisher, server: Server, ending: str, send: Misbehaviour, status: int, said: str
+) -> None:
+    client.update()
+    publisher.publish(3)
+    server.misbehave[ending] = send
+    done = client.update()
+    assert (done.status, said in done.text) == (status, True), done.text
+    assert "the matrix in use stays" in done.text and len(done.text.splitlines()) == 1
+    assert client.listed() == IDS[:2]
+    server.misbehave.clear()
+    assert client.update().status == 0
+    assert client.listed() == IDS
+
+
+def earlier_repository(publisher: Publisher, _: Publisher) -> None:
+    """Everything as it was before the last edition."""
+    shutil.rmtree(publisher.repo)
+    shutil.copytree(publisher.repo.with_name("earlier"), publisher.repo)
+
+
+def older_snapshot(publisher: Publisher, _: Publisher) -> None:
+    """The key of the dates has leaked: a new timestamp for the snapshot of before."""
+    (publisher.repo / "metadata" / "2.snapshot.json").unlink()
+    renew(publisher)
+
+
+def older_targets(publisher: Publisher, _: Publisher) -> None:
+    """The same, with a new snapshot of the older list of targets."""
+    (publisher.repo / "metadata" / "2.targets.json").unlink()
+    signer = SIGN._signer(str(publisher.keys / "online"))
+    options = SIGN._parser().parse_args(["timestamp", str(publisher.repo), "--online-key", "x"])
+    files = SIGN.Files(publisher.repo)
+    SIGN._renew_snapshot(files, files.load("root").signed, signer, options)
+
+
+def renew(publisher: Publisher, *options: str) -> None:
+    key = publisher.keys / "online"
+    assert publisher.run("timestamp", publisher.repo, "--online-key", key, *options) == 0
+
+
+def held_back(publisher: Publisher, _: Publisher) -> None:
+    renew(publisher, "--days", "timestamp=-1")
+
+
+def of_another(publisher: Publisher, other: Publisher) -> None:
+    """Another publisher's repository, whole and well signed, with higher versions."""
+    for count in (2, 3, 2):
+        other.publish(count)
+    shutil.rmtree(publisher.repo)
+    shutil.copytree(other.repo, publisher.repo)
+
+
+def of_another_with_a_new_root(publisher: Publisher, other: Publisher) -> None:
+    """The same, with a root file that claims to follow ours."""
+    other.root(signers=("one", "two"))
+    of_another(publisher, other)
+
+
+@pytest.mark.parametrize(
+    "attack, said",
+    [
+        (earlier_repository, "older than before"),
+        (older_snapshot, "older than before"),
+        (older_targets, "older than before"),
+        (held_back, "has expired"),
+        (of_another, "have not signed"),
+        (of_another_with_a_new_root, "have not signed"),
+    ],
+)
+def test_the_past_and_the_foreign_are_refused(
+    client: Client,
+    publisher: Publisher,
+    matrices: dict[int, Path],
+    tmp_path: Path,
+    attack: Callable[[Publisher, Publisher], None],
+    said: str,
+) -> None:
+    shutil.copytree(publisher.repo, publisher.repo.with_name("earlier"))
+    publisher.publish(3)
+    client.update()
+    attack(publisher, Publisher(tmp_path / "other", matrices))
+    done = run("update")
+    assert (done.status, said in done.text) == (5, True), done.text
+    assert "the matrix in use stays" in done.text
+    assert client.listed() == IDS
+
+
+@pytest.mark.parametrize("role", ["root", "timestamp", "snapshot", "targets"])
+def test_each_date_counts(client: Client, publisher: Publisher, role: str) -> None:
+    client.update()
+    if role == "root":
+        publisher.root("--days", "root=-1")
+    else:
+        publisher.publish(3, f"{role}=-1")
+    done = run("update")
+    assert done.status == 5 and "has expired" in done.text and role in done.text
+    assert client.listed() == IDS[:2]
+
+
+def test_keys_are_replaced_by_those_who_hold_the_old_ones(client: Client, publisher: Publisher) -> None:
+    """Both root keys and that of the dates, in two steps; the client knows the first root file alone."""
+    client.update()
+    for name in ("three", "four", "later"):
+        publisher.key(name)
+    new = (publisher.pub("three"), publisher.pub("four"))
+    publisher.root("--root-key", *new, "--threshold", "2", signers=("one", "two", "three", "four"))
+    publisher.root("--online-key", publisher.pub("later"), signers=("three", "four"))
+    publisher.publish(3, online="later")
+    assert client.update().status == 0
+    assert client.listed() == IDS
+
+
+def test_a_replaced_key_signs_nothing_any_more(client: Client, publisher: Publisher) -> None:
+    client.update()
+    renew(publisher)
+    old = (publisher.repo / "metadata" / "timestamp.json").read_bytes()
+    publisher.key("later")
+    publisher.root("--online-key", publisher.pub("later"))
+    publisher.publish(3, online="later")
+    (publisher.repo / "metadata" / "timestamp.json").write_bytes(old)
+    done = run("update")
+    assert done.status == 5 and "have not signed" in done.text
+    assert client.listed() == IDS[:2]
+
+
+def test_a_server_that_drips_is_given_up() -> None:
+    def drip() -> object:
+        while True:
+            time.sleep(0.02)
+            yield b"x"
+
+    answers = httpx.MockTransport(lambda request: httpx.Response(200, content=drip()))  # type: ignore[arg-type]
+    fetcher = HttpFetcher(httpx.Client(transport=answers), file_seconds=0.1)
+    with pytest.raises(SlowRetrievalError, match="0.1 s"):
+        fetcher.download_bytes("http://example.org/x", 1 << 20)
