@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from compatcheck.matrix._adopt import Adopted
     from compatcheck.matrix._entry import Entry
     from compatcheck.matrix._lint import Fault
+    from compatcheck.matrix._requested import Interval
     from compatcheck.observation import Fit, Pattern, Suspect
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "compile_folder",
     "complete",
     "find_entry",
+    "interval",
     "is_stale",
     "last_url",
     "lint_folder",
@@ -203,6 +205,14 @@ def compile_folder(folder: str, destination: str) -> dict[str, Any]:
     from compatcheck.matrix._load import source_folder
 
     return write_compiled(Path(source_folder(folder)), Path(destination))
+
+
+def interval(condition: str) -> Interval | None:
+    """The versions that a condition such as ``>=2.5.0,<2.5.1`` speaks of; None where there are none."""
+    from compatcheck.matrix._order import parse_range
+    from compatcheck.matrix._requested import interval_of
+
+    return interval_of(parse_range(condition))
 
 
 def adopt(unpack: Callable[[str], None], url: str) -> Adopted:

@@ -63,7 +63,7 @@ def compare(asked: str, bad: str) -> Overlap:
     if requested is None or not any(_likely(piece, requested.bounds) for piece in requested.pieces):
         return Overlap(None)
     comparators = parse_range(bad)
-    condition = _interval_of(comparators)
+    condition = interval_of(comparators)
     if condition is None:
         return Overlap(None)
     if all(_within(piece, condition) for piece in requested.pieces):
@@ -137,7 +137,7 @@ def _release(epoch: int, numbers: tuple[int, ...]) -> Version:
     return Version(f"{epoch}!{'.'.join(map(str, numbers))}")
 
 
-def _interval_of(comparators: tuple[Comparator, ...]) -> Interval | None:
+def interval_of(comparators: tuple[Comparator, ...]) -> Interval | None:
     """The interval of a known-bad range; None where no version meets it."""
     result = Interval()
     for operator, bound in comparators:
