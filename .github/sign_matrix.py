@@ -109,8 +109,8 @@ def _parser() -> argparse.ArgumentParser:
     publish.add_argument("--matrix", type=Path, default=MATRIX, help="the folder of sources (default: this checkout's)")
     publish.add_argument("--targets-key", required=True, metavar="KEY", help="a file, or env:NAME")
     timestamp = verb("timestamp", renew_timestamp, "repo", "sign the dates again")
-    for made in (publish, timestamp):
-        made.add_argument("--online-key", required=True, metavar="KEY", help="a file, or env:NAME")
+    publish.add_argument("--online-key", metavar="KEY", help="else the verb timestamp makes it public, elsewhere")
+    timestamp.add_argument("--online-key", required=True, metavar="KEY", help="a file, or env:NAME")
     verb("check", check, "repo", "verify what is published")
     for made in (root, publish, timestamp):
         made.add_argument("--days", type=_days, action="append", default=[], metavar="ROLE=N", help="hold for N days")
@@ -196,7 +196,7 @@ def sign_root(options: argparse.Namespace) -> None:
 
 
 def publish_matrix(options: argparse.Namespace) -> None:
-    """Compile the matrix, and sign its archive, the list of what belongs together, and that this is the newest."""
+    """Compile the matrix and sign its archive; with the online key also that this is the newest."""
     files = Files(options.repo)
     root = files.load("root").signed
     with tempfile.TemporaryDirectory() as folder:
@@ -214,20 +214,29 @@ def publish_matrix(options: argparse.Namespace) -> None:
     targets.signed.targets[ARCHIVE] = target
     _sign(targets, "targets", root, _signer(options.targets_key), options)
     _write(targets, files.metadata / f"{targets.signed.version}.targets.json")
-    _renew_snapshot(files, root, _signer(options.online_key), options)
+    if options.online_key:
+        _renew_snapshot(files, root, _signer(options.online_key), options)
     print(f"matrix {custom['revision']} of {custom['date']}, {custom['entries']} entries, {target.length} bytes")
 
 
 def renew_timestamp(options: argparse.Namespace) -> None:
-    """Sign that what is published is the newest, and the snapshot too where it holds for less than half its time."""
+    """Sign that what is published is the newest; and the snapshot for a new matrix, or after half the time it holds."""
     files = Files(options.repo)
     root = files.load("root").signed
     signer = _signer(options.online_key)
-    snapshot = files.load("snapshot")
-    if _days_left(snapshot.signed) < DAYS["snapshot"] / 2 or not _verifies(root, snapshot):
-        _renew_snapshot(files, root, signer, options)
-    else:
+    if _holds(files, root):
         _renew_timestamp(files, root, signer, options)
+    else:
+        _renew_snapshot(files, root, signer, options)
+
+
+def _holds(files: Files, root: Root) -> bool:
+    """Whether the last snapshot can stay: it is of the newest matrix, by a key that counts, and far from its end."""
+    if not files.newest("snapshot"):
+        return False
+    snapshot = files.load("snapshot")
+    newest = snapshot.signed.meta["targets.json"].version == files.load("targets").signed.version
+    return newest and _verifies(root, snapshot) and _days_left(snapshot.signed) >= DAYS["snapshot"] / 2
 
 
 def _renew_snapshot(files: Files, root: Root, signer: CryptoSigner, options: argparse.Namespace) -> None:
@@ -235,7 +244,10 @@ def _renew_snapshot(files: Files, root: Root, signer: CryptoSigner, options: arg
     if path is None:
         raise Refused("no matrix was published yet")
     snapshot = files.load("snapshot") if files.newest("snapshot") else Metadata(Snapshot())
-    version = Metadata.from_file(str(path)).signed.version
+    targets = Metadata.from_file(str(path))
+    if not _verifies(root, targets):
+        raise Refused(f"{path} is not signed by the root's keys for targets")
+    version = targets.signed.version
     snapshot.signed.meta["targets.json"] = MetaFile.from_data(version, path.read_bytes(), ["sha256"])
     _sign(snapshot, "snapshot", root, signer, options)
     _write(snapshot, files.metadata / f"{snapshot.signed.version}.snapshot.json")

@@ -5,6 +5,7 @@ The attacks are those of https://theupdateframework.github.io/specification/late
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 import time
@@ -113,16 +114,19 @@ def earlier_repository(publisher: Publisher, _: Publisher) -> None:
 def older_snapshot(publisher: Publisher, _: Publisher) -> None:
     """The key of the dates has leaked: a new timestamp for the snapshot of before."""
     (publisher.repo / "metadata" / "2.snapshot.json").unlink()
-    renew(publisher)
+    with_the_online_key(publisher, SIGN._renew_timestamp)
 
 
 def older_targets(publisher: Publisher, _: Publisher) -> None:
     """The same, with a new snapshot of the older list of targets."""
     (publisher.repo / "metadata" / "2.targets.json").unlink()
-    signer = SIGN._signer(str(publisher.keys / "online"))
-    options = SIGN._parser().parse_args(["timestamp", str(publisher.repo), "--online-key", "x"])
+    with_the_online_key(publisher, SIGN._renew_snapshot)
+
+
+def with_the_online_key(publisher: Publisher, sign: Callable[..., None]) -> None:
     files = SIGN.Files(publisher.repo)
-    SIGN._renew_snapshot(files, files.load("root").signed, signer, options)
+    signer = SIGN._signer(str(publisher.keys / "online"))
+    sign(files, files.load("root").signed, signer, argparse.Namespace(days=[]))
 
 
 def renew(publisher: Publisher, *options: str) -> None:

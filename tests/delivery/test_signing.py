@@ -101,6 +101,16 @@ def test_renewing_the_dates_renews_the_snapshot_in_time(publisher: Publisher) ->
     assert (metadata / "3.snapshot.json").exists()
 
 
+def test_dates_are_signed_for_no_matrix_of_a_stranger(publisher: Publisher, capsys: pytest.CaptureFixture[str]) -> None:
+    listed = publisher.repo / "metadata" / "1.targets.json"
+    (publisher.repo / "metadata" / "2.targets.json").write_text(
+        listed.read_text("utf-8").replace('"version": 1', '"version": 2'), encoding="utf-8"
+    )
+    online = ("--online-key", publisher.keys / "online")
+    assert publisher.run("timestamp", publisher.repo, *online) == 2
+    assert "not signed by the root's keys" in capsys.readouterr().err
+
+
 def test_the_same_matrix_makes_the_same_archive(publisher: Publisher) -> None:
     publisher.publish(2)
     assert len(list((publisher.repo / "targets").iterdir())) == 1

@@ -37,6 +37,16 @@ def test_the_address_and_the_root_are_remembered(client: Client, publisher: Publ
     assert not any("targets/" in path for path in server.asked)
 
 
+def test_a_matrix_is_public_once_the_dates_are_signed(client: Client, publisher: Publisher) -> None:
+    client.update()
+    publisher.publish(3, online=None)
+    assert "already in use" in client.update().text
+    online = ("--online-key", publisher.keys / "online")
+    assert publisher.run("timestamp", publisher.repo, *online) == 0
+    assert client.update().status == 0
+    assert client.listed() == IDS
+
+
 def test_the_environment_names_the_repository(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMPATCHECK_MATRIX_URL", client.url)
     monkeypatch.setenv("COMPATCHECK_MATRIX_ROOT", str(client.root))
