@@ -65,8 +65,8 @@ def diagnose(
     telling = [each for each in ranked if each.fit != "open" or each.line]
     shown = _with_differences((telling or ranked)[:MOST_EXPLANATIONS])
     more = len(ranked) - len(shown)
-    revision = (known.revision, known.entries)
-    return Diagnosis(logs, log, run, tuple(shown), more, dropped, environment, given, *revision)
+    judged_by = (known.revision, known.entries, known.date, matrix.is_stale(known))
+    return Diagnosis(logs, log, run, tuple(shown), more, dropped, environment, given, *judged_by)
 
 
 def _judged(logs: Sequence[Log]) -> Log:

@@ -182,6 +182,8 @@ class Diagnosis(NamedTuple):
     environment_given: bool
     matrix_revision: str
     matrix_entries: int
+    matrix_date: str
+    matrix_stale: bool
 
     @property
     def healthy(self) -> bool:

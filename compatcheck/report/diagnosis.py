@@ -6,12 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from compatcheck import __version__
 from compatcheck.model import Location, Remedy
 from compatcheck.observation import Diagnosis, Explanation, Log, Moment, Run
 from compatcheck.report import curves
-from compatcheck.report.json import SCHEMA_VERSION, finite
-from compatcheck.report.text import Line, width_of, written
+from compatcheck.report.json import SCHEMA_VERSION, finite, matrix_shape
+from compatcheck.report.text import Line, head, stale, width_of, written
 
 _INDENT = 10
 _NAMES = {"memory_mib": "memory (MiB)"}
@@ -29,8 +28,8 @@ def render(diagnosis: Diagnosis, format_name: str, *, colour: bool = False, verb
 
 
 def _head(diagnosis: Diagnosis) -> Iterator[Line]:
-    said = f"compatcheck {__version__}, matrix {diagnosis.matrix_revision}, {diagnosis.matrix_entries} entries"
-    yield Line(said, "dim")
+    yield head(diagnosis)
+    yield from stale(diagnosis)
     for log in diagnosis.logs:
         judged = log is diagnosis.log
         runs = f", {len(log.runs)} runs" if len(log.runs) > 1 else ""
@@ -157,7 +156,7 @@ def _shape(diagnosis: Diagnosis) -> dict[str, Any]:
 
     return {
         "schema_version": SCHEMA_VERSION,
-        "matrix": {"revision": diagnosis.matrix_revision, "entries": diagnosis.matrix_entries},
+        "matrix": matrix_shape(diagnosis),
         "environment": dump(diagnosis.environment),
         "log": diagnosis.log.path,
         "healthy": diagnosis.healthy and not diagnosis.explanations,

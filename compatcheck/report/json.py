@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compatcheck.model import Finding, ProbeResult, Remedy, Report, dump
+
+if TYPE_CHECKING:
+    from compatcheck.observation import Diagnosis
 
 SCHEMA_VERSION = 1
 
@@ -15,17 +18,22 @@ SCHEMA_VERSION = 1
 def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
     shape = {
         "schema_version": SCHEMA_VERSION,
-        "matrix": {
-            "revision": report.matrix_revision,
-            "entries": report.matrix_entries,
-            "date": report.matrix_date,
-            "stale": report.matrix_stale,
-        },
+        "matrix": matrix_shape(report),
         "environment": dump(report.environment),
         "findings": [finding_shape(finding) for finding in report.findings],
         "exit_reason": exit_reason,
     }
     return json.dumps(finite(shape), indent=2, ensure_ascii=False) + "\n"
+
+
+def matrix_shape(judged: Report | Diagnosis) -> dict[str, Any]:
+    """Which matrix has judged; ``stale`` is true where nobody has reviewed it for more than 90 days."""
+    return {
+        "revision": judged.matrix_revision,
+        "entries": judged.matrix_entries,
+        "date": judged.matrix_date,
+        "stale": judged.matrix_stale,
+    }
 
 
 def finding_shape(finding: Finding) -> dict[str, Any]:

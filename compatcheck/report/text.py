@@ -5,14 +5,16 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from compatcheck import __version__
 from compatcheck.model import Environment, Finding, Remedy, Report, Status, Unknown, lookup
 
+if TYPE_CHECKING:
+    from compatcheck.observation import Diagnosis
+
 WIDTH = 100
 _UNCONFIRMED = "it stands on reports that nobody has confirmed yet"
-STALE = "the matrix was last reviewed on {date}, more than 90 days ago: compatcheck matrix update"
 _STYLES: dict[Status, str] = {"confirmed": "bold red", "affected": "bold red", "possible": "yellow", "refuted": "green"}
 _NAMED_DISTRIBUTIONS = ("torch", "transformers", "deepspeed", "peft", "accelerate", "bitsandbytes")
 _FILES = {"training": "a training configuration", "model": "a model folder"}
@@ -67,9 +69,7 @@ def _folded(line: Line, width: int) -> list[tuple[str, str]]:
 
 
 def _lines(report: Report, refuted: bool) -> Iterator[Line]:
-    dated = f" of {report.matrix_date}" if report.matrix_date else ""
-    head = f"compatcheck {__version__}, matrix {report.matrix_revision}{dated}, {report.matrix_entries} entries"
-    yield Line(head, "dim")
+    yield head(report)
     for label, text in _environment(report.environment):
         yield Line(text, "dim", label, "dim", 13)
     bad = [finding for finding in report.findings if finding.status in ("confirmed", "affected")]
@@ -84,6 +84,20 @@ def _lines(report: Report, refuted: bool) -> Iterator[Line]:
         yield from _in_brief(report, "refuted", "matched, but the probe passed on this machine")
     yield Line()
     yield from _verdict(report)
+
+
+def head(judged: Report | Diagnosis) -> Line:
+    """Which compatcheck and which matrix have judged."""
+    dated = f" of {judged.matrix_date}" if judged.matrix_date else ""
+    said = f"compatcheck {__version__}, matrix {judged.matrix_revision}{dated}, {judged.matrix_entries} entries"
+    return Line(said, "dim")
+
+
+def stale(judged: Report | Diagnosis) -> Iterator[Line]:
+    """That nobody has looked at the matrix for long, and what to do about it; nothing where somebody has."""
+    if judged.matrix_stale:
+        said = f"the matrix was last reviewed on {judged.matrix_date}, more than 90 days ago: compatcheck matrix update"
+        yield Line(said, "dim")
 
 
 def _environment(environment: Environment) -> Iterator[tuple[str, str]]:
@@ -198,8 +212,7 @@ def _verdict(report: Report) -> Iterator[Line]:
     if unknown:
         yield Line("; ".join(unknown), "dim", "not known:", "dim", 11)
     wanted = [file for path, file in _FILES.items() if isinstance(lookup(report.environment, path), Unknown)]
-    if report.matrix_stale:
-        yield Line(STALE.format(date=report.matrix_date), "dim")
+    yield from stale(report)
     if wanted:
         yield Line(f"name {' or '.join(wanted)}, or state facts: --assume training.attention=sdpa", "dim")
 

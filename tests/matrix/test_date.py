@@ -12,10 +12,11 @@ import pytest
 
 from compatcheck import matrix
 from compatcheck.check import check
+from compatcheck.diagnose import diagnose
 from compatcheck.matrix._compile import compile_entries, read_entries, read_tables
 from compatcheck.matrix._entry import Entry, Withdrawn
 from compatcheck.model import Environment
-from compatcheck.report import render
+from compatcheck.report import diagnosis, render
 from tests.conftest import ROOT
 
 SOURCES = ROOT / "matrix"
@@ -25,6 +26,11 @@ ENVIRONMENT = Environment({"distributions": {"torch": "2.5.1"}})
 def days_after(day: str, days: int) -> float:
     """Noon of a day so many days later, in seconds since 1970."""
     return calendar.timegm(time.strptime(day, "%Y-%m-%d")) + days * 86400 + 43200
+
+
+@pytest.fixture(scope="module")
+def known() -> matrix.Matrix:
+    return matrix.load(str(SOURCES))
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +55,7 @@ def test_another_table_is_another_revision(entries: list[Entry]) -> None:
 
 
 @pytest.mark.parametrize("days, stale", [(0, False), (90, False), (91, True)])
-def test_a_matrix_is_stale_after_ninety_days(days: int, stale: bool) -> None:
-    known = matrix.load(str(SOURCES))
+def test_a_matrix_is_stale_after_ninety_days(known: matrix.Matrix, days: int, stale: bool) -> None:
     report = check(ENVIRONMENT, known, now=days_after(known.date, days))
     told = json.loads(render(report, "json", exit_reason=""))["matrix"]
     assert told == {"revision": known.revision, "entries": known.entries, "date": known.date, "stale": stale}
@@ -60,9 +65,16 @@ def test_a_matrix_is_stale_after_ninety_days(days: int, stale: bool) -> None:
     assert ("more than 90 days ago" in text) == stale
 
 
-def test_compiled_and_authored_have_one_date(tmp_path: Path) -> None:
+def test_compiled_and_authored_have_one_date(known: matrix.Matrix, tmp_path: Path) -> None:
     index = matrix.compile_folder(str(SOURCES), str(tmp_path))
     about = json.loads((tmp_path / "about.json").read_text(encoding="utf-8"))
     assert about == {key: index[key] for key in ("format", "revision", "entries", "date")}
-    known = matrix.load(str(SOURCES))
     assert (about["revision"], about["date"]) == (known.revision, known.date)
+
+
+def test_a_diagnosis_says_so_too(known: matrix.Matrix) -> None:
+    log = ROOT / "tests" / "symptoms" / "logs" / "transformers-4.48-nan-from-step-16.log"
+    found = diagnose([str(log)], Environment({}), known._replace(date="2020-01-01"))
+    assert json.loads(diagnosis.render(found, "json"))["matrix"]["stale"] is True
+    text = diagnosis.render(found, "text")
+    assert "of 2020-01-01" in text and "more than 90 days ago" in text
