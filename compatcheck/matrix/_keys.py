@@ -20,6 +20,7 @@ _EXACT: dict[str, Kind] = {
     "gpu.name": "text",
     "gpu.compute_capability": "version",
     "gpu.memory_mib": "number",
+    "every_gpu.compute_capability": "version",
     "torch_build.hip": "version",
     "model.name": "text",
     "model.type": "text",

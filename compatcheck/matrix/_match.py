@@ -73,6 +73,17 @@ _OFF_UNLESS_ASKED = (
 )
 _SPOKEN_OF = ("model.", "traits", "training.observed.", *_OFF_UNLESS_ASKED)
 _OWN_SETTINGS = {"deepspeed": "training.deepspeed", "peft": "training.lora", "bitsandbytes": "training.quantization"}
+_KINDS = {
+    "gpu": "hardware",
+    "every_gpu": "hardware",
+    "cuda.driver": "hardware",
+    "cuda.driver_api": "hardware",
+    "training": "setting",
+    "model": "model",
+    "environ": "variable",
+    "traits": "relation",
+}
+_TOLD_OF_MANY = ("training.framework", "training.objective", "training.method")
 
 
 def any_of(verdicts: Iterable[Verdict]) -> Verdict:
@@ -93,7 +104,7 @@ def _closer(one: Verdict, other: Verdict) -> bool:
 def match_table(
     conditions: Conditions, environment: Environment, traits: TraitFinder, known: dict[str, Verdict] | None = None
 ) -> Verdict:
-    """Judge one ``[[affected]]`` table; all its ``gpu.*`` keys must hold on one and the same GPU.
+    """Judge one ``[[affected]]`` table; its ``gpu.*`` keys must hold on one and the same GPU, ``every_gpu.*`` on each.
 
     ``known`` carries the verdicts on single conditions from table to table of one environment: entries share many.
     """
@@ -122,18 +133,32 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
     Something singular must hold: a setting, a trait, or a version below an upper bound; that a package is there, or
     newer than some release, is true of almost everyone. And what the entry is about must be known to be there: the
     model, what was seen in a log, a compiler or packing, both off unless switched on, and each package, unless the
-    settings stated are that package's own. A range that is asked for counts as a version where its bad part is worth
-    telling.
+    settings stated are that package's own, or facts of two kinds single the case out already: a GPU and a setting, a
+    model and a setting. A range that is asked for counts as a version where its bad part is worth telling.
     """
     if any(path == "traits" and part.holds and part.narrowed for path, part in parts.items()):
         return True
     holding = [path for path, part in parts.items() if part.holds is not False and part.narrowed]
+    kinds = {_kind(path) for path in holding if parts[path].holds} - {None}
     for path in (path for path, part in parts.items() if part.holds is None and not (part.narrowed or part.expected)):
-        settings = _OWN_SETTINGS.get(path.removeprefix("distributions."))
-        has_settings = settings is not None and any(stated.startswith(settings) for stated in holding)
-        if path.startswith(_SPOKEN_OF) or (path.startswith("distributions.") and not has_settings):
+        if path.startswith(_SPOKEN_OF):
+            return False
+        if path.startswith("distributions.") and len(kinds) < 2 and not _has_settings(path[14:], holding):
             return False
     return bool(holding)
+
+
+def _has_settings(name: str, holding: Iterable[str]) -> bool:
+    """Whether one of the facts is a setting that only the named package has."""
+    settings = _OWN_SETTINGS.get(name)
+    return settings is not None and any(stated.startswith(settings) for stated in holding)
+
+
+def _kind(path: str) -> str | None:
+    """What a fact is about: the machine, a setting, the model; None for versions and for what is said of many runs."""
+    if path in _TOLD_OF_MANY:
+        return None
+    return _KINDS.get(path) or _KINDS.get(path.partition(".")[0])
 
 
 def _all_of(parts: Iterable[Verdict]) -> Verdict:
@@ -167,7 +192,20 @@ def _match_gpus(conditions: Conditions, environment: Environment) -> Verdict:
     )
 
 
+def _match_every_gpu(path: str, condition: Any, environment: Environment) -> Verdict:
+    """Whether a condition holds on each GPU; what is missing is told by the name that a GPU's own fact has."""
+    gpus, fact = lookup(environment, "gpus"), path.partition(".")[2]
+    if isinstance(gpus, Unknown):
+        return Verdict(None, (f"gpu.{fact}",))
+    if not gpus:
+        return Verdict(False)
+    verdict = _all_of(_compare(f"gpu.{fact}", condition, gpu.get(fact, Unknown())) for gpu in gpus)
+    return verdict._replace(missing=verdict.missing[:1])
+
+
 def _match_key(path: str, condition: Any, environment: Environment, traits: TraitFinder) -> Verdict:
+    if path.startswith("every_gpu."):
+        return _match_every_gpu(path, condition, environment)
     if path == "traits":
         found = [traits(name, environment) for name in condition]
         return any_of(Verdict(t.holds, t.missing, t.occurrences, t.holds is True and not t.presumed) for t in found)

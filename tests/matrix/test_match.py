@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -104,6 +105,20 @@ def test_a_condition_of_a_newer_matrix_is_unknown() -> None:
     assert (verdict.holds, verdict.missing) == (None, ("training.not_invented_yet",))
 
 
+OLDER = {"every_gpu.compute_capability": "<8.0"}
+capabilities = st.lists(st.sampled_from(["7.0", "7.5", "8.0", "9.0", None, "unknown"]), max_size=4)
+
+
+@given(capabilities)
+def test_every_gpu_must_hold_and_the_fact_of_one_is_named_where_it_is_missing(listed: list[str | None]) -> None:
+    gpus = [{} if each == "unknown" else {"compute_capability": each} for each in listed]
+    verdict = match_table(OLDER, Environment({"gpus": gpus}), no_traits)
+    newer = any(each in ("8.0", "9.0", None) for each in listed)
+    assert verdict.holds is (False if newer or not gpus else None if "unknown" in listed else True)
+    assert verdict.missing == (("gpu.compute_capability",) if verdict.holds is None else ())
+    assert match_table(OLDER, Environment({}), no_traits).missing == ("gpu.compute_capability",)
+
+
 DEEPSPEED = {"distributions.deepspeed": ">=0.12.4,<0.19.0", "training.deepspeed.overlap_comm": True}
 GEMMA = {"distributions.transformers": ">=4.42.0,<4.45.0", "model.type": "gemma2"}
 
@@ -134,6 +149,35 @@ def test_an_open_table_is_told_only_where_something_singular_speaks_for_it(
 ) -> None:
     verdict = match_table(conditions, Environment(facts), no_traits)
     assert (verdict.holds, verdict.narrowed) == (None, narrowed)
+
+
+FLASH = {
+    "distributions.flash-attn": ">=2.0.0",
+    "every_gpu.compute_capability": "<8.0",
+    "training.attention": "flash_attention_2",
+    "training.framework": "transformers",
+}
+SINGULAR: dict[str, dict[str, Any]] = {
+    "hardware": {"gpus": [{"compute_capability": "7.5"}]},
+    "setting": {"training": {"attention": "flash_attention_2"}},
+    "common": {"training": {"framework": "transformers"}},
+}
+
+
+@given(st.sets(st.sampled_from(sorted(SINGULAR))))
+def test_facts_of_two_kinds_make_up_for_a_package_that_nobody_names(told: set[str]) -> None:
+    training = {key: value for each in told for key, value in SINGULAR[each].get("training", {}).items()}
+    facts = {"training": training, **(SINGULAR["hardware"] if "hardware" in told else {})}
+    verdict = match_table(FLASH, Environment(facts), no_traits)
+    assert verdict.narrowed is ({"hardware", "setting"} <= told)
+    assert "distributions.flash-attn" in verdict.missing
+
+
+@pytest.mark.parametrize("spoken_of", ["model.type", "training.packing", "training.observed.nonfinite"])
+def test_facts_of_two_kinds_do_not_make_up_for_what_the_entry_is_about(spoken_of: str) -> None:
+    table = {**FLASH, spoken_of: "gemma2" if spoken_of == "model.type" else True}
+    facts = {"gpus": [{"compute_capability": "7.5"}], "training": {"attention": "flash_attention_2"}}
+    assert match_table(table, Environment(facts), no_traits).narrowed is False
 
 
 @pytest.mark.parametrize(("held", "open_"), list(product([True, False, None], repeat=2)))
