@@ -38,6 +38,7 @@ _EXACT: dict[str, Kind] = {
     "training.packing": "flag",
     "training.optimizer": "text",
     "training.torch_compile": "flag",
+    "training.tf32": "flag",
     "training.gradient_checkpointing": "flag",
     "training.world_size": "number",
     "training.kbit_prepared": "flag",

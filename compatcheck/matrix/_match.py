@@ -71,7 +71,7 @@ _OFF_UNLESS_ASKED = (
     "training.deepspeed.offload_optimizer_device",
     "training.deepspeed.zero_hpz_partition_size",
 )
-_SPOKEN_OF = ("model.", "traits", "training.observed.", *_OFF_UNLESS_ASKED)
+_SPOKEN_OF = ("model.", "traits", "training.observed.", "every_gpu.", *_OFF_UNLESS_ASKED)
 _OWN_SETTINGS = {"deepspeed": "training.deepspeed", "peft": "training.lora", "bitsandbytes": "training.quantization"}
 _KINDS = {
     "gpu": "hardware",
@@ -132,20 +132,21 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
 
     Something singular must hold: a setting, a trait, or a version below an upper bound; that a package is there, or
     newer than some release, is true of almost everyone. And what the entry is about must be known to be there: the
-    model, what was seen in a log, a compiler or packing, both off unless switched on, and each package, unless the
-    settings stated are that package's own, or facts of two kinds single the case out already: a GPU and a setting, a
-    model and a setting. A range that is asked for counts as a version where its bad part is worth telling.
+    model, what was seen in a log, a class of GPU, a compiler or packing, both off unless switched on, and each package,
+    unless the settings stated are that package's own, or facts of two kinds single the case out already: a GPU and a
+    setting, a model and a setting. A GPU by itself singles nothing out: every machine has one. A range that is asked
+    for counts as a version where its bad part is worth telling.
     """
     if any(path == "traits" and part.holds and part.narrowed for path, part in parts.items()):
         return True
     holding = [path for path, part in parts.items() if part.holds is not False and part.narrowed]
-    kinds = {_kind(path) for path in holding if parts[path].holds} - {None}
+    kinds = {_kind(path) for path in holding if parts[path].holds is True} - {None}
     for path in (path for path, part in parts.items() if part.holds is None and not (part.narrowed or part.expected)):
         if path.startswith(_SPOKEN_OF):
             return False
         if path.startswith("distributions.") and len(kinds) < 2 and not _has_settings(path[14:], holding):
             return False
-    return bool(holding)
+    return any(_kind(path) != "hardware" for path in holding)
 
 
 def _has_settings(name: str, holding: Iterable[str]) -> bool:

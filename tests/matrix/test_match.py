@@ -173,6 +173,13 @@ def test_facts_of_two_kinds_make_up_for_a_package_that_nobody_names(told: set[st
     assert "distributions.flash-attn" in verdict.missing
 
 
+def test_a_gpu_by_itself_singles_nothing_out_and_an_unknown_one_is_not_what_an_entry_is_about() -> None:
+    table = {**FLASH, "distributions.flash-attn": "present"}
+    installed = {"distributions": {"flash-attn": "2.5.8"}}
+    assert match_table(table, Environment({**installed, **SINGULAR["hardware"]}), no_traits).narrowed is False
+    assert match_table(table, Environment({**installed, **SINGULAR["setting"]}), no_traits).narrowed is False
+
+
 @pytest.mark.parametrize("spoken_of", ["model.type", "training.packing", "training.observed.nonfinite"])
 def test_facts_of_two_kinds_do_not_make_up_for_what_the_entry_is_about(spoken_of: str) -> None:
     table = {**FLASH, spoken_of: "gemma2" if spoken_of == "model.type" else True}
