@@ -87,6 +87,40 @@ def listed_build(torch: str, runtime: str, machine: object, table: Table) -> Bui
     return None
 
 
+def listed_builds(torch: str, machine: object, table: Table) -> dict[str, Build]:
+    """The project's own builds of a release by CUDA runtime; none where one of them was not looked up.
+
+    ``machine`` may be unknown; the builds for x86_64 stand for it then.
+    """
+    known = machine if isinstance(machine, str) else "x86_64"
+    runtimes = table("torch-cuda-builds")["builds"].get(minor(torch), ())
+    builds = {runtime: listed_build(torch, runtime, known, table) for runtime in runtimes}
+    return {runtime: build for runtime, build in builds.items() if build} if all(builds.values()) else {}
+
+
+def default_runtime(torch: str, table: Table) -> str | None:
+    """The CUDA runtime of the build that the package index serves for Linux."""
+    runtime: str | None = table("torch-cuda-builds")["default"].get(minor(torch))
+    return runtime
+
+
+def first_default_that_runs(torch: str, machine: object, gpus: Iterable[Mapping[str, Any]], table: Table) -> str | None:
+    """The minor release from which on the builds of the package index have code for a GPU, later than this one."""
+    gpus, known = tuple(gpus), machine if isinstance(machine, str) else "x86_64"
+    first = None
+    for release, runtime in table("torch-cuda-builds")["default"].items():
+        build = listed_build(release, runtime, known, table)
+        if build is not None and not runs_on(build, gpus):
+            first = None
+        elif build is not None and _numbered(release) > _numbered(minor(torch)):
+            first = first or str(release)
+    return first
+
+
+def _numbered(version: str) -> tuple[int, ...]:
+    return numbers(version) or ()
+
+
 def compiled_build(architectures: Iterable[str]) -> Build:
     """A build by the architectures its library names: ``sm_86`` and ``compute_90`` are (8, 6) and (9, 0)."""
     architectures = tuple(architectures)
@@ -118,6 +152,14 @@ def left_behind(runtime: str, gpus: Iterable[Mapping[str, Any]], table: Table) -
     capabilities = [gpu.get("compute_capability") for gpu in gpus]
     older = oldest and all(known and _capability(known) < _capability(oldest) for known in capabilities)
     return oldest if older else None
+
+
+def ahead_of(runtime: str, gpus: Iterable[Mapping[str, Any]], table: Table) -> str | None:
+    """The newest compute capability that a CUDA version compiles for, where every GPU is of a later one; else None."""
+    newest: str | None = table("torch-architectures")["newest"].get(minor(runtime))
+    capabilities = [gpu.get("compute_capability") for gpu in gpus]
+    newer = newest and all(known and _capability(known)[0] > _capability(newest)[0] for known in capabilities)
+    return newest if newer else None
 
 
 def _runs(build: Build, text: str) -> bool:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from compatcheck._torch_build import (
     Build,
     Table,
+    ahead_of,
     backend_of,
     compiled_build,
     driver_needed,
@@ -164,7 +165,8 @@ def _obstacle(environment: Environment, build: Build | None, runtime: str, table
         return f"needs driver {floor} or newer, this machine has {driver}"
     if isinstance(gpus, Unknown) or not gpus:
         return None
-    runs = runs_on(build, gpus) if build else False if left_behind(runtime, gpus, table) else None
+    outside = left_behind(runtime, gpus, table) or ahead_of(runtime, gpus, table)
+    runs = runs_on(build, gpus) if build else False if outside else None
     if runs is None:
         return Unknown()
     capabilities = sorted({gpu["compute_capability"] for gpu in gpus if gpu.get("compute_capability")})

@@ -34,7 +34,8 @@ class Occurrence(NamedTuple):
 class TraitVerdict(NamedTuple):
     """Whether a trait holds (None: unknown), where, and which facts are missing to tell.
 
-    ``presumed`` marks one that holds because nothing speaks against it, which singles nobody out.
+    ``presumed`` marks one that holds because nothing speaks against it, which singles nobody out. One that is open
+    and yet names an occurrence is worth telling: what was seen there lacks a single fact to be certain.
     """
 
     holds: bool | None
@@ -137,7 +138,7 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
     setting, a model and a setting. A GPU by itself singles nothing out: every machine has one. A range that is asked
     for counts as a version where its bad part is worth telling.
     """
-    if any(path == "traits" and part.holds and part.narrowed for path, part in parts.items()):
+    if any(path == "traits" and part.narrowed for path, part in parts.items()):
         return True
     holding = [path for path, part in parts.items() if part.holds is not False and part.narrowed]
     kinds = {_kind(path) for path in holding if parts[path].holds is True} - {None}
@@ -209,13 +210,17 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
         return _match_every_gpu(path, condition, environment)
     if path == "traits":
         found = [traits(name, environment) for name in condition]
-        return any_of(Verdict(t.holds, t.missing, t.occurrences, t.holds is True and not t.presumed) for t in found)
+        return any_of(Verdict(t.holds, t.missing, t.occurrences, _is_singular(t)) for t in found)
     value = lookup(environment, path)
     if isinstance(value, Unknown) and path.startswith("distributions."):
         asked = (environment.facts.get("distribution_ranges") or {}).get(path[14:])
         if asked is not None:
             return _match_range(path, condition, asked)
     return _compare(path, condition, value)
+
+
+def _is_singular(trait: TraitVerdict) -> bool:
+    return bool(trait.occurrences) if trait.holds is None else bool(trait.holds) and not trait.presumed
 
 
 def _match_range(path: str, condition: Any, asked: str) -> Verdict:

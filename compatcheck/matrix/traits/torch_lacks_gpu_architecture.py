@@ -1,12 +1,27 @@
-"""The torch build holds no code that any GPU of this machine can run; a spare card beside one that runs is no fault."""
+"""The torch build holds no code that any GPU of this machine can run; a spare card beside one that runs is no fault.
+
+Where the CUDA runtime of the build is not known, all builds of the release are asked: none of them may run, or the one
+that the package index serves may be among those that do not.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from compatcheck._torch_build import Build, compiled_build, left_behind, listed_build, runs_on
+from compatcheck._torch_build import (
+    Build,
+    ahead_of,
+    compiled_build,
+    default_runtime,
+    first_default_that_runs,
+    left_behind,
+    listed_build,
+    listed_builds,
+    runs_on,
+)
 from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._order import is_vendor_build
 from compatcheck.matrix._traits import Table
 from compatcheck.model import Environment, Unknown, lookup
 
@@ -15,35 +30,80 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     runtime, gpus = lookup(environment, "cuda.runtime"), lookup(environment, "gpus")
     if runtime is None or not gpus:
         return TraitVerdict(False)
-    if isinstance(runtime, Unknown) or isinstance(gpus, Unknown):
+    if isinstance(gpus, Unknown):
         unknown = {"cuda.runtime": runtime, "gpu.compute_capability": gpus}
         return TraitVerdict(None, missing=tuple(p for p, value in unknown.items() if isinstance(value, Unknown)))
+    if isinstance(runtime, Unknown):
+        return _of_any_runtime(environment, gpus, table)
     build = _build(environment, runtime, table)
     if build is None:
-        oldest = left_behind(runtime, gpus, table)
-        if oldest is None:
-            return TraitVerdict(None, missing=("torch_build.architectures",))
-        nothing = f"is built with CUDA {runtime}, which compiles for nothing older than {oldest}"
-        return TraitVerdict(True, tuple(_occurrence(environment, nothing, gpu) for gpu in _distinct(gpus)))
+        return _of_cuda(environment, runtime, gpus, table)
     runs = runs_on(build, gpus)
     if runs is None:
         return TraitVerdict(None, missing=("gpu.compute_capability",))
-    if runs:
-        return TraitVerdict(False)
-    compiled = "is compiled for " + ", ".join(f"{major}.{low}" for major, low in build.machine_code)
-    compiled += " and carries no PTX that would do" if build.ptx else ""
-    return TraitVerdict(True, tuple(_occurrence(environment, compiled, gpu) for gpu in _distinct(gpus)))
+    return TraitVerdict(False) if runs else _lacking(environment, f"is {_compiled(build)}", gpus, table)
 
 
-def _distinct(gpus: Iterable[Any]) -> list[Any]:
-    return list({(gpu.get("name"), gpu["compute_capability"]): gpu for gpu in gpus}.values())
+def _of_cuda(environment: Environment, runtime: str, gpus: Iterable[Any], table: Table) -> TraitVerdict:
+    """What the CUDA version alone rules out, for a build that was not looked up."""
+    oldest = left_behind(runtime, gpus, table)
+    if oldest is not None:
+        return _lacking(
+            environment, f"is built with CUDA {runtime}, which compiles for nothing older than {oldest}", gpus, table
+        )
+    newest = None if _is_vendors(environment) else ahead_of(runtime, gpus, table)
+    if newest is not None:
+        return _lacking(
+            environment, f"is built with CUDA {runtime}, which compiles for nothing newer than {newest}", gpus, table
+        )
+    return TraitVerdict(None, missing=("torch_build.architectures",))
 
 
-def _occurrence(environment: Environment, compiled: str, gpu: Any) -> Occurrence:
+def _of_any_runtime(environment: Environment, gpus: Iterable[Any], table: Table) -> TraitVerdict:
+    missing = TraitVerdict(None, missing=("cuda.runtime",))
     torch = lookup(environment, "distributions.torch")
-    name = gpu.get("name", "the GPU")
-    return Occurrence(
-        f"{name} has compute capability {gpu['compute_capability']}; torch {torch} {compiled}", ("torch",)
+    if not isinstance(torch, str) or _is_vendors(environment):
+        return missing
+    builds = listed_builds(torch, lookup(environment, "platform.machine"), table)
+    lacking = {runtime for runtime, build in builds.items() if runs_on(build, gpus) is False}
+    if builds and len(lacking) == len(builds):
+        newest = list(builds.values())[-1]
+        return _lacking(environment, f"has no build for it; the last one is {_compiled(newest)}", gpus, table)
+    default = default_runtime(torch, table)
+    if default in lacking:
+        served = f"is {_compiled(builds[default])} in the build that the package index serves, for CUDA {default}"
+        return missing._replace(occurrences=_lacking(environment, served, gpus, table).occurrences)
+    return missing
+
+
+def _is_vendors(environment: Environment) -> bool:
+    torch = lookup(environment, "distributions.torch")
+    return isinstance(torch, str) and is_vendor_build(torch)
+
+
+def _compiled(build: Build) -> str:
+    text = "compiled for " + ", ".join(f"{major}.{low}" for major, low in build.machine_code)
+    return text + " and carries no PTX that would do" if build.ptx else text
+
+
+def _lacking(environment: Environment, why: str, gpus: Iterable[Any], table: Table) -> TraitVerdict:
+    torch = lookup(environment, "distributions.torch")
+    named, pins = "torch", {}
+    if isinstance(torch, str):
+        named = f"torch {torch}"
+        first = first_default_that_runs(torch, lookup(environment, "platform.machine"), gpus, table)
+        pins = {"torch": f">={first}"} if first else {}
+    distinct = {(gpu.get("name"), gpu["compute_capability"]): gpu for gpu in gpus}
+    return TraitVerdict(
+        True,
+        tuple(
+            Occurrence(
+                f"{gpu.get('name', 'the GPU')} has compute capability {gpu['compute_capability']}; {named} {why}",
+                ("torch",),
+                pins,
+            )
+            for gpu in distinct.values()
+        ),
     )
 
 
