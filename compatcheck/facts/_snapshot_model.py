@@ -32,6 +32,7 @@ class Cuda(_Section):
     toolkit: Version = None
     cudnn: Version = None
     nccl: Version = None
+    machine_code: Flag = None
 
 
 class Gpu(_Section):

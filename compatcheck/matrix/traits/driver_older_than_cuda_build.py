@@ -1,0 +1,40 @@
+"""The driver came before the CUDA minor version that torch is built with, so that it compiles none of its PTX.
+
+Machine code runs all the same. Whether each kernel that a run needs is there as machine code is told by no file, only
+by who knows the wheel and states it:
+https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
+"""
+
+from __future__ import annotations
+
+from compatcheck._torch_build import minor, numbers
+from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._traits import Table
+from compatcheck.model import Environment, Unknown, lookup
+
+_FACTS = ("cuda.runtime", "cuda.driver")
+
+
+def find(environment: Environment, table: Table) -> TraitVerdict:
+    runtime, driver = (lookup(environment, path) for path in _FACTS)
+    if runtime is None or driver is None or lookup(environment, "platform.system") in ("Windows", "Darwin"):
+        return TraitVerdict(False)
+    missing = tuple(path for path, value in zip(_FACTS, (runtime, driver)) if isinstance(value, Unknown))
+    if missing:
+        return TraitVerdict(None, missing=missing)
+    first = numbers(table("cuda-driver")["shipped"].get(minor(runtime), ""))
+    installed, level = numbers(driver), lookup(environment, "cuda.driver_api")
+    offered = numbers(level) if isinstance(level, str) else None
+    if first is None or installed is None:
+        return TraitVerdict(None, missing=_FACTS)
+    if installed >= first or (offered is not None and offered >= (numbers(minor(runtime)) or ())):
+        return TraitVerdict(False)
+    summary = (
+        f"driver {driver} came before CUDA {runtime}, which torch and what is compiled beside it are built with: code "
+        "that they carry as PTX alone does not run"
+    )
+    seen = (Occurrence(summary, ("nvidia-driver", "vllm", "torch")),)
+    compiled = lookup(environment, "cuda.machine_code")
+    if isinstance(compiled, Unknown):
+        return TraitVerdict(None, seen, ("cuda.machine_code",))
+    return TraitVerdict(not compiled, () if compiled else seen)

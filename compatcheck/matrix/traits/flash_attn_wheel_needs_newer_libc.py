@@ -1,0 +1,33 @@
+"""A wheel of flash-attn that was built on Ubuntu 22.04 stands on a system whose C library is older than it asks for.
+
+Built there are the wheels from 2.8.0.post1 on; they ask for glibc 2.32. What pip compiled on the spot fits its system,
+and no label tells the two apart:
+https://github.com/Dao-AILab/flash-attention/blob/v2.8.0.post1/.github/workflows/publish.yml
+"""
+
+from __future__ import annotations
+
+from compatcheck._torch_build import numbers
+from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._order import parse_version
+from compatcheck.matrix._traits import Table
+from compatcheck.model import Environment, Unknown, lookup
+
+_FIRST, _NEEDED = "2.8.0.post1", (2, 32)
+
+
+def find(environment: Environment, table: Table) -> TraitVerdict:
+    installed, libc = lookup(environment, "distributions.flash-attn"), lookup(environment, "platform.libc")
+    if installed is None or libc is None:
+        return TraitVerdict(False)
+    facts = {"distributions.flash-attn": installed, "platform.libc": libc}
+    missing = tuple(path for path, value in facts.items() if isinstance(value, Unknown))
+    if missing:
+        return TraitVerdict(None, missing=missing)
+    version, first = parse_version(installed), parse_version(_FIRST)
+    here = numbers(libc.removeprefix("glibc ")) if libc.startswith("glibc ") else None
+    if version is None or first is None or version < first or here is None or here >= _NEEDED:
+        return TraitVerdict(False)
+    taken = "+cu" in installed
+    summary = f"flash-attn {installed} comes as a wheel that asks for glibc 2.32; this system has {libc}"
+    return TraitVerdict(taken or None, (Occurrence(summary, ("flash-attn",)),), () if taken else tuple(facts)[:1])

@@ -1,0 +1,75 @@
+"""A wheel whose label says which C++ interface it is compiled for stands beside a torch built for the other one.
+
+The project's own Linux x86_64 builds of torch use the old interface up to 2.5 and the new one from 2.7 on; of 2.6 the
+one for CUDA 12.6 alone is new. NVIDIA's and conda-forge's builds use the new one throughout.
+https://github.com/pytorch/pytorch/pull/142064, https://github.com/pytorch/pytorch/issues/143962
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from compatcheck._torch_build import backend_of, minor, numbers
+from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._order import is_vendor_build
+from compatcheck.matrix._traits import Table
+from compatcheck.model import Environment, Unknown, lookup
+
+_LABELLED = ("flash-attn", "causal-conv1d", "mamba-ssm")
+_LABEL = re.compile(r"\+cu\d+torch(?P<torch>\d+\.\d+)(?:\.\d+)?cxx11abi(?P<new>TRUE|FALSE)", re.IGNORECASE)
+_AGE = {True: "new", False: "old"}
+_LAST_OLD, _FIRST_NEW = (2, 5), (2, 7)
+_FROM_THE_INDEX = ("nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime")
+
+
+class Interface(NamedTuple):
+    """The C++ interface of torch: whether it is the new one, and whether that is certain to be the project's build."""
+
+    is_new: bool
+    certain: bool
+
+
+def find(environment: Environment, table: Table) -> TraitVerdict:
+    listed = environment.facts.get("distributions") or {}
+    judged = [_apart(environment, name, listed[name]) for name in _LABELLED if listed.get(name)]
+    apart = [each for each in judged if each is not None]
+    if apart:
+        certain = all(sure for _, sure in apart)
+        occurrences = tuple(occurrence for occurrence, _ in apart)
+        return TraitVerdict(certain or None, occurrences, () if certain else ("distributions.torch",))
+    paths = [f"distributions.{name}" for name in _LABELLED]
+    unknown = tuple(path for path in paths if isinstance(lookup(environment, path), Unknown))
+    return TraitVerdict(None if unknown else False, missing=unknown)
+
+
+def _apart(environment: Environment, name: str, installed: str) -> tuple[Occurrence, bool] | None:
+    """Where the wheel and torch have different interfaces: what is seen, and whether it is certain."""
+    label, torch = _LABEL.search(installed), lookup(environment, "distributions.torch")
+    if label is None or torch is None:
+        return None
+    known = isinstance(torch, str)
+    release = torch if known else label["torch"]
+    interface, is_new = _interface(environment, release, known), label["new"].upper() == "TRUE"
+    if interface is None or interface.is_new == is_new or minor(release) != label["torch"]:
+        return None
+    built = f"torch {torch}" if known else f"the project's own build of torch {release}"
+    summary = (
+        f"{name} {installed} is compiled for the {_AGE[is_new]} C++ interface; {built} has the "
+        f"{_AGE[interface.is_new]} one, whose wheels say cxx11abi{str(interface.is_new).upper()}"
+    )
+    return Occurrence(summary, (name, "torch")), interface.certain
+
+
+def _interface(environment: Environment, torch: str, known: bool) -> Interface | None:
+    release = (numbers(minor(torch)) or (0,))[:2]
+    if lookup(environment, "platform.machine") not in ("x86_64", Unknown()) or "rocm" in torch:
+        return None
+    if is_vendor_build(torch):
+        return Interface(True, True) if ".nv" in f".{torch.partition('+')[2]}" else None
+    backend = backend_of(torch)
+    from_index = any(lookup(environment, f"distributions.{name}") not in (None, Unknown()) for name in _FROM_THE_INDEX)
+    certain = known and (backend is not None or from_index)
+    if _LAST_OLD < release < _FIRST_NEW:
+        return Interface(backend == "cu126", True) if backend else Interface(False, True) if from_index else None
+    return Interface(release >= _FIRST_NEW, certain)

@@ -1,0 +1,112 @@
+"""What a wheel's label or its release says of the torch and the system it was built for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compatcheck import matrix
+from compatcheck.matrix.traits import (
+    conda_torch_beside_newer_mkl,
+    driver_older_than_cuda_build,
+    flash_attn_wheel_needs_newer_libc,
+    wheel_of_another_cxx_interface,
+)
+from compatcheck.model import Environment
+
+OLD, NEW = "2.6.3+cu123torch{}cxx11abiFALSE", "2.6.3+cu123torch{}cxx11abiTRUE"
+
+
+@pytest.mark.parametrize(
+    ("wheel", "distributions", "told", "holds"),
+    [
+        (NEW.format("2.2"), {"torch": "2.2.0+cu118"}, True, True),
+        (NEW.format("2.2"), {"torch": "2.2.0", "nvidia-cuda-runtime-cu12": "12.1.105"}, True, True),
+        (NEW.format("2.2"), {"torch": "2.2.0"}, True, None),
+        (NEW.format("2.4"), {}, True, None),
+        (OLD.format("2.2"), {"torch": "2.2.0+cu118"}, False, None),
+        (OLD.format("2.7"), {"torch": "2.7.1+cu128"}, True, True),
+        (NEW.format("2.6"), {"torch": "2.6.0+cu126"}, False, None),
+        (OLD.format("2.6"), {"torch": "2.6.0+cu126"}, True, True),
+        (NEW.format("2.6"), {"torch": "2.6.0+cu124"}, True, True),
+        (NEW.format("2.6"), {"torch": "2.6.0"}, False, None),
+        (NEW.format("2.5"), {"torch": "2.5.0a0+872d972e41.nv24.08"}, False, None),
+        (OLD.format("2.5"), {"torch": "2.5.0a0+872d972e41.nv24.08"}, True, True),
+        (NEW.format("2.4"), {"torch": "2.5.1+cu124"}, False, None),
+        (NEW.format("2.5"), {"torch": "2.5.1+rocm6.2"}, False, None),
+        ("2.8.3", {"torch": "2.5.1+cu124"}, False, None),
+    ],
+)
+def test_the_interface_of_a_wheel_and_of_torch_are_compared(
+    known: matrix.Matrix, wheel: str, distributions: dict[str, str], told: bool, holds: bool | None
+) -> None:
+    facts = {"distributions": {"flash-attn": wheel, **distributions}}
+    verdict = wheel_of_another_cxx_interface.find(Environment(facts), known.table)
+    assert (bool(verdict.occurrences), verdict.holds) == (told, holds)
+
+
+def test_without_a_labelled_wheel_nothing_is_open(known: matrix.Matrix) -> None:
+    complete = {"distributions": {"flash-attn": "2.8.3", "torch": "2.8.0"}, "distributions_complete": True}
+    assert wheel_of_another_cxx_interface.find(Environment(complete), known.table).holds is False
+
+
+@pytest.mark.parametrize(
+    ("installed", "libc", "told", "holds"),
+    [
+        ("2.8.2+cu12torch2.7cxx11abiTRUE", "glibc 2.31", True, True),
+        ("2.8.2", "glibc 2.31", True, None),
+        ("2.8.2", "glibc 2.32", False, False),
+        ("2.8.0", "glibc 2.31", False, False),
+        ("2.8.0.post1", "glibc 2.28", True, None),
+        ("2.8.2", "musl 1.2", False, False),
+        ("2.8.2", None, False, None),
+    ],
+)
+def test_a_wheel_asks_for_the_c_library_it_was_built_on(
+    known: matrix.Matrix, installed: str, libc: str | None, told: bool, holds: bool | None
+) -> None:
+    facts: dict[str, Any] = {"distributions": {"flash-attn": installed}}
+    if libc:
+        facts["platform"] = {"libc": libc}
+    verdict = flash_attn_wheel_needs_newer_libc.find(Environment(facts), known.table)
+    assert (bool(verdict.occurrences), verdict.holds) == (told, holds)
+
+
+@pytest.mark.parametrize(
+    ("distributions", "told", "holds"),
+    [
+        ({"torch": "2.0.1", "mkl": "2024.1.0", "pytorch-cuda": "11.8"}, True, True),
+        ({"torch": "2.0.1", "mkl": "2024.1.0"}, True, None),
+        ({"torch": "2.0.1", "mkl": "2024.0.0"}, False, False),
+        ({"torch": "2.3.0", "mkl": "2024.1.0"}, False, False),
+        ({"torch": "2.0.1+cu118", "mkl": "2024.1.0"}, False, False),
+        ({"torch": "2.0.1", "mkl": "2024.1.0", "nvidia-cublas-cu11": "11.10.3.66"}, False, False),
+        ({"torch": "2.0.1"}, False, None),
+    ],
+)
+def test_a_torch_of_conda_is_told_from_a_wheel(
+    known: matrix.Matrix, distributions: dict[str, str], told: bool, holds: bool | None
+) -> None:
+    verdict = conda_torch_beside_newer_mkl.find(Environment({"distributions": distributions}), known.table)
+    assert (bool(verdict.occurrences), verdict.holds) == (told, holds)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "told", "holds"),
+    [
+        ({"runtime": "12.8", "driver": "550.144.03"}, True, None),
+        ({"runtime": "12.8", "driver": "550.144.03", "machine_code": False}, True, True),
+        ({"runtime": "12.8", "driver": "550.144.03", "machine_code": True}, False, False),
+        ({"runtime": "12.8", "driver": "550.144.03", "driver_api": "12.8"}, False, False),
+        ({"runtime": "12.8", "driver": "570.133.20"}, False, False),
+        ({"runtime": "12.7", "driver": "550.144.03"}, False, None),
+        ({"runtime": None, "driver": "550.144.03"}, False, False),
+        ({"runtime": "12.8"}, False, None),
+    ],
+)
+def test_a_driver_compiles_what_its_own_cuda_knows(
+    known: matrix.Matrix, cuda: dict[str, Any], told: bool, holds: bool | None
+) -> None:
+    verdict = driver_older_than_cuda_build.find(Environment({"cuda": cuda}), known.table)
+    assert (bool(verdict.occurrences), verdict.holds) == (told, holds)
