@@ -96,8 +96,9 @@ def _findings(
 
 def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, environment: Environment) -> Finding:
     remedies = tuple(remedy.remedy() for remedy in entry.remedies)
-    if occurrence and occurrence.pins:
-        remedies = (Remedy("pins", "what belongs together by its own metadata", occurrence.pins), *remedies)
+    if occurrence:
+        ways = (pins for pins in (occurrence.pins, occurrence.instead) if pins)
+        remedies = (*(Remedy("pins", "what belongs together by its own metadata", pins) for pins in ways), *remedies)
     return Finding(
         id=entry.id,
         title=entry.title,

@@ -24,11 +24,12 @@ Conditions = Mapping[str, Any]
 
 
 class Occurrence(NamedTuple):
-    """One place where a trait holds: what is seen there, who is at fault, and the pins that mend it."""
+    """One place where a trait holds: what is seen there, who is at fault, the pins that mend it, and others that do."""
 
     summary: str
     packages: tuple[str, ...]
     pins: Mapping[str, str] = {}
+    instead: Mapping[str, str] = {}
 
 
 class TraitVerdict(NamedTuple):
