@@ -1,0 +1,72 @@
+"""A release is known to demand another version of a package than the one stated, where no metadata was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from compatcheck._torch_build import minor
+from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._order import is_vendor_build, parse_version
+from compatcheck.matrix._traits import Table
+from compatcheck.model import Environment, Unknown, lookup
+
+_METADATA = "unmet_requirements"
+
+
+def find(environment: Environment, table: Table) -> TraitVerdict:
+    """Decide nothing where the installed metadata was read, as `declared-requirement-unmet` then knows.
+
+    A build of a vendor or between two releases, and a release that was not looked up, are passed over.
+    """
+    if not isinstance(lookup(environment, _METADATA), Unknown):
+        return TraitVerdict(False)
+    distributions = lookup(environment, "distributions")
+    if isinstance(distributions, Unknown):
+        return TraitVerdict(None, missing=(_METADATA,))
+    releases = {name: release for name, text in distributions.items() if (release := _release(text)) is not None}
+    demands = table("declared-requirements")
+    found = tuple(
+        _occurrence(package, other, specifier, distributions, demands[package][other])
+        for package in sorted(releases)
+        for other, specifier in _demands(releases[package], demands.get(package, {}))
+        if other in releases
+        and not SpecifierSet(specifier).contains(releases[other])
+        and not _is_of_another_torch(package, other, releases, table)
+    )
+    return TraitVerdict(True, found) if found else TraitVerdict(None, missing=(_METADATA,))
+
+
+def _release(text: str | None) -> Version | None:
+    version = None if text is None or is_vendor_build(text) else parse_version(text)
+    return None if version is None or version.is_prerelease else version
+
+
+def _demands(release: Version, rows: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[tuple[str, str]]:
+    for other, runs in rows.items():
+        for first, last, specifier in runs:
+            if Version(first) <= release <= Version(last):
+                yield other, specifier
+
+
+def _is_of_another_torch(package: str, other: str, releases: Mapping[str, Version], table: Table) -> bool:
+    """Whether `built-for-another-torch` tells it."""
+    runs = table("built-for-torch")["declared"].get(package, ()) if other == "torch" else ()
+    wanted = [torch for first, last, torch in runs if Version(first) <= releases[package] <= Version(last)]
+    return any(minor(torch) != minor(str(releases["torch"])) for torch in wanted)
+
+
+def _occurrence(
+    package: str, other: str, specifier: str, distributions: Mapping[str, Any], runs: Sequence[Sequence[str]]
+) -> Occurrence:
+    summary = (
+        f"{package} {distributions[package]} requires {other}{specifier}, but {distributions[other]} is stated; "
+        "no resolver puts the two together"
+    )
+    there = parse_version(distributions[other]) or Version("0")
+    accepting = [(first, last) for first, last, demand in runs if SpecifierSet(demand).contains(there)]
+    instead = {package: f">={accepting[-1][0]},<={accepting[-1][1]}"} if accepting else {}
+    return Occurrence(summary, (other, package), {other: specifier}, instead)

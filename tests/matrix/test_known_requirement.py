@@ -1,0 +1,76 @@
+"""What releases are known to demand of each other, where nobody read the installed metadata."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from compatcheck import matrix
+from compatcheck.matrix.traits import known_requirement_unmet
+from compatcheck.model import Environment
+from tests.tables import declared_requirements
+
+
+def environment(more: dict[str, Any] | None = None, **distributions: str) -> Environment:
+    return Environment({"distributions": distributions, **(more or {})})
+
+
+def test_both_ways_out_are_offered(known: matrix.Matrix) -> None:
+    verdict = known_requirement_unmet.find(environment(trl="0.20.0", transformers="4.52.4"), known.table)
+    (occurrence,) = verdict.occurrences
+    assert occurrence.summary.startswith("trl 0.20.0 requires transformers>=4.53.2, but 4.52.4 is stated")
+    assert occurrence.packages == ("transformers", "trl")
+    assert (occurrence.pins, occurrence.instead) == ({"transformers": ">=4.53.2"}, {"trl": ">=0.19.0,<=0.19.1"})
+
+
+@pytest.mark.parametrize(
+    ("distributions", "more", "holds"),
+    [
+        ({"trl": "0.20.0", "transformers": "4.53.2"}, {}, None),
+        ({"trl": "0.20.0", "transformers": "4.53.0.dev0"}, {}, None),
+        ({"trl": "0.20.0.dev0", "transformers": "4.52.4"}, {}, None),
+        ({"trl": "0.20.0"}, {}, None),
+        ({"trl": "0.20.0", "transformers": "4.52.4"}, {"unmet_requirements": []}, False),
+        ({"xformers": "0.0.26.post1", "torch": "2.3.1+cu121"}, {}, True),
+        ({"xformers": "0.0.26.post1", "torch": "2.4.1+cu121"}, {}, None),
+        ({"xformers": "0.0.26.post1", "torch": "2.4.0a0+07cecf4168.nv24.05"}, {}, None),
+        ({"xformers": "0.0.34", "torch": "2.11.0"}, {}, None),
+        ({"deepspeed": "0.10.0", "pydantic": "2.5.0"}, {}, True),
+        ({"deepspeed": "0.12.0", "pydantic": "2.5.0"}, {}, None),
+    ],
+)
+def test_only_released_versions_that_were_looked_up_are_judged(
+    known: matrix.Matrix, distributions: dict[str, str], more: dict[str, Any], holds: bool | None
+) -> None:
+    assert known_requirement_unmet.find(environment(more, **distributions), known.table).holds is holds
+
+
+def test_runs_of_releases_are_in_order_and_demand_something(known: matrix.Matrix) -> None:
+    table = known.table("declared-requirements")
+    for package in set(table) - {"reviewed", "sources"}:
+        for runs in table[package].values():
+            bounds = [Version(bound) for first, last, _ in runs for bound in (first, last)]
+            assert all(low <= high for low, high in pairwise(bounds))
+            assert all(SpecifierSet(specifier) for _, _, specifier in runs)
+
+
+def test_the_table_leaves_out_what_holds_on_some_platforms_only(tmp_path: Path) -> None:
+    required = {
+        "0.24.0": ["transformers>=4.56.1", "numpy<2; python_version < '3.9'", "peft>=0.8.0; extra == 'peft'"],
+        "0.26.2": ["transformers>=4.56.1", "accelerate"],
+        "0.27.0": ["transformers!=4.57.0", "transformers>=4.56.2"],
+    }
+    for version, lines in required.items():
+        folder = tmp_path / f"trl-{version}.dist-info"
+        folder.mkdir()
+        text = "".join(f"Requires-Dist: {line}\n" for line in lines)
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: trl\nVersion: {version}\n{text}")
+    table = declared_requirements.render([tmp_path]).partition("\n[trl]\n")[2]
+    assert table == (
+        'transformers = [\n    ["0.24.0", "0.26.2", ">=4.56.1"],\n    ["0.27.0", "0.27.0", "!=4.57.0,>=4.56.2"],\n]\n'
+    )
