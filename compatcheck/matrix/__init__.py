@@ -48,6 +48,7 @@ __all__ = [
     "patterns",
     "require_ids",
     "require_installed",
+    "schema",
     "search",
     "store",
     "suspects",
@@ -221,3 +222,10 @@ def adopt(unpack: Callable[[str], None], url: str) -> Adopted:
     from compatcheck.matrix import _adopt
 
     return _adopt.adopt(unpack, url)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of an entry's file, for editors."""
+    from compatcheck.matrix import _schema
+
+    return _schema.schema()

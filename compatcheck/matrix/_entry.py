@@ -94,12 +94,14 @@ class _Part(BaseModel):
 class RemedyEntry(_Part):
     """One way out, the best first."""
 
-    why: str = Field(min_length=1)
-    pins: dict[str, Specifier] = {}
-    config: dict[str, Any] = {}
-    environ: dict[str, str] = {}
-    code: str | None = None
-    kind: RemedyKind | None = None
+    why: str = Field(min_length=1, description="why it helps, or what it costs")
+    pins: dict[str, Specifier] = Field(
+        {}, description="distributions with a specifier whose named version was found good: `>=2.5.1`, `<=4.44.2`"
+    )
+    config: dict[str, Any] = Field({}, description="settings by the path of their fact, as `training.packing`")
+    environ: dict[str, str] = Field({}, description="environment variables")
+    code: str | None = Field(None, description="a line of code, or what to do by hand")
+    kind: RemedyKind | None = Field(None, description="only for `driver` and `rebuild`; the others show by their key")
 
     @property
     def form(self) -> RemedyKind:
@@ -118,29 +120,41 @@ class RemedyEntry(_Part):
 class Evidence(_Part):
     """A public source, or a record of what was measured, by its path below the matrix folder."""
 
-    url: str = Field(pattern=r"^(https://|records/)\S+$")
-    kind: EvidenceKind
-    supports: list[str] = Field(min_length=1)
-    note: str | None = None
+    url: str = Field(pattern=r"^(https://|records/)\S+$", description="`https://...`, or `records/NAME.json`")
+    kind: EvidenceKind = Field(description="what sort of source it is")
+    supports: list[str] = Field(
+        min_length=1,
+        description="parts of the entry that the source bears out: `affected`, `summary`, `mechanism`, `impact`,"
+        " `symptoms`, `misleading`, `probe`, or one by number: `remedies.1`",
+    )
+    note: str | None = Field(None, description="where in a long source to look")
 
 
 class Example(_Part):
-    expect: Expectation
-    environment: Annotated[dict[str, Any], BeforeValidator(_with_absences)]
-    note: str | None = None
+    """A small environment, and what the entry must say of it."""
+
+    expect: Expectation = Field(description="what matching the environment must give")
+    environment: Annotated[dict[str, Any], BeforeValidator(_with_absences)] = Field(
+        description="part of a snapshot as `compatcheck env` prints it; the word `absent` is known not to be there"
+    )
+    note: str | None = Field(None, description="whose environment it is, or what it shows")
 
 
 class ErrorPattern(_Part):
     """A regular expression for the error line that this entry explains, a line it matches, and lines it must not."""
 
-    regex: Annotated[str, AfterValidator(check_regex)] = Field(min_length=8)
-    example: str = Field(min_length=8)
-    not_examples: list[str] = []
+    regex: Annotated[str, AfterValidator(check_regex)] = Field(
+        min_length=8, description="searched in each line of a log; two open repeats at most, none nested"
+    )
+    example: str = Field(min_length=8, description="a line it must match")
+    not_examples: list[str] = Field([], description="lines it must not match")
 
 
 class Probe(_Part):
-    name: str
-    request: dict[str, Any] = {}
+    """The probe that can confirm or refute the entry on a machine."""
+
+    name: str = Field(description="as `compatcheck probe --list` has it")
+    request: dict[str, Any] = Field({}, description="what it is asked beside the user's own settings")
 
 
 class Reproduce(_Part):
@@ -150,40 +164,51 @@ class Reproduce(_Part):
     hand leaves many an environment; so a pair that no resolver would give can be tried too.
     """
 
-    python: str
-    bad: list[str] = Field(min_length=1)
-    good: list[str] = Field(min_length=1)
-    bad_afterwards: list[str] = []
-    good_afterwards: list[str] = []
+    python: str = Field(description="a Python that uv can find or fetch, as `3.11`")
+    bad: list[str] = Field(min_length=1, description="requirements of the environment in which the probe fails")
+    good: list[str] = Field(min_length=1, description="requirements of the environment in which it passes")
+    bad_afterwards: list[str] = Field([], description="installed over the bad environment, without what they require")
+    good_afterwards: list[str] = Field([], description="installed over the good environment, likewise")
 
 
 class Withdrawn(_Part):
-    on: date
-    reason: str = Field(min_length=1)
+    """An entry that turned out wrong: it matches nothing any more, and its id is never used again."""
+
+    on: date = Field(description="the day it was withdrawn")
+    reason: str = Field(min_length=1, description="what was found to be wrong")
 
 
 class Entry(_Part):
     """One known-bad combination, as a file under ``matrix/`` states it."""
 
-    id: str = Field(pattern=r"^CC-\d{4}-\d{4}$")
-    title: str = Field(min_length=1, max_length=100)
-    impact: Impact
-    confidence: Confidence
-    summary: str = Field(min_length=1)
-    mechanism: str = Field(min_length=1)
-    symptoms: list[str] = []
-    misleading: list[str] = []
-    packages: list[str] = []
-    published: date
-    reviewed: date
-    withdrawn: Withdrawn | None = None
-    affected: list[Conditions] = Field(min_length=1)
-    remedies: list[RemedyEntry] = Field(min_length=1)
-    probe: Probe | None = None
-    error_patterns: list[ErrorPattern] = []
-    evidence: list[Evidence] = Field(min_length=1)
-    examples: list[Example] = Field(min_length=1)
-    reproduce: Reproduce | None = None
+    id: str = Field(
+        pattern=r"^CC-\d{4}-\d{4}$",
+        description="`CC-YYYY-NNNN`: the fault's year, the next free number; never reused",
+    )
+    title: str = Field(min_length=1, max_length=100, description="the fault and not the cure, in one line")
+    impact: Impact = Field(description="the worst that a user meets")
+    confidence: Confidence = Field(description="what the evidence is worth")
+    summary: str = Field(min_length=1, description="what the user sees, in up to three sentences")
+    mechanism: str = Field(min_length=1, description="why it happens, so that cases nobody reported are covered too")
+    symptoms: list[str] = Field([], description="short labels by which `diagnose` finds the entry, as `eval-loss-nan`")
+    misleading: list[str] = Field([], description="advice that is given for it and does not help, and why")
+    packages: list[str] = Field(
+        [], description="who is at fault, where it is not each distribution whose version a table bounds"
+    )
+    published: date = Field(description="the day of the first public report or fix")
+    reviewed: date = Field(description="the day on which somebody last held the entry against its sources")
+    withdrawn: Withdrawn | None = Field(None, description="says that the entry was wrong, since when and why")
+    affected: list[Conditions] = Field(
+        min_length=1, description="tables of conditions: keys within one are AND, tables are OR"
+    )
+    remedies: list[RemedyEntry] = Field(min_length=1, description="ways out, the best first")
+    probe: Probe | None = Field(None, description="the probe that rules on the entry")
+    error_patterns: list[ErrorPattern] = Field([], description="error lines that the entry explains")
+    evidence: list[Evidence] = Field(min_length=1, description="public sources and records, and what each bears out")
+    examples: list[Example] = Field(
+        min_length=1, description="at least one affected, one unaffected neighbour and one undetermined"
+    )
+    reproduce: Reproduce | None = Field(None, description="two environments that `matrix reproduce` builds and probes")
 
     @model_validator(mode="after")
     def _dates_agree(self) -> Entry:

@@ -114,3 +114,8 @@ def kind_of(path: str) -> Kind | None:
         if path.startswith(prefix) and len(path) > len(prefix):
             return kind
     return _EXACT.get(path)
+
+
+def keys() -> dict[str, Kind]:
+    """Every path with its kind; one that ends in a dot may go on with any name."""
+    return {**_FREE, **_EXACT}

@@ -1,0 +1,19 @@
+"""`compatcheck matrix schema`."""
+
+from __future__ import annotations
+
+import click
+
+from compatcheck.verbs import _options
+from compatcheck.verbs._output import write
+
+
+@click.command()
+@_options.output
+def command(output: str | None) -> None:
+    """Print the JSON Schema of an entry, by which editors complete and check the file."""
+    import json
+
+    from compatcheck import matrix
+
+    write(json.dumps(matrix.schema(), indent=2, ensure_ascii=False) + "\n", output)
