@@ -261,3 +261,34 @@ class PinReport(NamedTuple):
     def refuted(self) -> bool:
         """Whether a probe shows a fault in the very set that was to be clean."""
         return any(trial.after.outcome in ("fail", "crash", "timeout") for trial in self.trials or ())
+
+
+class VerdictChange(NamedTuple):
+    """What an entry says of an environment before and after; None is nothing."""
+
+    environment: str
+    source: str
+    entry: str
+    title: str
+    before: Status | None
+    after: Status | None
+
+    @property
+    def is_alarm(self) -> bool:
+        return self.after in ("confirmed", "affected") and self.before not in ("confirmed", "affected")
+
+
+class Comparison(NamedTuple):
+    """Two matrices on the same environments; ``added``, ``removed`` and ``edited`` are ids of entries."""
+
+    revisions: tuple[str, str]
+    entries: tuple[int, int]
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    edited: tuple[str, ...]
+    environments: int
+    changes: tuple[VerdictChange, ...]
+
+    @property
+    def alarms(self) -> tuple[VerdictChange, ...]:
+        return tuple(change for change in self.changes if change.is_alarm)

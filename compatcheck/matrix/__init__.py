@@ -18,6 +18,7 @@ from compatcheck.matrix._load import (
     require_ids,
     require_installed,
     search,
+    source_folder,
 )
 from compatcheck.matrix._match import Conditions, Occurrence, TraitFinder, Verdict, any_of, match_table
 from compatcheck.matrix._traits import trait_finder
@@ -50,6 +51,7 @@ __all__ = [
     "require_installed",
     "schema",
     "search",
+    "source_folder",
     "store",
     "suspects",
 ]

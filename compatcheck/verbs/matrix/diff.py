@@ -1,0 +1,50 @@
+"""`compatcheck matrix diff`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack
+
+import click
+
+from compatcheck.verbs import _options, _status
+from compatcheck.verbs._output import write
+
+
+@click.command()
+@click.argument("folders", nargs=-1, metavar="[OLD] [NEW]")
+@click.option("--base", metavar="REVISION", help="Read OLD from this git revision of NEW instead.")
+@click.option(
+    "--environments",
+    multiple=True,
+    metavar="FILE|FOLDER",
+    help="Snapshots to judge, one in a .json, one a line in a .jsonl; else those of NEW/environments.",
+)
+@click.option(
+    "--format", "format_name", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True
+)
+@_options.output
+def command(
+    folders: tuple[str, ...], base: str | None, environments: tuple[str, ...], format_name: str, output: str | None
+) -> None:
+    """Show what a change of the matrix changes for known-good environments.
+
+    OLD and NEW are folders of matrix sources; NEW is the checkout's where it is not named. A line that begins with + is
+    a verdict that is new, with - one that is gone, with ~ one that is another. Exit status 1 where an environment that
+    is known to be good gets affected.
+    """
+    from compatcheck import diff, matrix
+    from compatcheck.report import changes
+
+    named = folders if base is None else ("", *folders)
+    if not 1 <= len(named) <= 2:
+        raise click.UsageError("name OLD and NEW, or OLD alone, or --base REVISION")
+    new = matrix.source_folder(named[1] if len(named) == 2 else None)
+    recorded = diff.read_environments(environments or [os.path.join(new, diff.KNOWN_GOOD)])
+    with ExitStack() as stack:
+        old = stack.enter_context(diff.at_revision(new, base)) if base else named[0]
+        comparison = diff.compare(matrix.load(old), matrix.load(new), recorded)
+    colour = output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    write(changes.render(comparison, format_name, colour), output)
+    sys.exit(_status.FINDINGS if comparison.alarms else _status.CLEAN)
