@@ -2,10 +2,10 @@
 
     python tests/known_good.py CLONES > matrix/environments/known-good.jsonl
 
-CLONES is a folder of git clones named owner+name, bare or not. `matrix/environments/sources.json` lists what to read of
-them: `repository` (owner/name), `revision` (a tag or commit), `files` (lock files, requirements and the like of one
-environment) and, where the files do not say it, `facts` by their path in a snapshot (such as the torch of the image they
-are installed into) with `why`. Versions alone are taken over, Python's from a `.python-version` beside the first
+CLONES is a folder of git clones named owner+name, bare or not. `matrix/environments/sources.json` lists what to read:
+`repository` (owner/name), `revision` (a tag or commit), `files` (lock files, requirements and the like of one
+environment) and, where the files do not say it, `facts` by their path in a snapshot (such as the torch of the image
+they are installed into) with `why`. Versions alone are taken over, Python's from a `.python-version` beside the first
 file. What a file leaves open stays unknown.
 """
 

@@ -177,3 +177,10 @@ def read_report_file(path: str) -> Environment:
     from compatcheck.facts.reports import _input
 
     return read_report(*_input.read_input(path))
+
+
+def read_text_of_report(path: str) -> tuple[str, str]:
+    """The text of a file, ``-`` being standard input, and what to call it; encodings and limits as for reports."""
+    from compatcheck.facts.reports import _input
+
+    return _input.read_input(path)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from compatcheck.matrix._complete import complete
 from compatcheck.matrix._fetched import last_url, store
+from compatcheck.matrix._keys import kind_of
 from compatcheck.matrix._load import (
     FORMAT,
     Matrix,
@@ -40,8 +41,10 @@ __all__ = [
     "compile_folder",
     "complete",
     "find_entry",
+    "impacts",
     "interval",
     "is_stale",
+    "kind_of",
     "last_url",
     "lint_folder",
     "load",
@@ -231,3 +234,12 @@ def schema() -> dict[str, Any]:
     from compatcheck.matrix import _schema
 
     return _schema.schema()
+
+
+def impacts() -> tuple[str, ...]:
+    """What an entry may name as the worst that a user meets."""
+    from typing import get_args
+
+    from compatcheck.matrix._entry import Impact
+
+    return get_args(Impact)

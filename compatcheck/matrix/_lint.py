@@ -41,6 +41,7 @@ def lint(entries: Mapping[Path, Entry], table: Table, probes: Sequence[str], tod
     for path, entry in entries.items():
         rules: tuple[Iterable[str], ...] = (
             _misplaced(path, entry),
+            _unfinished(entry),
             _unsupported(entry),
             _missing_records(path, entry),
             _unknown_probe(entry, probes),
@@ -59,6 +60,13 @@ def _misplaced(path: Path, entry: Entry) -> Iterator[str]:
         yield f"the file is named {path.name}, not {entry.id}.toml"
     if path.parent.name not in entry.distributions:
         yield f"it lies in {path.parent.name}/, which is none of its packages: {', '.join(entry.distributions)}"
+
+
+def _unfinished(entry: Entry) -> Iterator[str]:
+    """What a draft leaves to be filled in."""
+    told = {"title": [entry.title], "summary": [entry.summary], "mechanism": [entry.mechanism]}
+    told |= {f"remedies.{n}": [each.why, each.code or ""] for n, each in enumerate(entry.remedies, 1)}
+    yield from (f"{part} is still to be written" for part, texts in told.items() if any("TODO" in t for t in texts))
 
 
 def _unsupported(entry: Entry) -> Iterator[str]:

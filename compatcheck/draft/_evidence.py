@@ -1,0 +1,155 @@
+"""From a filled-in form to the parts of an entry: nothing is claimed beyond what the reporter says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any, NamedTuple
+
+from packaging.version import Version
+
+from compatcheck import matrix
+from compatcheck.draft._issue import Issue
+from compatcheck.draft._versions import Range, range_of, versions_of
+from compatcheck.observation import ERROR_MARKS
+
+TODO = "TODO"
+_CARRIED = ("torch", "transformers", "accelerate", "peft", "trl", "deepspeed", "bitsandbytes", "flash-attn", "numpy")
+_URL = re.compile(r"https://[^\s<>\"'`)\]]+")
+_SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
+_MOST_LINKS = 20
+_LONGEST_SUMMARY = 700
+_LONGEST_PATTERN = 160
+_MOST_HINTS = 14
+
+
+class Draft(NamedTuple):
+    """The parts of an entry, as plain values; ``hints`` are conditions that may belong into the affected table.
+
+    ``open`` says in words what is still to be filled in.
+    """
+
+    package: str
+    title: str
+    impact: str
+    summary: str
+    published: date
+    range: Range
+    hints: Mapping[str, Any]
+    remedies: tuple[Mapping[str, Any], ...]
+    error: tuple[str, str] | None
+    urls: tuple[str, ...]
+    examples: tuple[tuple[str, Mapping[str, Any]], ...]
+    open: tuple[str, ...]
+
+
+def drafted(issue: Issue, package: str, title: str | None, today: date) -> Draft:
+    fields, known = issue.fields, issue.environment.facts
+    installed = known.get("distributions") or {}
+    others = {*installed, *_CARRIED, "python", "cuda"} - {package}
+    now = versions_of(installed.get(package) or "", package, ())
+    works = versions_of(fields["works"], package, others)
+    span = range_of(versions_of(fields["fails"], package, others), works, now[0] if now else None)
+    hints = dict(_hints(known, package))
+    urls = tuple(dict.fromkeys(url.rstrip(".,;:") for url in _URL.findall(f"{issue.url} {fields['evidence']}")))
+    impact = re.split(r"[:\s]", fields["impact"], maxsplit=1)[0]
+    impact = impact if impact in matrix.impacts() else TODO
+    parts = {"title": _line(title or fields["title"], 100), "summary": _line(fields["summary"], _LONGEST_SUMMARY)}
+    return Draft(
+        package,
+        parts["title"] or f"{TODO}: the fault in one line",
+        impact,
+        parts["summary"] or f"{TODO}: what the user sees",
+        today,
+        span,
+        hints,
+        tuple(_remedies(package, span, fields["helps"])),
+        _error(fields["error"]),
+        urls[:_MOST_LINKS],
+        tuple(_examples(package, span, installed, known, hints)),
+        tuple(_open(parts, impact, span, fields, urls)),
+    )
+
+
+def _line(text: str, longest: int) -> str:
+    """The text in one line, cut at a word where it is too long."""
+    joined = " ".join(text.split())
+    return joined if len(joined) <= longest else joined[: longest - 1].rsplit(" ", 1)[0][: longest - 1] + "…"
+
+
+def _open(
+    parts: Mapping[str, str], impact: str, span: Range, fields: Mapping[str, str], urls: tuple[str, ...]
+) -> Iterator[str]:
+    yield from (name for name, text in parts.items() if not text)
+    if impact == TODO:
+        yield "impact"
+    yield "mechanism: why it happens"
+    yield from (f"affected: {told}" for told in span.open)
+    if not span.above and not fields["helps"]:
+        yield "remedies: what helps"
+    if not urls:
+        yield "evidence: a public source"
+
+
+def _hints(known: Mapping[str, Any], package: str) -> Iterator[tuple[str, Any]]:
+    """What the reporter's environment says that a condition may speak of: settings first, versions last."""
+    facts = {"training": known.get("training"), "model": known.get("model"), "cuda": known.get("cuda")}
+    gpus = known.get("gpus") or ()
+    paths = [*_flat(facts), *_flat({"gpu": gpus[0] if gpus else {}})]
+    paths += [(f"distributions.{name}", version) for name, version in _stack(known) if name != package]
+    for path, value in paths[:_MOST_HINTS]:
+        kind = matrix.kind_of(path)
+        if kind == "version" and isinstance(value, str) and re.match(r"\d", value):
+            yield path, f"=={value.partition('+')[0]}"
+        elif kind in ("text", "flag", "number", "labels") and isinstance(value, (str, bool, int, float, list)):
+            yield path, [value] if kind == "text" else value
+
+
+def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{key}.")
+        elif value is not None:
+            yield f"{above}{key}", value
+
+
+def _stack(known: Mapping[str, Any]) -> list[tuple[str, str]]:
+    installed = known.get("distributions") or {}
+    return [(name, installed[name]) for name in _CARRIED if installed.get(name)]
+
+
+def _remedies(package: str, span: Range, helps: str) -> Iterator[Mapping[str, Any]]:
+    if span.above:
+        yield {"pins": {package: f">={span.above}"}, "why": f"reported to work with {span.above}"}
+    elif span.below:
+        yield {"pins": {package: f"<={span.below}"}, "why": f"reported to work with {span.below}"}
+    if helps:
+        yield {"code": _line(helps, _LONGEST_SUMMARY), "why": "the reporter says that it helps"}
+    elif not (span.above or span.below):
+        yield {"code": f"{TODO}: what helps", "why": f"{TODO}: why it helps"}
+
+
+def _error(text: str) -> tuple[str, str] | None:
+    """The last line that reads as an error, and an expression that finds just it."""
+    lines = [line.strip() for line in text.splitlines() if any(mark in line for mark in ERROR_MARKS)]
+    told = next((line for line in reversed(lines) if len(line) >= 8), "")
+    line = told[:_LONGEST_PATTERN]
+    return (_SPECIAL.sub(r"\\\g<0>", line), told[: 2 * _LONGEST_PATTERN]) if line else None
+
+
+def _examples(
+    package: str, span: Range, installed: Mapping[str, str], known: Mapping[str, Any], hints: Mapping[str, Any]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    beside = {name: version for name, version in _stack(known) if name != package}
+    shown = {key: known[key] for key in ("python", "cuda", "training", "model") if known.get(key)}
+    shown |= {"gpus": known["gpus"][:1]} if known.get("gpus") else {}
+    told = {key: value for key, value in shown.items() if key == "python" or any(h.startswith(key[:3]) for h in hints)}
+    if span.bad:
+        mine = installed.get(package) or span.bad
+        bad = mine if Version(mine.partition("+")[0]) == Version(span.bad) else span.bad
+        yield "affected", {**told, "distributions": {package: bad, **beside}}
+    for good in (span.below, span.above):
+        if good:
+            yield "unaffected", {**told, "distributions": {package: good, **beside}}
+    yield "undetermined", {**told, "distributions": beside} if beside else told
