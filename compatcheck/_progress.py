@@ -146,3 +146,19 @@ def building_progress() -> Iterator[Callable[[str], None]]:
             print(f"building: {line.strip()}", file=sys.stderr, flush=True)
 
     yield note
+
+
+@contextmanager
+def asking_progress(total: int) -> Iterator[Callable[[str], None]]:
+    """A function to call with each package that the index was asked for: a bar on a terminal, else one line."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        columns = (TextColumn("asking"), BarColumn(20), MofNCompleteColumn(), TextColumn("{task.description}"))
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=total)
+            yield lambda package: bar.update(task, description=package, advance=1)
+        return
+    print(f"asking the index for {total} packages", file=sys.stderr, flush=True)
+    yield lambda package: None

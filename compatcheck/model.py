@@ -292,3 +292,26 @@ class Comparison(NamedTuple):
     @property
     def alarms(self) -> tuple[VerdictChange, ...]:
         return tuple(change for change in self.changes if change.is_alarm)
+
+
+class Due(NamedTuple):
+    """Something in the matrix that newer releases ask to be looked at again.
+
+    ``kind`` says of what sort it is: a ``range`` that is open or ended at what was newest when it was reviewed, a
+    ``table`` that misses releases, or a ``cap`` in newer metadata against what a remedy advises.
+    """
+
+    kind: Literal["range", "table", "cap"]
+    subject: str
+    package: str
+    newest: str
+    why: str
+
+
+class Watched(NamedTuple):
+    """What is due after an index was asked for packages; ``unknown`` is why others could not be asked, by name."""
+
+    address: str
+    asked: tuple[str, ...]
+    due: tuple[Due, ...]
+    unknown: Mapping[str, str]

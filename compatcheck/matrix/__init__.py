@@ -57,6 +57,7 @@ __all__ = [
     "source_folder",
     "store",
     "suspects",
+    "tables",
 ]
 
 ARCHIVE = f"matrix-{FORMAT}.zip"
@@ -243,3 +244,12 @@ def impacts() -> tuple[str, ...]:
     from compatcheck.matrix._entry import Impact
 
     return get_args(Impact)
+
+
+def tables(folder: str) -> dict[str, dict[str, Any]]:
+    """Every pair table of a folder of sources, by name."""
+    from pathlib import Path
+
+    from compatcheck.matrix._compile import read_tables
+
+    return read_tables(Path(folder))

@@ -1,0 +1,50 @@
+"""`compatcheck matrix watch`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from compatcheck.verbs import _options, _status
+from compatcheck.verbs._output import write
+
+
+@click.command()
+@click.argument("folder", required=False)
+@click.option("--package", "packages", multiple=True, metavar="NAME", help="Only what hangs on these packages.")
+@click.option(
+    "--index-url",
+    envvar=["UV_DEFAULT_INDEX", "UV_INDEX_URL"],
+    metavar="URL",
+    help="The index to ask; else that of uv's environment variables, else PyPI.",
+)
+@click.option(
+    "--format", "format_name", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True
+)
+@_options.output
+def command(
+    folder: str | None, packages: tuple[str, ...], index_url: str | None, format_name: str, output: str | None
+) -> None:
+    """List what newer releases ask to be looked at again in a matrix FOLDER.
+
+    These are entries whose range reaches past their review, tables that miss a release, and advice that newer metadata
+    forbids. Exit status 1 where something is due, 3 where the index could be asked for nothing.
+    """
+    from compatcheck import watch
+    from compatcheck._progress import asking_progress
+    from compatcheck.errors import NothingInspectedError
+    from compatcheck.report import due
+
+    asked = watch.question(folder, packages)
+    with asking_progress(len(asked.packages)) as show:
+        watched = watch.watch(asked, index_url or watch.PYPI, show)
+    if asked.packages and not watched.asked:
+        name, why = next(iter(watched.unknown.items()))
+        raise NothingInspectedError(
+            "asking", watched.address, f"nothing was answered; of {name}, {why}", "try again later"
+        )
+    colour = output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    write(due.render(watched, format_name, colour), output)
+    sys.exit(_status.FINDINGS if watched.due else _status.CLEAN)

@@ -1,0 +1,55 @@
+"""What of the matrix newer releases ask to be looked at again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+
+from compatcheck import matrix
+from compatcheck.errors import InputError
+from compatcheck.model import Due, Watched
+from compatcheck.watch import _caps, _index, _ranges, _tables
+
+__all__ = ["PYPI", "Question", "question", "watch"]
+
+PYPI = "https://pypi.org/simple"
+
+
+class Question(NamedTuple):
+    """What to ask an index about: the entries that stand, the tables by name, and the packages these speak of."""
+
+    entries: tuple[Mapping[str, Any], ...]
+    tables: Mapping[str, Mapping[str, Any]]
+    packages: tuple[str, ...]
+
+
+def question(folder: str | None, only: Collection[str] = ()) -> Question:
+    """What the matrix in a folder, else the checkout's, leaves open; ``only`` limits it to these packages.
+
+    Raises InputError for a package of which nothing is open.
+    """
+    source = matrix.source_folder(folder)
+    entries = tuple(entry for entry in matrix.all_entries(matrix.load(source)) if not entry.get("withdrawn"))
+    tables = matrix.tables(source)
+    packages = {*_ranges.packages(entries), *_tables.packages(tables), *_caps.packages(entries)}
+    for name in only:
+        if name not in packages:
+            advice = "name one with an open range, a table or a remedy"
+            raise InputError("watching", name, "the matrix leaves nothing of it open", advice)
+    return Question(entries, tables, tuple(sorted(packages & set(only) if only else packages)))
+
+
+def watch(asked: Question, index_url: str, on_package: Callable[[str], None] = lambda name: None) -> Watched:
+    """Ask the index for every package, and see what is due; a package that it does not give is unknown, with why."""
+    with _index.Index(index_url) as index:
+        releases, unknown = index.releases(asked.packages, on_package)
+        newest = {name: each[-1].version for name, each in releases.items()}
+        wanted = [pair for pair in _caps.wanted(asked.entries) if pair.holder in newest and pair.pinned in newest]
+        holders = sorted({pair.holder for pair in wanted})
+        demands, unread = index.requirements({name: newest[name] for name in holders})
+    due: list[Due] = [
+        *_ranges.due(asked.entries, releases),
+        *_tables.due(asked.tables, releases),
+        *_caps.due(wanted, demands, releases),
+    ]
+    return Watched(index.shown, tuple(sorted(releases)), tuple(due), {**unknown, **unread})
