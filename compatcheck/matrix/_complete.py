@@ -1,4 +1,4 @@
-"""Facts that follow from others: a GPU's compute capability from its name, torch's CUDA runtime from its label."""
+"""Facts that follow from others: a GPU's compute capability, torch's CUDA runtime, what a model's name tells."""
 
 from __future__ import annotations
 
@@ -12,12 +12,27 @@ from compatcheck.matrix._order import contains, parse_range, parse_version
 from compatcheck.model import Environment, Unknown, lookup
 
 _DEEPSPEED_DEFAULTS = {"contiguous_gradients": True, "reduce_scatter": True}
+_OF_FAMILY = ("type", "remote_code", "torch_dtype")
 
 
 def complete(matrix: Matrix, environment: Environment) -> Environment:
     """The environment with what its own facts imply and nobody stated."""
-    completed = _with_deepspeed_defaults(_with_runtime(_with_compute_capabilities(matrix, environment)))
+    known = _with_model_family(matrix, _with_compute_capabilities(matrix, environment))
+    completed = _with_deepspeed_defaults(_with_runtime(known))
     return _with_unquantized_dtype(_with_dtype(completed))
+
+
+def _with_model_family(matrix: Matrix, environment: Environment) -> Environment:
+    """What all models of a published family share, for a model of which no more than its name is known."""
+    model = environment.facts.get("model") or {}
+    name = model.get("name")
+    if not isinstance(name, str) or any(model.get(fact) for fact in ("type", "architectures", "files", "source")):
+        return environment
+    from compatcheck.matrix._families import family_of
+
+    family = family_of(name, matrix.table("model-families")) or {}
+    implied = {fact: family[fact] for fact in _OF_FAMILY if fact in family and model.get(fact) is None}
+    return environment._replace(facts={**environment.facts, "model": {**model, **implied}}) if implied else environment
 
 
 def _with_dtype(environment: Environment) -> Environment:

@@ -35,14 +35,16 @@ class Occurrence(NamedTuple):
 class TraitVerdict(NamedTuple):
     """Whether a trait holds (None: unknown), where, and which facts are missing to tell.
 
-    ``presumed`` marks one that holds because nothing speaks against it, which singles nobody out. One that is open
-    and yet names an occurrence is worth telling: what was seen there lacks a single fact to be certain.
+    ``presumed`` marks one that holds because nothing speaks against it, which singles nobody out, and ``suspected`` an
+    unknown one that something singular speaks for. One that is open and yet names an occurrence is worth telling: what
+    was seen there lacks a single fact to be certain.
     """
 
     holds: bool | None
     occurrences: tuple[Occurrence, ...] = ()
     missing: tuple[str, ...] = ()
     presumed: bool = False
+    suspected: bool = False
 
 
 TraitFinder = Callable[[str, Environment], TraitVerdict]
@@ -137,12 +139,15 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
     model, what was seen in a log, a class of GPU, a compiler or packing, both off unless switched on, and each package,
     unless the settings stated are that package's own, or facts of two kinds single the case out already: a GPU and a
     setting, a model and a setting. A GPU by itself singles nothing out: every machine has one. A range that is asked
-    for counts as a version where its bad part is worth telling.
+    for counts as a version where its bad part is worth telling. A trait that is no more than suspected is worth telling
+    beside something else that is singular, or where nothing else is missing.
     """
-    if any(path == "traits" and part.narrowed for path, part in parts.items()):
+    if any(path == "traits" and (part.occurrences or (part.holds and part.narrowed)) for path, part in parts.items()):
         return True
     holding = [path for path, part in parts.items() if part.holds is not False and part.narrowed]
     kinds = {_kind(path) for path in holding if parts[path].holds is True} - {None}
+    if holding == ["traits"] and any(part.holds is None for path, part in parts.items() if path != "traits"):
+        return False
     for path in (path for path, part in parts.items() if part.holds is None and not (part.narrowed or part.expected)):
         if path.startswith(_SPOKEN_OF):
             return False
@@ -221,7 +226,9 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
 
 
 def _is_singular(trait: TraitVerdict) -> bool:
-    return bool(trait.occurrences) if trait.holds is None else bool(trait.holds) and not trait.presumed
+    if trait.holds is None:
+        return bool(trait.occurrences) or trait.suspected
+    return trait.holds and not trait.presumed
 
 
 def _match_range(path: str, condition: Any, asked: str) -> Verdict:

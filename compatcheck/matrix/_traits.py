@@ -18,15 +18,27 @@ READ_FROM_CODE = (
     "checkpoints-without-reentry",
     "forward-takes-no-kwargs",
     "gradient-checkpointing-noop",
+    "imports-loss-kwargs",
+    "imports-merged-attention-classes",
+    "imports-pruning-helper",
+    "imports-torch-fx-check",
+    "inner-model-lacks-generation-mixin",
+    "llama-attention-without-position-embeddings",
     "past-extracted-as-one-value",
+    "past-extracted-by-inherited-method",
+    "past-extracted-in-standard-format",
     "post-init-never-called",
     "safetensors-without-metadata",
     "set-gradient-checkpointing-takes-value",
+    "tied-weights-keys-as-list",
     "tokenizer-filled-after-init",
     "tokenizer-merges-as-pairs",
     "tokenizer-pad-lacks-padding-side",
 )
 """The traits that reading a model's own files decides; any other one is known only where a snapshot states it."""
+
+_READ_FROM_OTHER_FILES = ("safetensors-without-metadata", "tokenizer-merges-as-pairs")
+"""Those of the former that a model without code of its own can have as well."""
 
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "traits")
 
@@ -62,7 +74,22 @@ def _find(name: str, environment: Environment, table: Table) -> TraitVerdict:
         return verdict
     of_model = lookup(environment, "model.traits")
     if isinstance(of_model, Unknown):
-        return TraitVerdict(None, missing=("model.traits",))
+        return _of_family(name, environment, table)
     if name in (of_model or ()):
         return TraitVerdict(True)
     return TraitVerdict(False) if name in READ_FROM_CODE else TraitVerdict(None, missing=("model.traits",))
+
+
+def _of_family(name: str, environment: Environment, table: Table) -> TraitVerdict:
+    """A trait of code that nobody read: some revision of the family's is known to have it, or there is no such code."""
+    stated = lookup(environment, "model.name")
+    if name not in READ_FROM_CODE or not isinstance(stated, str):
+        return TraitVerdict(None, missing=("model.traits",))
+    from compatcheck.matrix._families import family_of
+
+    family = family_of(stated, table("model-families")) or {}
+    if name in family.get("traits", ()):
+        return TraitVerdict(None, missing=("model.traits",), suspected=True)
+    if name not in _READ_FROM_OTHER_FILES and lookup(environment, "model.remote_code") is False:
+        return TraitVerdict(False)
+    return TraitVerdict(None, missing=("model.traits",))
