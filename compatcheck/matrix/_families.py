@@ -35,8 +35,8 @@ def family_of(name: str, table: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a name or a pattern: letters and numbers apart, sizes whole."""
-    marked = re.split(r"(\{\w+\})", text.lower())
+    """The words of a name or a pattern: letters and numbers apart, sizes whole, ``2_5`` as 2.5."""
+    marked = re.split(r"(\{\w+\})", re.sub(r"(?<=\d)_(?=\d)", ".", text.lower()))
     return [word for part in marked for word in ([part] if part.startswith("{") else _WORD.findall(part))]
 
 

@@ -75,6 +75,7 @@ _OFF_UNLESS_ASKED = (
     "training.deepspeed.offload_optimizer_device",
     "training.deepspeed.zero_hpz_partition_size",
 )
+_OF_NO_TRAINING = ("traits", "training.predict_with_generate", "training.use_cache")
 _SPOKEN_OF = ("model.", "traits", "training.observed.", "every_gpu.", *_OFF_UNLESS_ASKED)
 _OWN_SETTINGS = {"deepspeed": "training.deepspeed", "peft": "training.lora", "bitsandbytes": "training.quantization"}
 _KINDS = {
@@ -140,13 +141,13 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
     unless the settings stated are that package's own, or facts of two kinds single the case out already: a GPU and a
     setting, a model and a setting. A GPU by itself singles nothing out: every machine has one. A range that is asked
     for counts as a version where its bad part is worth telling. A trait that is no more than suspected is worth telling
-    beside something else that is singular, or where nothing else is missing.
+    beside something else that is singular, or where nothing is missing but what a run without training would not state.
     """
     if any(path == "traits" and (part.occurrences or (part.holds and part.narrowed)) for path, part in parts.items()):
         return True
     holding = [path for path, part in parts.items() if part.holds is not False and part.narrowed]
     kinds = {_kind(path) for path in holding if parts[path].holds is True} - {None}
-    if holding == ["traits"] and any(part.holds is None for path, part in parts.items() if path != "traits"):
+    if holding == ["traits"] and any(part.holds is None for path, part in parts.items() if path not in _OF_NO_TRAINING):
         return False
     for path in (path for path, part in parts.items() if part.holds is None and not (part.narrowed or part.expected)):
         if path.startswith(_SPOKEN_OF):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from compatcheck._torch_build import Table as Table
 from compatcheck.matrix._match import TraitFinder, TraitVerdict
@@ -72,24 +74,26 @@ def _find(name: str, environment: Environment, table: Table) -> TraitVerdict:
         unit = importlib.import_module(f"compatcheck.matrix.traits.{name.replace('-', '_')}")
         verdict: TraitVerdict = unit.find(environment, table)
         return verdict
-    of_model = lookup(environment, "model.traits")
-    if isinstance(of_model, Unknown):
-        return _of_family(name, environment, table)
-    if name in (of_model or ()):
+    family = _family(environment, table)
+    if name in family.get("weights", ()):
         return TraitVerdict(True)
-    return TraitVerdict(False) if name in READ_FROM_CODE else TraitVerdict(None, missing=("model.traits",))
-
-
-def _of_family(name: str, environment: Environment, table: Table) -> TraitVerdict:
-    """A trait of code that nobody read: some revision of the family's is known to have it, or there is no such code."""
-    stated = lookup(environment, "model.name")
-    if name not in READ_FROM_CODE or not isinstance(stated, str):
+    of_model = lookup(environment, "model.traits")
+    if not isinstance(of_model, Unknown) and (name in (of_model or ()) or name in READ_FROM_CODE):
+        return TraitVerdict(name in (of_model or ()))
+    if name not in READ_FROM_CODE:
         return TraitVerdict(None, missing=("model.traits",))
-    from compatcheck.matrix._families import family_of
-
-    family = family_of(stated, table("model-families")) or {}
     if name in family.get("traits", ()):
         return TraitVerdict(None, missing=("model.traits",), suspected=True)
     if name not in _READ_FROM_OTHER_FILES and lookup(environment, "model.remote_code") is False:
         return TraitVerdict(False)
     return TraitVerdict(None, missing=("model.traits",))
+
+
+def _family(environment: Environment, table: Table) -> Mapping[str, Any]:
+    """The published family that the model's name tells, or nothing where no name is known or it is of none."""
+    name = lookup(environment, "model.name")
+    if not isinstance(name, str):
+        return {}
+    from compatcheck.matrix._families import family_of
+
+    return family_of(name, table("model-families")) or {}

@@ -1,0 +1,129 @@
+"""Rules over a model's own code: imports, calls and declarations that later releases of transformers do not take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compatcheck.facts.model_files.traits._code import Code, parse_code
+from compatcheck.facts.model_files.traits._rules import traits_of
+
+EXTRACTS = """
+class AForCausalLM(PreTrainedModel):
+    def _update_model_kwargs_for_generation(self, outputs, model_kwargs, standardize_cache_format=False):
+        name, cache = self._extract_past_from_model_output(outputs, standardize_cache_format=standardize_cache_format)
+        model_kwargs[name] = cache
+"""
+LAYER = """
+from transformers.models.llama.modeling_llama import LlamaAttention
+class Layer(Module):
+    def forward(self, x, mask, **kwargs):
+        return self.self_attn(hidden_states=x, attention_mask=mask, **kwargs)
+"""
+INNER = """
+class APreTrained(PreTrainedModel): ...
+class AForCausalLM(APreTrained):
+    def prepare_inputs_for_generation(self, x): ...
+"""
+
+
+def traits(source: str, *entry_points: str) -> list[str]:
+    tree = parse_code(source)
+    assert tree is not None
+    return [trait for trait, _ in traits_of(Code("modeling_a.py", "model", tree, frozenset(entry_points)))]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (
+            "from transformers.models.llama.modeling_llama import LlamaFlashAttention2",
+            "imports-merged-attention-classes",
+        ),
+        (
+            "from transformers.models.qwen2.modeling_qwen2 import A, Qwen2SdpaAttention as B",
+            "imports-merged-attention-classes",
+        ),
+        ("from transformers.models.llama.modeling_llama import LlamaAttention", None),
+        ("from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VLFlashAttention2", None),
+        ("from .modeling_llama import LlamaFlashAttention2", None),
+        (
+            "try:\n    from transformers.models.llama.modeling_llama import LlamaFlashAttention2\nexcept E: ...",
+            None,
+        ),
+        ("if old:\n    from transformers.models.llama.modeling_llama import LlamaFlashAttention2", None),
+        ("from transformers.utils import LossKwargs, logging", "imports-loss-kwargs"),
+        ("from transformers.models.llama.modeling_llama import KwargsForCausalLM", "imports-loss-kwargs"),
+        ("from transformers.utils import TransformersKwargs", None),
+        ("from transformers.utils.import_utils import is_torch_fx_available", "imports-torch-fx-check"),
+        ("def f():\n    from transformers.utils import is_torch_fx_available", None),
+        ("from transformers.pytorch_utils import find_pruneable_heads_and_indices", "imports-pruning-helper"),
+        ("from transformers.pytorch_utils import prune_linear_layer", None),
+        ("class A:\n    _tied_weights_keys = ['lm_head.weight']", "tied-weights-keys-as-list"),
+        ("class A:\n    _tied_weights_keys: list = ['lm_head.weight']", "tied-weights-keys-as-list"),
+        ("class A:\n    _tied_weights_keys = {'lm_head.weight': 'embed.weight'}", None),
+        ("class A:\n    _tied_weights_keys = []", None),
+        ("class A:\n    _tied_weights_keys = ['a'] if old else {'a': 'b'}", None),
+    ],
+)
+def test_imports_and_declarations(line: str, found: str | None) -> None:
+    assert traits(line) == ([found] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("", "", {"past-extracted-by-inherited-method", "past-extracted-in-standard-format"}),
+        (", standardize_cache_format=standardize_cache_format)", ")", {"past-extracted-by-inherited-method"}),
+        ("class A", "def _extract_past_from_model_output(o): ...\nclass A", set()),
+        (
+            "        model_kwargs[name]",
+            "        if hasattr(self, '_extract_past_from_model_output'): ...\n        x[name]",
+            set(),
+        ),
+        ("        name, cache", "        if old: name, cache", set()),
+    ],
+)
+def test_the_helper_that_generation_inherits(old: str, new: str, found: set[str]) -> None:
+    assert set(traits(EXTRACTS.replace(old, new, 1) if old else EXTRACTS)) == found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "has"),
+    [
+        ("", "", True),
+        ("attention_mask=mask", "attention_mask=mask, position_embeddings=angles", False),
+        ("mask, **kwargs):", "mask, position_embeddings=None, **kwargs):", False),
+        ("transformers.models.llama.modeling_llama", ".modeling_llama", False),
+        ("import LlamaAttention", "import LlamaMLP", False),
+    ],
+)
+def test_attention_of_llama_without_its_angles(old: str, new: str, has: bool) -> None:
+    code = LAYER.replace(old, new, 1) if old else LAYER
+    assert ("llama-attention-without-position-embeddings" in traits(code)) is has
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "entry_point", "has"),
+    [
+        ("", "", "InternVLChatModel", True),
+        ("", "", "AForCausalLM", False),
+        ("(PreTrainedModel)", "(PreTrainedModel, GenerationMixin)", "InternVLChatModel", False),
+        ("(APreTrained)", "(APreTrained, GenerationMixin)", "InternVLChatModel", False),
+        ("prepare_inputs_for_generation", "prepare", "InternVLChatModel", False),
+        ("    def prepare", "    def generate(self): ...\n    def prepare", "InternVLChatModel", False),
+    ],
+)
+def test_a_language_model_inside_another_model(old: str, new: str, entry_point: str, has: bool) -> None:
+    code = INNER.replace(old, new, 1) if old else INNER
+    assert ("inner-model-lacks-generation-mixin" in traits(code, entry_point)) is has
+
+
+@pytest.mark.stack
+def test_the_librarys_own_models_show_nothing_that_it_does_not_take() -> None:
+    transformers = pytest.importorskip("transformers")
+    of_older = {"imports-", "tied-weights", "past-extracted", "llama-attention"}
+    for path in sorted((Path(transformers.__file__).parent / "models").rglob("modeling_[abglq]*.py"))[::3]:
+        found = traits(path.read_text(encoding="utf-8"))
+        assert not [trait for trait in found if trait.startswith(tuple(of_older))], path
