@@ -74,6 +74,9 @@ _OFF_UNLESS_ASKED = (
     "training.padding_free",
     "training.deepspeed.offload_optimizer_device",
     "training.deepspeed.zero_hpz_partition_size",
+    "training.fsdp",
+    "training.lora.use_dora",
+    "training.quantization.bits",
 )
 _OF_NO_TRAINING = ("traits", "training.predict_with_generate", "training.use_cache")
 _SPOKEN_OF = ("model.", "traits", "training.observed.", "every_gpu.", *_OFF_UNLESS_ASKED)
@@ -137,11 +140,12 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
 
     Something singular must hold: a setting, a trait, or a version below an upper bound; that a package is there, or
     newer than some release, is true of almost everyone. And what the entry is about must be known to be there: the
-    model, what was seen in a log, a class of GPU, a compiler or packing, both off unless switched on, and each package,
-    unless the settings stated are that package's own, or facts of two kinds single the case out already: a GPU and a
-    setting, a model and a setting. A GPU by itself singles nothing out: every machine has one. A range that is asked
-    for counts as a version where its bad part is worth telling. A trait that is no more than suspected is worth telling
-    beside something else that is singular, or where nothing is missing but what a run without training would not state.
+    model, what was seen in a log, a class of GPU, what is off unless switched on (a compiler, packing, FSDP, DoRA,
+    quantisation), and each package, unless the settings stated are that package's own, or facts of two kinds single the
+    case out already: a GPU and a setting, a model and a setting. A GPU by itself singles nothing out: every machine has
+    one. A range that is asked for counts as a version where its bad part is worth telling. A trait that is no more than
+    suspected is worth telling beside something else that is singular, or where nothing is missing but what a run
+    without training would not state.
     """
     if any(path == "traits" and (part.occurrences or (part.holds and part.narrowed)) for path, part in parts.items()):
         return True
