@@ -71,6 +71,7 @@ _OFF_UNLESS_ASKED = (
     "training.torch_compile",
     "training.deepspeed.compile",
     "training.packing",
+    "training.quantization.bits",
     "training.padding_free",
     "training.deepspeed.offload_optimizer_device",
     "training.deepspeed.zero_hpz_partition_size",
