@@ -188,6 +188,7 @@ class Training(_Section):
     group_by_length: Flag = None
     use_cache: Flag = None
     predict_with_generate: Flag = None
+    use_vllm: Flag = None
     save_safetensors: Flag = None
     resume_from_checkpoint: Flag = None
     padding_free: Flag = None

@@ -84,6 +84,7 @@ _EXACT: dict[str, Kind] = {
     "training.group_by_length": "flag",
     "training.use_cache": "flag",
     "training.predict_with_generate": "flag",
+    "training.use_vllm": "flag",
     "training.save_safetensors": "flag",
     "training.resume_from_checkpoint": "flag",
     "training.padding_free": "flag",

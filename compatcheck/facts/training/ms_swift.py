@@ -36,7 +36,7 @@ _ARGUMENTS = (
     *rows("training.", "side", "padding_side"),
     *rows("training.", "flag", "packing", "padding_free", "group_by_length", "torch_compile", "save_safetensors"),
     *rows("training.", "flag", "use_liger_kernel=use_liger", "use_liger_kernel", "gradient_checkpointing"),
-    *rows("training.", "flag", "gradient_checkpointing_kwargs.use_reentrant"),
+    *rows("training.", "flag", "gradient_checkpointing_kwargs.use_reentrant", "use_vllm"),
 )
 _METHODS_OF_QUANTIZATION = {"bnb": "bitsandbytes"}
 _ALL_LINEAR = ("ALL", "all-linear", "all")

@@ -63,6 +63,7 @@ _FLAGS = (
     ("padding_free", "padding_free"),
     ("use_cache", "use_cache"),
     ("predict_with_generate", "predict_with_generate"),
+    ("use_vllm", "use_vllm"),
 )
 _ALWAYS = {"gradient_accumulation_steps": 1, "per_device_train_batch_size": 8, "max_grad_norm": 1.0}
 _LENGTHS = ("max_length", "max_seq_length")

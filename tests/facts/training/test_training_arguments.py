@@ -194,3 +194,8 @@ def test_the_trainer_takes_fsdp_or_deepspeed_and_never_both(tmp_path: Path) -> N
     assert fact(sharded, "fsdp.sharding_strategy") == "full_shard"
     assert fact(sharded, "deepspeed") is None
     assert isinstance(fact(said(tmp_path, arguments, "args.json"), "deepspeed"), Unknown)
+
+
+def test_whether_vllm_writes_the_answers(tmp_path: Path) -> None:
+    assert fact(said(tmp_path, RECIPE + "use_vllm: true\n"), "use_vllm") is True
+    assert isinstance(fact(said(tmp_path, RECIPE), "use_vllm"), Unknown)
