@@ -72,6 +72,7 @@ _OFF_UNLESS_ASKED = (
     "training.deepspeed.compile",
     "training.packing",
     "training.quantization.bits",
+    "training.use_liger_kernel",
     "training.padding_free",
     "training.deepspeed.offload_optimizer_device",
     "training.deepspeed.zero_hpz_partition_size",
