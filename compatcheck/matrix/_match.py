@@ -71,7 +71,6 @@ _OFF_UNLESS_ASKED = (
     "training.torch_compile",
     "training.deepspeed.compile",
     "training.packing",
-    "training.quantization.bits",
     "training.use_liger_kernel",
     "training.padding_free",
     "training.deepspeed.offload_optimizer_device",
