@@ -113,6 +113,17 @@ def test_conditions_of_the_report_are_offered_and_hold_where_they_are_kept(folde
     assert "table 1: no example changes without training.per_device_train_batch_size" in told
 
 
+def test_what_the_reporter_speaks_of_is_kept_beside_the_package(entry_of: Drafter) -> None:
+    named = ISSUE.replace("accelerate    1.0.1", "kernels       0.15.1\nidle          1.0").replace(
+        "4 ranks", "kernels."
+    )
+    assert entry_of(named)["examples"][0]["environment"]["distributions"] == {
+        "transformers": "4.46.0",
+        "torch": "2.5.0+cu118",
+        "kernels": "0.15.1",
+    }
+
+
 def test_a_version_that_works_is_missing(folder: Path, entry_of: Drafter) -> None:
     entry = entry_of(without("works", without("fails")))
     assert entry["affected"] == [{"distributions": {"transformers": "==4.46.0"}}]

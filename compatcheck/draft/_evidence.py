@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from compatcheck import matrix
+from compatcheck._requirement import normalised
 from compatcheck.draft._issue import Issue
 from compatcheck.draft._versions import Range, range_of, versions_of
 from compatcheck.observation import ERROR_MARKS
@@ -51,7 +52,8 @@ def drafted(issue: Issue, package: str, title: str | None, today: date) -> Draft
     now = versions_of(installed.get(package) or "", package, ())
     works = versions_of(fields["works"], package, others)
     span = range_of(versions_of(fields["fails"], package, others), works, now[0] if now else None)
-    hints = dict(_hints(known, package))
+    stack = _stack(installed, package, " ".join(fields[name] for name in ("title", "summary", "error", "helps")))
+    hints = dict(_hints(known, stack))
     urls = tuple(dict.fromkeys(url.rstrip(".,;:") for url in _URL.findall(f"{issue.url} {fields['evidence']}")))
     impact = re.split(r"[:\s]", fields["impact"], maxsplit=1)[0]
     impact = impact if impact in matrix.impacts() else TODO
@@ -67,7 +69,7 @@ def drafted(issue: Issue, package: str, title: str | None, today: date) -> Draft
         tuple(_remedies(package, span, fields["helps"])),
         _error(fields["error"]),
         urls[:_MOST_LINKS],
-        tuple(_examples(package, span, installed, known, hints)),
+        tuple(_examples(package, span, known, stack, hints)),
         tuple(_open(parts, impact, span, fields, urls)),
     )
 
@@ -92,13 +94,13 @@ def _open(
         yield "evidence: a public source"
 
 
-def _hints(known: Mapping[str, Any], package: str) -> Iterator[tuple[str, Any]]:
-    """What the reporter's environment says that a condition may speak of: settings first, versions last."""
+def _hints(known: Mapping[str, Any], stack: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    """What the reporter's environment says that a condition may speak of: versions last."""
     facts = {"training": known.get("training"), "model": known.get("model"), "cuda": known.get("cuda")}
     gpus = known.get("gpus") or ()
     paths = [*_flat(facts), *_flat({"gpu": gpus[0] if gpus else {}})]
-    paths += [(f"distributions.{name}", version) for name, version in _stack(known) if name != package]
-    for path, value in paths[:_MOST_HINTS]:
+    paths = paths[:_MOST_HINTS] + [(f"distributions.{name}", version) for name, version in stack.items()]
+    for path, value in paths:
         kind = matrix.kind_of(path)
         if kind == "version" and isinstance(value, str) and re.match(r"\d", value):
             yield path, f"=={value.partition('+')[0]}"
@@ -114,9 +116,12 @@ def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]
             yield f"{above}{key}", value
 
 
-def _stack(known: Mapping[str, Any]) -> list[tuple[str, str]]:
-    installed = known.get("distributions") or {}
-    return [(name, installed[name]) for name in _CARRIED if installed.get(name)]
+def _stack(installed: Mapping[str, str | None], package: str, told: str) -> dict[str, str]:
+    """The versions beside the package at fault: of what the reporter speaks of, and of what training rests on."""
+    words = {normalised(word.strip(".")) for word in re.findall(r"[A-Za-z0-9][\w.-]*", told)}
+    spoken = [name for name in installed if name in words][:_MOST_HINTS]
+    names = dict.fromkeys([*spoken, *_CARRIED])
+    return {name: version for name in names if name != package and (version := installed.get(name))}
 
 
 def _remedies(package: str, span: Range, helps: str) -> Iterator[Mapping[str, Any]]:
@@ -139,17 +144,16 @@ def _error(text: str) -> tuple[str, str] | None:
 
 
 def _examples(
-    package: str, span: Range, installed: Mapping[str, str], known: Mapping[str, Any], hints: Mapping[str, Any]
+    package: str, span: Range, known: Mapping[str, Any], stack: Mapping[str, str], hints: Mapping[str, Any]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    beside = {name: version for name, version in _stack(known) if name != package}
     shown = {key: known[key] for key in ("python", "cuda", "training", "model") if known.get(key)}
     shown |= {"gpus": known["gpus"][:1]} if known.get("gpus") else {}
     told = {key: value for key, value in shown.items() if key == "python" or any(h.startswith(key[:3]) for h in hints)}
     if span.bad:
-        mine = installed.get(package) or span.bad
+        mine = (known.get("distributions") or {}).get(package) or span.bad
         bad = mine if Version(mine.partition("+")[0]) == Version(span.bad) else span.bad
-        yield "affected", {**told, "distributions": {package: bad, **beside}}
+        yield "affected", {**told, "distributions": {package: bad, **stack}}
     for good in (span.below, span.above):
         if good:
-            yield "unaffected", {**told, "distributions": {package: good, **beside}}
-    yield "undetermined", {**told, "distributions": beside} if beside else told
+            yield "unaffected", {**told, "distributions": {package: good, **stack}}
+    yield "undetermined", {**told, "distributions": dict(stack)} if stack else told
