@@ -193,7 +193,7 @@ def test_a_name_is_no_path(folder: Path, entry_of: Drafter, package: str, told: 
         ('{"title": "x"}', "no body"),
         ('{"body": ', "begins as JSON"),
         ('{"body": {"a": 1}}', "no body"),
-        ("### What you see\n\n" + "a" * (1 << 20), "larger than any issue"),
+        ("### What you see\n\n" + "a" * (1 << 18), "larger than any issue"),
         (without("package"), "names no package"),
     ],
 )

@@ -28,7 +28,7 @@ LABELS = {
 }
 """The fields of ``.github/ISSUE_TEMPLATE/matrix-entry.yml`` by id; there a label goes on in Chinese after a slash."""
 
-_LARGEST = 1 << 20
+_LARGEST = 1 << 18
 _DOING = "reading the issue"
 _ADVICE = "give the body of an issue made with the form, or `gh issue view N --json body,title,url`"
 _HEADING = re.compile(r"(?m)^###[ \t]+(.{1,120}?)[ \t]*$")
@@ -47,7 +47,7 @@ class Issue(NamedTuple):
 
 
 def read(path: str) -> Issue:
-    """The issue in a file, ``-`` being standard input. Raises InputError where it is none or larger than 1 MiB."""
+    """The issue in a file, ``-`` being standard input. Raises InputError where it is none or larger than 256 KiB."""
     text, source = facts.read_text_of_report(path)
     if len(text) > _LARGEST:
         raise InputError(_DOING, source, "it is larger than any issue", _ADVICE)
