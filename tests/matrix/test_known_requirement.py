@@ -50,6 +50,10 @@ def test_only_released_versions_that_were_looked_up_are_judged(
     assert known_requirement_unmet.find(environment(more, **distributions), known.table).holds is holds
 
 
+def test_an_environment_without_distributions_demands_nothing(known: matrix.Matrix) -> None:
+    assert known_requirement_unmet.find(Environment({"distributions_complete": True}), known.table).holds is None
+
+
 def test_runs_of_releases_are_in_order_and_demand_something(known: matrix.Matrix) -> None:
     table = known.table("declared-requirements")
     for package in set(table) - {"reviewed", "sources"}:

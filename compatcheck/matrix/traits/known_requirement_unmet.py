@@ -27,7 +27,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     distributions = lookup(environment, "distributions")
     if isinstance(distributions, Unknown):
         return TraitVerdict(None, missing=(_METADATA,))
-    releases = {name: release for name, text in distributions.items() if (release := _release(text)) is not None}
+    releases = {name: release for name, text in (distributions or {}).items() if (release := _release(text))}
     demands = table("declared-requirements")
     found = tuple(
         _occurrence(package, other, specifier, distributions, demands[package][other])
