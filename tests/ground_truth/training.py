@@ -43,7 +43,8 @@ class Outcome(NamedTuple):
 
     def explained(self, stage: str) -> list[str]:
         """The findings that name the error of a stage or a package its traceback runs through."""
-        return [finding["id"] for finding in self.findings if _explains(finding, self.failed[stage])]
+        imports = "import" in self.failed[stage]["error"].partition(":")[0].lower() or stage in _stages.IMPORTS
+        return [finding["id"] for finding in self.findings if _explains(finding, self.failed[stage], imports)]
 
     def missed(self) -> list[str]:
         return [stage for stage in self.failed if not self.explained(stage)]
@@ -52,12 +53,14 @@ class Outcome(NamedTuple):
         return [] if self.failed else [finding["id"] for finding in self.findings]
 
 
-def _explains(finding: Mapping[str, Any], failure: Mapping[str, Any]) -> bool:
+def _explains(finding: Mapping[str, Any], failure: Mapping[str, Any], imports: bool) -> bool:
     if any(re.search(regex, failure["error"]) for regex in finding["patterns"]):
         return True
     silent = finding["impact"] in ("silent-wrong", "divergence")
     if silent or failure["wrong"]:
         return bool(silent and failure["wrong"])
+    if imports and finding["impact"] not in ("import-fail", "install-fail"):
+        return False
     through = {name for path in failure["files"] for name in re.findall(r"site-packages/(\w+)", path)}
     return bool(through & {name.replace("-", "_") for name in finding["packages"]})
 
