@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -34,6 +35,7 @@ def family_of(name: str, table: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return best[1] if best else None
 
 
+@functools.cache
 def _words(text: str) -> list[str]:
     """The words of a name or a pattern: letters and numbers apart, sizes whole, ``2_5`` as 2.5."""
     marked = re.split(r"(\{\w+\})", re.sub(r"(?<=\d)_(?=\d)", ".", text.lower()))

@@ -144,15 +144,16 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
     model, what was seen in a log, a class of GPU, what is off unless switched on (a compiler, packing, FSDP, DoRA,
     quantisation), and each package, unless the settings stated are that package's own, or facts of two kinds single the
     case out already: a GPU and a setting, a model and a setting. A GPU by itself singles nothing out: every machine has
-    one. A range that is asked for counts as a version where its bad part is worth telling. A trait that is no more than
-    suspected is worth telling beside something else that is singular, or where nothing is missing but what a run
-    without training would not state.
+    one. A range that is asked for counts as a version where its bad part is worth telling. What is known of the model
+    alone, its type or a trait that is suspected, is worth telling where nothing is missing but what a run without
+    training would not state.
     """
     if any(path == "traits" and (part.occurrences or (part.holds and part.narrowed)) for path, part in parts.items()):
         return True
     holding = [path for path, part in parts.items() if part.holds is not False and part.narrowed]
     kinds = {_kind(path) for path in holding if parts[path].holds is True} - {None}
-    if holding == ["traits"] and any(part.holds is None for path, part in parts.items() if path not in _OF_NO_TRAINING):
+    open_still = [path for path, part in parts.items() if part.holds is None and path not in _OF_NO_TRAINING]
+    if open_still and all(path == "traits" or path.startswith("model.") for path in holding):
         return False
     for path in (path for path, part in parts.items() if part.holds is None and not (part.narrowed or part.expected)):
         if path.startswith(_SPOKEN_OF):

@@ -76,7 +76,7 @@ def _find(name: str, environment: Environment, table: Table) -> TraitVerdict:
         return verdict
     family = _family(environment, table)
     if name in family.get("weights", ()):
-        return TraitVerdict(True)
+        return TraitVerdict(True, presumed=True)
     of_model = lookup(environment, "model.traits")
     if not isinstance(of_model, Unknown) and (name in (of_model or ()) or name in READ_FROM_CODE):
         return TraitVerdict(name in (of_model or ()))

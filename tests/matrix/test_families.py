@@ -140,6 +140,11 @@ def test_what_the_weights_are_like_holds_for_all_revisions(known: matrix.Matrix)
     assert "CC-2024-0513" not in told(known, "Llama 3", "4.42.3")
 
 
+def test_a_model_alone_is_no_suspicion(known: matrix.Matrix) -> None:
+    for name in ("Qwen2-7B-Instruct", "google/mt5-small", "gemma3", "glm-4-9b-chat", "Qwen2.5-VL"):
+        assert told(known, name, None) == {}
+
+
 def test_a_model_without_code_of_its_own_has_no_trait_of_code(known: matrix.Matrix) -> None:
     completed = matrix.complete(known, Environment({"model": {"name": "Qwen2.5-7B"}}))
     assert lookup(completed, "model.remote_code") is False
