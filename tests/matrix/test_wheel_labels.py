@@ -11,6 +11,8 @@ from compatcheck.matrix.traits import (
     conda_torch_beside_newer_mkl,
     driver_older_than_cuda_build,
     flash_attn_wheel_needs_newer_libc,
+    nccl_built_with_cuda_11_0,
+    older_nccl_in_same_place,
     wheel_of_another_cxx_interface,
 )
 from compatcheck.model import Environment
@@ -110,3 +112,49 @@ def test_a_driver_compiles_what_its_own_cuda_knows(
 ) -> None:
     verdict = driver_older_than_cuda_build.find(Environment({"cuda": cuda}), known.table)
     assert (bool(verdict.occurrences), verdict.holds) == (told, holds)
+
+
+@pytest.mark.parametrize(
+    ("distributions", "cuda", "told", "holds"),
+    [
+        ({"nvidia-nccl-cu12": "2.29.3", "nvidia-nccl-cu13": "2.29.7"}, {"runtime": "13.2"}, True, None),
+        ({"nvidia-nccl-cu12": "2.29.3", "nvidia-nccl-cu13": "2.29.7"}, {"runtime": "12.9"}, False, False),
+        (
+            {"nvidia-nccl-cu11": "2.14.3", "nvidia-nccl-cu12": "2.27.3"},
+            {"runtime": "12.8", "nccl": "2.14.3"},
+            True,
+            True,
+        ),
+        (
+            {"nvidia-nccl-cu11": "2.14.3", "nvidia-nccl-cu12": "2.27.3"},
+            {"runtime": "12.8", "nccl": "2.27.3"},
+            False,
+            False,
+        ),
+        ({"nvidia-nccl-cu11": "2.14.3", "nvidia-nccl-cu12": "2.27.3"}, {}, False, None),
+        ({"nvidia-nccl-cu12": "2.27.3"}, {"runtime": "12.8"}, False, False),
+    ],
+)
+def test_an_older_nccl_beside_the_own_one_is_told(
+    known: matrix.Matrix, distributions: dict[str, str], cuda: dict[str, str], told: bool, holds: bool | None
+) -> None:
+    facts = {"distributions": distributions, "cuda": cuda}
+    verdict = older_nccl_in_same_place.find(Environment(facts), known.table)
+    assert (bool(verdict.occurrences), verdict.holds) == (told, holds)
+
+
+@pytest.mark.parametrize(
+    ("distributions", "holds"),
+    [
+        ({"nvidia-nccl-cu11": "2.20.5"}, True),
+        ({"nvidia-nccl-cu11": "2.21.5"}, False),
+        ({"torch": "2.2.0+cu118"}, True),
+        ({"torch": "2.5.1+cu118"}, False),
+        ({"torch": "2.2.0+cu121"}, False),
+        ({"torch": "2.2.0"}, None),
+    ],
+)
+def test_the_nccl_of_cuda_11_is_known_by_its_package_or_by_torch(
+    known: matrix.Matrix, distributions: dict[str, str], holds: bool | None
+) -> None:
+    assert nccl_built_with_cuda_11_0.find(Environment({"distributions": distributions}), known.table).holds is holds
