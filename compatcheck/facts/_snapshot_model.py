@@ -156,6 +156,7 @@ class Observed(_Section):
 
 class Training(_Section):
     framework: Text = None
+    launcher: Text = None
     method: Text = None
     per_device_train_batch_size: Number = None
     gradient_accumulation_steps: Number = None

@@ -1,4 +1,4 @@
-"""What a wheel's label or its release says of the torch and the system it was built for."""
+"""What a label, a driver, a second package or the cards say of what was built for another machine."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from compatcheck.matrix.traits import (
     flash_attn_wheel_needs_newer_libc,
     nccl_built_with_cuda_11_0,
     older_nccl_in_same_place,
+    rtx_40_peers_left_on,
     wheel_of_another_cxx_interface,
 )
 from compatcheck.model import Environment
@@ -158,3 +159,32 @@ def test_the_nccl_of_cuda_11_is_known_by_its_package_or_by_torch(
     known: matrix.Matrix, distributions: dict[str, str], holds: bool | None
 ) -> None:
     assert nccl_built_with_cuda_11_0.find(Environment({"distributions": distributions}), known.table).holds is holds
+
+
+TWO = [{"name": "NVIDIA GeForce RTX 4090"}] * 2
+UNSET = {"NCCL_P2P_DISABLE": None, "NCCL_IB_DISABLE": None}
+
+
+@pytest.mark.parametrize(
+    ("facts", "told", "holds"),
+    [
+        ({"cuda": {"driver": "535.183.01"}, "environ": UNSET, "training": {"launcher": "torchrun"}}, True, True),
+        ({"cuda": {"driver": "535.183.01"}, "environ": UNSET}, True, None),
+        ({"cuda": {"driver": "535.183.01"}, "environ": UNSET, "training": {"launcher": "accelerate"}}, False, False),
+        ({"cuda": {"driver": "550.40.07"}, "environ": UNSET}, False, False),
+        ({"cuda": {"driver": "550.90.07"}, "distributions": {"accelerate": "0.27.0"}}, True, None),
+        ({"distributions": {"accelerate": "0.24.1"}}, False, False),
+        ({}, True, None),
+        ({"distributions": {"accelerate": "1.8.0"}}, False, False),
+        ({"environ": {"NCCL_P2P_DISABLE": "1", "NCCL_IB_DISABLE": "1"}}, False, False),
+        ({"environ": {"NCCL_P2P_DISABLE": "1", "NCCL_IB_DISABLE": None}}, True, None),
+        ({"gpus": TWO[:1]}, False, False),
+        ({"gpus": [{"name": "NVIDIA GeForce RTX 3090"}] * 2}, False, False),
+    ],
+)
+def test_several_cards_without_peer_access(
+    known: matrix.Matrix, facts: dict[str, Any], told: bool, holds: bool | None
+) -> None:
+    machine = {"gpus": TWO, "distributions": {"accelerate": "0.34.2"}, **facts}
+    verdict = rtx_40_peers_left_on.find(Environment(machine), known.table)
+    assert (bool(verdict.occurrences), verdict.holds) == (told, holds)
