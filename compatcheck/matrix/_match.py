@@ -68,16 +68,19 @@ class Verdict(NamedTuple):
 
 
 _OFF_UNLESS_ASKED = (
-    "training.torch_compile",
     "training.deepspeed.compile",
-    "training.packing",
-    "training.use_liger_kernel",
-    "training.padding_free",
     "training.deepspeed.offload_optimizer_device",
     "training.deepspeed.zero_hpz_partition_size",
     "training.fsdp",
     "training.lora.use_dora",
+    "training.lora.use_rslora",
+    "training.neftune_noise_alpha",
+    "training.optimizer",
+    "training.packing",
+    "training.padding_free",
     "training.quantization.bits",
+    "training.torch_compile",
+    "training.use_liger_kernel",
 )
 _OF_NO_TRAINING = ("traits", "training.predict_with_generate", "training.use_cache")
 _SPOKEN_OF = ("model.", "traits", "training.observed.", "every_gpu.", *_OFF_UNLESS_ASKED)
