@@ -105,6 +105,15 @@ def test_what_is_tampered_with_is_refused(
     assert client.listed() == IDS
 
 
+def test_an_archive_that_is_signed_as_too_large_is_not_fetched(
+    client: Client, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compatcheck.delivery._trusted.LARGEST_BYTES", 1000)
+    done = client.update()
+    assert done.status == 5 and "more than 1000" in done.text
+    assert not any("/targets/" in path for path in server.asked)
+
+
 def earlier_repository(publisher: Publisher, _: Publisher) -> None:
     """Everything as it was before the last edition."""
     shutil.rmtree(publisher.repo)
