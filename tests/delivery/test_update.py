@@ -37,6 +37,14 @@ def test_the_address_and_the_root_are_remembered(client: Client, publisher: Publ
     assert not any("targets/" in path for path in server.asked)
 
 
+def test_another_address_of_the_same_matrix_is_remembered(client: Client, data: Path) -> None:
+    client.update()
+    elsewhere = client.url.replace("127.0.0.1", "localhost")
+    assert "already in use" in client.update("--url", elsewhere, "--root", str(client.root)).text
+    assert json.loads((data / "current.json").read_text(encoding="utf-8"))["url"] == elsewhere
+    assert client.listed() == IDS[:2]
+
+
 def test_a_matrix_is_public_once_the_dates_are_signed(client: Client, publisher: Publisher) -> None:
     client.update()
     publisher.publish(3, online=None)
