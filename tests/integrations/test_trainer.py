@@ -127,7 +127,8 @@ def test_a_damaged_matrix_is_told_in_a_line_and_the_watch_goes_on(
     index: str | None, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compatcheck.matrix._load._COMPILED", str(tmp_path))
-    keys = {"format": 1, "revision": "x", "entries": 1, "environ": None, "guards": [], "unguarded": {}, "of_model": []}
+    about = {"format": 1, "revision": "x", "entries": 1, "date": "2026-11-21"}
+    keys = {**about, "environ": None, "guards": [], "unguarded": {}, "of_model": []}
     (tmp_path / "index.json").write_text(json.dumps(keys) if index is None else index, encoding="utf-8")
     for name in ("conditions", "entries", "patterns"):
         (tmp_path / f"{name}.jsonl").write_text("", encoding="utf-8")
