@@ -16,12 +16,13 @@ from compatcheck.matrix._load import (
     find_entry,
     is_stale,
     load,
+    records,
     require_ids,
     require_installed,
     search,
     source_folder,
 )
-from compatcheck.matrix._match import Conditions, Occurrence, TraitFinder, Verdict, any_of, match_table
+from compatcheck.matrix._match import Conditions, Occurrence, TraitFinder, Verdict, any_of, match_table, told
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.model import Environment, Finding, Location, Remedy
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from compatcheck.matrix._entry import Entry
     from compatcheck.matrix._lint import Fault
     from compatcheck.matrix._requested import Interval
+    from compatcheck.matrix._survey import Told
     from compatcheck.observation import Fit, Pattern, Suspect
 
 __all__ = [
@@ -50,14 +52,17 @@ __all__ = [
     "load",
     "match",
     "patterns",
+    "records",
     "require_ids",
     "require_installed",
     "schema",
     "search",
     "source_folder",
     "store",
+    "survey",
     "suspects",
     "tables",
+    "within",
 ]
 
 ARCHIVE = f"matrix-{FORMAT}.zip"
@@ -77,7 +82,7 @@ def match(matrix: Matrix, environment: Environment) -> tuple[Finding, ...]:
     for candidate in candidates(matrix, environment):
         verdicts = [match_table(table, environment, traits, known) for table in candidate["affected"]]
         verdict = any_of(verdicts)
-        if verdict.holds or (verdict.holds is None and verdict.narrowed):
+        if told(verdict):
             ranges = tuple(
                 _ranges(table) for table, each in zip(candidate["affected"], verdicts) if each.holds is verdict.holds
             )
@@ -126,8 +131,8 @@ def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, envi
 
 def _partly(verdict: Verdict) -> Iterator[str]:
     """Which part of the ranges that are asked for is at fault, as sentences."""
-    for path, told in verdict.partly.items():
-        yield f"The project's {path.removeprefix('distributions.')} {told}."
+    for path, words in verdict.partly.items():
+        yield f"The project's {path.removeprefix('distributions.')} {words}."
 
 
 def _location(verdict: Verdict, environment: Environment) -> Location | None:
@@ -188,6 +193,27 @@ def patterns(matrix: Matrix) -> tuple[Pattern, ...]:
     from compatcheck.observation import Pattern
 
     return tuple(Pattern(*pattern) for pattern in matrix.patterns())
+
+
+def survey(
+    matrix: Matrix, shared: Sequence[Sequence[Mapping[str, Any]]], added: Sequence[Sequence[Mapping[str, Any]]]
+) -> list[list[Told]]:
+    """What `match` would tell of every combination of choices, entry by entry, one list for each dimension added.
+
+    A choice is a part of a snapshot; an environment is one choice of each shared dimension and one of an added one,
+    joined and completed.
+    """
+    from compatcheck.matrix import _survey
+
+    return _survey.survey(matrix, shared, added)
+
+
+def within(condition: str, version: str) -> bool:
+    """Whether a release lies in a range of versions as entries state it."""
+    from compatcheck.matrix._order import contains, parse_range, parse_version
+
+    parsed = parse_version(version)
+    return parsed is not None and contains(parse_range(condition), parsed)
 
 
 def lint_folder(folder: str | None, probes: Sequence[str]) -> tuple[list[Fault], int]:

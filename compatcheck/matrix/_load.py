@@ -108,6 +108,20 @@ def source_folder(folder: str | None) -> str:
     return source
 
 
+def records(folder: str | None = None) -> dict[str, dict[str, Any]]:
+    """What was measured, by the path below the matrix folder that entries cite; empty where only a wheel is at hand."""
+    if folder is None and not os.path.isdir(_CHECKOUT):
+        return {}
+    source = source_folder(folder)
+    held = os.path.join(source, "records")
+    names = sorted(os.listdir(held)) if os.path.isdir(held) else ()
+    return {
+        f"records/{name}": _read_json(os.path.join(held, name), "mend or remove the record")
+        for name in names
+        if name.endswith(".json")
+    }
+
+
 def load_compiled(folder: str, advice: str = "reinstall compatcheck") -> Matrix:
     """The matrix in its compiled form. Raises DataError with the advice, now or where a damaged part is read."""
     path, conditions, entries, patterns = (os.path.join(folder, name) for name in _COMPILED_FILES)

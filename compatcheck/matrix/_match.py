@@ -18,7 +18,7 @@ from compatcheck.matrix._order import (
     parse_range,
     parse_version,
 )
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.model import Environment, Status, Unknown, lookup
 
 Conditions = Mapping[str, Any]
 
@@ -96,6 +96,13 @@ _KINDS = {
     "traits": "relation",
 }
 _TOLD_OF_MANY = ("training.framework", "training.objective", "training.method")
+
+
+def told(verdict: Verdict) -> Status | None:
+    """As what an entry with this verdict is told, if at all: one that lacks facts only where it is narrowed."""
+    if verdict.holds:
+        return "affected"
+    return "possible" if verdict.holds is None and verdict.narrowed else None
 
 
 def any_of(verdicts: Iterable[Verdict]) -> Verdict:

@@ -1,0 +1,171 @@
+"""What the matrix says of many environments that are made of the same few choices, such as versions and GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import product
+from typing import Any, NamedTuple
+
+from compatcheck.matrix._complete import complete
+from compatcheck.matrix._load import Matrix, all_entries
+from compatcheck.matrix._match import Conditions, TraitFinder, Verdict, any_of, match_table, told
+from compatcheck.matrix._traits import computed_traits, trait_finder
+from compatcheck.model import Environment, Status
+
+Choice = Mapping[str, Any]
+Choices = Sequence[Choice]
+Place = tuple[int, ...]
+
+_COMPLETED = {
+    "training.dtype": ("training", "gpus", "distributions.torch"),
+    "training.unquantized_dtype": ("training", "distributions.transformers"),
+    "cuda.runtime": ("cuda", "distributions.torch"),
+}
+"""What `complete` derives, and the facts that it reads for it."""
+
+
+class Told(NamedTuple):
+    """Where one entry is told: its status by the places of the choices in those ``dimensions`` that decide about it."""
+
+    id: str
+    dimensions: tuple[int, ...]
+    statuses: Mapping[Place, Status]
+
+
+class _Judged(NamedTuple):
+    """An environment, and what was found out about it so far."""
+
+    environment: Environment
+    traits: TraitFinder
+    known: dict[str, Verdict]
+
+    def verdict(self, conditions: Conditions) -> Verdict:
+        return match_table(conditions, self.environment, self.traits, self.known)
+
+
+class _Survey(NamedTuple):
+    """The dimensions, and the environment of some choices, each named by its dimension and its place there."""
+
+    dimensions: Sequence[Choices]
+    shared: int
+    judged: Callable[[tuple[tuple[int, int], ...]], _Judged]
+    sways: Callable[[str, int], bool]
+
+    def at(self, chosen: Iterable[tuple[int, int]]) -> _Judged:
+        return self.judged(tuple(chosen))
+
+
+def survey(matrix: Matrix, shared: Sequence[Choices], added: Sequence[Choices]) -> list[list[Told]]:
+    """What is told of every combination of one choice from each shared dimension and one from an added one.
+
+    One list for each of the added dimensions, which takes the place after the shared ones; an entry that it does not
+    decide about is judged once for all. A choice that fails a table by itself does so in every combination, as facts
+    that are added can only decide what was open; so few combinations are left, and each of those is judged whole.
+    """
+    within = _prepared(matrix, shared, added)
+    common = tuple(range(len(shared)))
+    found: list[list[Told]] = [[] for _ in added]
+    for entry in all_entries(matrix):
+        if entry.get("withdrawn"):
+            continue
+        without = None
+        for number, told_with in enumerate(found):
+            own = len(shared) + number
+            if any(_decides(own, table, within) for table in entry["affected"]):
+                result = _told(entry, within, (*common, own))
+            else:
+                result = without = without or _told(entry, within, common)
+            if result.statuses:
+                places = tuple(min(at, len(shared)) for at in result.dimensions)
+                told_with.append(result._replace(dimensions=places))
+    return found
+
+
+def _prepared(matrix: Matrix, shared: Sequence[Choices], added: Sequence[Choices]) -> _Survey:
+    completed = [[complete(matrix, Environment(each)).facts for each in choices] for choices in (*shared, *added)]
+
+    @lru_cache(maxsize=50_000)
+    def judged(place: tuple[tuple[int, int], ...]) -> _Judged:
+        chosen = [completed[at][choice] for at, choice in place]
+        environment = complete(matrix, Environment(_joined(chosen)))
+        return _Judged(environment, trait_finder(matrix.table), {})
+
+    @cache
+    def sways(trait: str, dimension: int) -> bool:
+        return _sways(trait, dimension, within)
+
+    within = _Survey(completed, len(shared), judged, sways)
+    return within
+
+
+def _sways(trait: str, dimension: int, within: _Survey) -> bool:
+    """Whether a computed trait comes out differently for the choices of a dimension, alone or beside another choice."""
+    others = [
+        (at, place)
+        for at, each in enumerate(within.dimensions[: within.shared])
+        for place in range(len(each))
+        if at != dimension
+    ]
+    for beside in [(), *((other,) for other in others)]:
+        bare = within.at(beside)
+        without = bare.traits(trait, bare.environment)
+        for choice in range(len(within.dimensions[dimension])):
+            whole = within.at((*beside, (dimension, choice)))
+            if whole.traits(trait, whole.environment) != without:
+                return True
+    return False
+
+
+def _told(entry: Mapping[str, Any], within: _Survey, among: Sequence[int]) -> Told:
+    tables = entry["affected"]
+    deciding = tuple(at for at in among if any(_decides(at, table, within) for table in tables))
+    statuses: dict[Place, Status] = {}
+    for table in tables:
+        for place in product(*(_open(table, at, within) for at in deciding)):
+            if place not in statuses:
+                whole = within.at(zip(deciding, place))
+                status = told(any_of(whole.verdict(each) for each in tables))
+                if status:
+                    statuses[place] = status
+    return Told(entry["id"], deciding, statuses)
+
+
+def _open(table: Conditions, dimension: int, within: _Survey) -> list[int]:
+    """The choices of one dimension that do not fail a table by themselves."""
+    choices = range(len(within.dimensions[dimension]))
+    return [choice for choice in choices if within.at([(dimension, choice)]).verdict(table).holds is not False]
+
+
+def _decides(dimension: int, table: Conditions, within: _Survey) -> bool:
+    """Whether a table may read any fact that one of the choices states."""
+    stated = {fact for choice in within.dimensions[dimension] for fact in _facts(choice)}
+    if not stated.isdisjoint(fact for path in table for fact in _read(path)):
+        return True
+    computed = set(table.get("traits", ())) & set(computed_traits())
+    return any(within.sways(trait, dimension) for trait in computed)
+
+
+def _facts(choice: Choice) -> Iterator[str]:
+    for name, value in choice.items():
+        if name == "distributions":
+            yield from (f"distributions.{each}" for each in value)
+        else:
+            yield name
+
+
+def _read(path: str) -> tuple[str, ...]:
+    """The facts of a choice that a condition reads."""
+    if path.startswith("distributions."):
+        return (path,)
+    group = path.partition(".")[0]
+    return _COMPLETED.get(path, ({"gpu": "gpus", "traits": "model"}.get(group, group),))
+
+
+def _joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    joined: dict[str, Any] = {}
+    for part in parts:
+        for name, value in part.items():
+            both = isinstance(value, Mapping) and isinstance(joined.get(name), Mapping)
+            joined[name] = _joined((joined[name], value)) if both else value
+    return joined
