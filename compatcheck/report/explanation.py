@@ -67,10 +67,10 @@ def _wrapped(text: str, indent: str, bullet: str = "") -> list[str]:
 
 def _conditions(tables: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for table in tables:
-        yield " and ".join(_condition(path, condition) for path, condition in table.items())
+        yield " and ".join(condition_in_words(path, condition) for path, condition in table.items())
 
 
-def _condition(path: str, condition: Any) -> str:
+def condition_in_words(path: str, condition: Any) -> str:
     name = path.removeprefix("distributions.")
     if isinstance(condition, list):
         return f"{name} is {' or '.join(map(str, condition))}"

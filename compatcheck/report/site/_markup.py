@@ -1,0 +1,91 @@
+"""Markup that cannot be broken out of: plain text is escaped wherever it is put."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+_VOID = {"meta", "link", "input", "br"}
+_POLICY = "default-src 'none'; style-src 'self' file:; script-src 'self' file:; base-uri 'none'; form-action 'none'"
+_LINKS = (("index.html", "Entries"), ("map.html", "Version map"))
+
+
+class Html(str):
+    """Text that is markup already."""
+
+
+def tag(name: str, /, *children: str | None, **attributes: str | float | bool | None) -> Html:
+    """An element. A trailing underscore of an attribute's name is dropped, other ones become hyphens.
+
+    An attribute of None or False is left out, one of True stands without a value.
+    """
+    stated = "".join(
+        f" {_attribute(key)}" if value is True else f' {_attribute(key)}="{escape(str(value))}"'
+        for key, value in attributes.items()
+        if value is not None and value is not False
+    )
+    return Html(f"<{name}{stated}>" if name in _VOID else f"<{name}{stated}>{joined(children)}</{name}>")
+
+
+def _attribute(key: str) -> str:
+    return "viewBox" if key == "view_box" else key.rstrip("_").replace("_", "-")
+
+
+def joined(children: Iterable[str | None]) -> Html:
+    return Html("".join(each if isinstance(each, Html) else escape(each) for each in children if each is not None))
+
+
+def link(address: str, *children: str) -> Html:
+    """A link to a page of the site, or to a source on the web; anything else is shown as text."""
+    if not address.startswith(("https://", "http://", "#")) and ":" in address:
+        return tag("span", *children)
+    return tag("a", *children, href=address)
+
+
+def section(heading: str, *children: str | None, **attributes: str) -> Html:
+    return tag("section", tag("h2", heading), *children, **attributes) if any(children) else Html()
+
+
+def listed(items: Iterable[str], kind: str = "ul", **attributes: str) -> Html:
+    rows = [tag("li", item) for item in items]
+    return tag(kind, *rows, **attributes) if rows else Html()
+
+
+def data_block(identifier: str, value: Any) -> Html:
+    """JSON that a script of the page reads; no text in it can end the element."""
+    return Html(f'<script type="application/json" id="{identifier}">{in_script(value)}</script>')
+
+
+def in_script(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def page(title: str, *body: str, root: str = "", current: str = "", footer: str, scripts: Iterable[str] = ()) -> str:
+    """A whole page; ``root`` leads from it to the folder of the site, ``current`` is its place in the navigation."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{title} – compatcheck"),
+        tag("link", rel="stylesheet", href=f"{root}style.css"),
+        *(tag("script", src=f"{root}{script}", defer=True) for script in (*scripts, "script.js")),
+    )
+    places = [
+        tag("a", words, href=f"{root}{address}", aria_current="page" if address == current else None)
+        for address, words in _LINKS
+    ]
+    content = tag(
+        "body",
+        tag("a", "Skip to the content", class_="skip", href="#content"),
+        tag("header", tag("p", "compatcheck", class_="brand"), tag("nav", *places, aria_label="Pages")),
+        tag("main", *body, id="content", tabindex=-1),
+        tag("footer", tag("p", footer)),
+    )
+    return f'<!DOCTYPE html>\n<html lang="en">{head}{content}</html>\n'

@@ -1,0 +1,54 @@
+"""`compatcheck matrix site`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from compatcheck.report.site import Source
+
+
+@click.command()
+@click.argument("folder", default="compatcheck-site")
+@click.option("--matrix", "matrix_folder", metavar="FOLDER", help="Of this folder of matrix sources.")
+def command(folder: str, matrix_folder: str | None) -> None:
+    """Write the matrix as a site into FOLDER: entries to search and filter, and a map of versions.
+
+    It opens from a file, needs no server and loads nothing from elsewhere. A folder that holds anything but an earlier
+    site is left alone.
+    """
+    from compatcheck.report import site
+
+    files = site.render(_source(matrix_folder))
+    site.write(files, folder)
+    size = sum(len(text.encode()) for text in files.values())
+    click.echo(f"{len(files)} files, {size / 1e6:.1f} MB in {folder}; open {folder}/index.html", err=True)
+
+
+def _source(folder: str | None) -> Source:
+    from compatcheck import matrix, probes
+    from compatcheck.model import Environment
+    from compatcheck.report.site import Source
+
+    known = matrix.load(folder)
+    patterns = known.patterns()
+
+    def suspected(facts: Mapping[str, Any]) -> set[str]:
+        environment = matrix.complete(known, Environment(facts))
+        return {each.finding.id for each in matrix.suspects(known, environment) if each.fit is not None}
+
+    return Source(
+        revision=known.revision,
+        entries=matrix.all_entries(known),
+        releases=known.table("release-history")["releases"],
+        runtimes=known.table("torch-cuda-builds")["default"],
+        records=matrix.records(folder),
+        probes={name: probes.describe(name)[0] for name in probes.names()},
+        survey=lambda shared, added: matrix.survey(known, shared, added),
+        suspected=suspected,
+        within=matrix.within,
+        patterns=lambda entry: [(regex, literal) for own, regex, literal in patterns if own == entry],
+    )
