@@ -114,12 +114,8 @@ def records(folder: str | None = None) -> dict[str, dict[str, Any]]:
         return {}
     source = source_folder(folder)
     held = os.path.join(source, "records")
-    names = sorted(os.listdir(held)) if os.path.isdir(held) else ()
-    return {
-        f"records/{name}": _read_json(os.path.join(held, name), "mend or remove the record")
-        for name in names
-        if name.endswith(".json")
-    }
+    names = sorted(name for name in (os.listdir(held) if os.path.isdir(held) else ()) if name.endswith(".json"))
+    return {f"records/{name}": _read_json(os.path.join(held, name), "mend or remove the record") for name in names}
 
 
 def load_compiled(folder: str, advice: str = "reinstall compatcheck") -> Matrix:
