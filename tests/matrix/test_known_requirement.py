@@ -28,26 +28,40 @@ def test_both_ways_out_are_offered(known: matrix.Matrix) -> None:
     assert (occurrence.pins, occurrence.instead) == ({"transformers": ">=4.53.2"}, {"trl": ">=0.19.0,<=0.19.1"})
 
 
+def test_what_was_forced_together_is_told_and_not_condemned(known: matrix.Matrix) -> None:
+    verdict = known_requirement_unmet.find(environment(vllm="0.19.1", transformers="5.4.0"), known.table)
+    assert (verdict.holds, verdict.missing) == (None, ("unmet_requirements",))
+    assert [occurrence.packages for occurrence in verdict.occurrences] == [("transformers", "vllm")]
+
+
+def test_what_an_import_compares_is_certain_and_told_alone(known: matrix.Matrix) -> None:
+    forced = environment(transformers="4.42.4", numpy="2.0.0", trl="0.20.0")
+    verdict = known_requirement_unmet.find(forced, known.table)
+    assert verdict.holds is True
+    assert [occurrence.packages for occurrence in verdict.occurrences] == [("numpy", "transformers")]
+
+
 @pytest.mark.parametrize(
-    ("distributions", "more", "holds"),
+    ("distributions", "more", "told"),
     [
-        ({"trl": "0.20.0", "transformers": "4.53.2"}, {}, None),
-        ({"trl": "0.20.0", "transformers": "4.53.0.dev0"}, {}, None),
-        ({"trl": "0.20.0.dev0", "transformers": "4.52.4"}, {}, None),
-        ({"trl": "0.20.0"}, {}, None),
-        ({"trl": "0.20.0", "transformers": "4.52.4"}, {"unmet_requirements": []}, False),
-        ({"xformers": "0.0.26.post1", "torch": "2.3.1+cu121"}, {}, True),
-        ({"xformers": "0.0.26.post1", "torch": "2.4.1+cu121"}, {}, None),
-        ({"xformers": "0.0.26.post1", "torch": "2.4.0a0+07cecf4168.nv24.05"}, {}, None),
-        ({"xformers": "0.0.34", "torch": "2.11.0"}, {}, None),
-        ({"deepspeed": "0.10.0", "pydantic": "2.5.0"}, {}, True),
-        ({"deepspeed": "0.12.0", "pydantic": "2.5.0"}, {}, None),
+        ({"trl": "0.20.0", "transformers": "4.53.2"}, {}, 0),
+        ({"trl": "0.20.0", "transformers": "4.53.0.dev0"}, {}, 0),
+        ({"trl": "0.20.0.dev0", "transformers": "4.52.4"}, {}, 0),
+        ({"trl": "0.20.0"}, {}, 0),
+        ({"trl": "0.20.0", "transformers": "4.52.4"}, {"unmet_requirements": []}, 0),
+        ({"xformers": "0.0.26.post1", "torch": "2.3.1+cu121"}, {}, 1),
+        ({"xformers": "0.0.26.post1", "torch": "2.4.1+cu121"}, {}, 0),
+        ({"xformers": "0.0.26.post1", "torch": "2.4.0a0+07cecf4168.nv24.05"}, {}, 0),
+        ({"xformers": "0.0.34", "torch": "2.11.0"}, {}, 0),
+        ({"deepspeed": "0.10.0", "pydantic": "2.5.0"}, {}, 1),
+        ({"deepspeed": "0.12.0", "pydantic": "2.5.0"}, {}, 0),
     ],
 )
 def test_only_released_versions_that_were_looked_up_are_judged(
-    known: matrix.Matrix, distributions: dict[str, str], more: dict[str, Any], holds: bool | None
+    known: matrix.Matrix, distributions: dict[str, str], more: dict[str, Any], told: int
 ) -> None:
-    assert known_requirement_unmet.find(environment(more, **distributions), known.table).holds is holds
+    verdict = known_requirement_unmet.find(environment(more, **distributions), known.table)
+    assert len(verdict.occurrences) == told
 
 
 def test_an_environment_without_distributions_demands_nothing(known: matrix.Matrix) -> None:

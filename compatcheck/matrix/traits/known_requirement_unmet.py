@@ -15,12 +15,17 @@ from compatcheck.matrix._traits import Table
 from compatcheck.model import Environment, Unknown, lookup
 
 _METADATA = "unmet_requirements"
+_CHECKED_AT_IMPORT = {"transformers": ("numpy",)}
+"""What a package compares with its own metadata as soon as it is imported, of what the table holds:
+https://github.com/huggingface/transformers/blob/v4.42.4/src/transformers/dependency_versions_check.py
+"""
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    """Decide nothing where the installed metadata was read, as `declared-requirement-unmet` then knows.
+    """Leave open what was forced together, since many such pairs work; only what start-up code compares is certain.
 
-    A build of a vendor or between two releases, and a release that was not looked up, are passed over.
+    Where the installed metadata was read, `declared-requirement-unmet` knows. A build of a vendor or between two
+    releases, and a release that was not looked up, are passed over.
     """
     if not isinstance(lookup(environment, _METADATA), Unknown):
         return TraitVerdict(False)
@@ -30,14 +35,19 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     releases = {name: release for name, text in (distributions or {}).items() if (release := _release(text))}
     demands = table("declared-requirements")
     found = tuple(
-        _occurrence(package, other, specifier, distributions, demands[package][other])
+        (package, other, specifier)
         for package in sorted(releases)
         for other, specifier in _demands(releases[package], demands.get(package, {}))
         if other in releases
         and not SpecifierSet(specifier).contains(releases[other])
         and not _is_of_another_torch(package, other, releases, table)
     )
-    return TraitVerdict(True, found) if found else TraitVerdict(None, missing=(_METADATA,))
+    certain = tuple(unmet for unmet in found if unmet[1] in _CHECKED_AT_IMPORT.get(unmet[0], ()))
+    told = tuple(
+        _occurrence(package, other, specifier, distributions, demands[package][other])
+        for package, other, specifier in certain or found
+    )
+    return TraitVerdict(True, told) if certain else TraitVerdict(None, told, (_METADATA,))
 
 
 def _release(text: str | None) -> Version | None:
@@ -64,7 +74,7 @@ def _occurrence(
 ) -> Occurrence:
     summary = (
         f"{package} {distributions[package]} requires {other}{specifier}, but {distributions[other]} is stated; "
-        "no resolver puts the two together"
+        "installers put the two together only by force"
     )
     there = parse_version(distributions[other]) or Version("0")
     accepting = [(first, last) for first, last, demand in runs if SpecifierSet(demand).contains(there)]
