@@ -147,16 +147,19 @@ def match_table(
 
 
 def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
-    """Whether a table that is still open is worth telling.
+    """Whether a table that is still open is worth telling; the first of these that speaks decides.
 
-    Something singular must hold: a setting, a trait, or a version below an upper bound; that a package is there, or
-    newer than some release, is true of almost everyone. And what the entry is about must be known to be there: the
-    model, what was seen in a log, a class of GPU, what is off unless switched on (a compiler, packing, FSDP, DoRA,
-    quantisation), and each package, unless the settings stated are that package's own, or facts of two kinds single the
-    case out already: a GPU and a setting, a model and a setting. A GPU by itself singles nothing out: every machine has
-    one. A range that is asked for counts as a version where its bad part is worth telling. What is known of the model
-    alone, its type or a trait that is suspected, is worth telling where nothing is missing but what a run without
-    training would not state.
+    - Yes, where a trait was seen somewhere, or holds by something singular.
+    - No, where no more than the model's type or a suspected trait is singular, and more is missing than what a run
+      without training would not state.
+    - No, where what the entry is about is not known to be there: the model, a trait, what was seen in a log, a class of
+      GPU, or what is off unless asked for.
+    - No, where a package is not known to be there, unless a setting that only this package has is stated, or facts of
+      two kinds single the case out already: a GPU and a setting, a model and a setting.
+    - Yes, where something singular holds beside the GPU, of which every machine has one: a setting, a trait, or a
+      version below an upper bound. That a package is there, or newer than some release, is true of almost everyone.
+
+    A range that is asked for counts as a version where its bad part is worth telling.
     """
     if any(path == "traits" and (part.occurrences or (part.holds and part.narrowed)) for path, part in parts.items()):
         return True
