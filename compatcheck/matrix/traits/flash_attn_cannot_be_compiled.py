@@ -1,0 +1,28 @@
+"""flash-attn is asked for and not there, and nvcc is of another major CUDA version than torch, whose builder refuses that.
+
+Where nobody says whether flash-attn is installed, that alone is open. Within a major version torch goes on.
+https://github.com/pytorch/pytorch/pull/97602
+"""
+
+from __future__ import annotations
+
+from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._traits import Table
+from compatcheck.model import Environment, Unknown, lookup
+
+_PACKAGE = "distributions.flash-attn"
+_NEEDED = ("cuda.toolkit", "cuda.runtime", "training.attention")
+
+
+def find(environment: Environment, table: Table) -> TraitVerdict:
+    toolkit, runtime, attention = found = [lookup(environment, path) for path in _NEEDED]
+    installed = lookup(environment, _PACKAGE)
+    missing = tuple(path for path, value in zip(_NEEDED, found, strict=True) if isinstance(value, Unknown))
+    if isinstance(installed, str) or None in found or attention not in ("flash_attention_2", Unknown()):
+        return TraitVerdict(False)
+    if missing:
+        return TraitVerdict(None, missing=missing)
+    if str(toolkit).partition(".")[0] == str(runtime).partition(".")[0]:
+        return TraitVerdict(False)
+    seen = Occurrence(f"nvcc is of CUDA {toolkit}, torch of CUDA {runtime}", ("flash-attn", "torch"))
+    return TraitVerdict(True if installed is None else None, (seen,), () if installed is None else (_PACKAGE,))
