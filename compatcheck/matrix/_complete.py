@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck._torch_build import runtime_of
+from compatcheck._torch_build import minor, runtime_of
 from compatcheck.matrix._load import Matrix
-from compatcheck.matrix._order import contains, parse_range, parse_version
+from compatcheck.matrix._order import contains, is_vendor_build, parse_range, parse_version
 from compatcheck.model import Environment, Unknown, lookup
 
 _DEEPSPEED_DEFAULTS = {"contiguous_gradients": True, "reduce_scatter": True}
@@ -18,7 +18,7 @@ _OF_FAMILY = ("type", "remote_code", "torch_dtype")
 def complete(matrix: Matrix, environment: Environment) -> Environment:
     """The environment with what its own facts imply and nobody stated."""
     known = _with_model_family(matrix, _with_compute_capabilities(matrix, environment))
-    completed = _with_deepspeed_defaults(_with_runtime(known))
+    completed = _with_deepspeed_defaults(_with_runtime(_without_foreign_runtime(matrix, known)))
     return _with_unquantized_dtype(_with_dtype(completed))
 
 
@@ -101,6 +101,24 @@ def _with_deepspeed_defaults(environment: Environment) -> Environment:
     }
     completed = {**training, "deepspeed": {**silent, **stated}}
     return environment._replace(facts={**environment.facts, "training": completed}) if silent else environment
+
+
+def _without_foreign_runtime(matrix: Matrix, environment: Environment) -> Environment:
+    """A runtime that no build of this torch has is the driver's or nvcc's number, unless torch itself was read.
+
+    It is kept as ``cuda.foreign_runtime``: that torch is built with CUDA it still tells.
+    """
+    cuda, torch = environment.facts.get("cuda") or {}, lookup(environment, "distributions.torch")
+    runtime = cuda.get("runtime")
+    if not (isinstance(runtime, str) and isinstance(torch, str)) or environment.facts.get("torch_build"):
+        return environment
+    builds = matrix.table("torch-cuda-builds")["builds"].get(minor(torch))
+    if builds is None or minor(runtime) in builds or is_vendor_build(torch):
+        return environment
+    kept = {fact: value for fact, value in cuda.items() if fact != "runtime"} | {"foreign_runtime": runtime}
+    reason = f"given as {runtime}, which no build of torch {torch} has"
+    reasons = {**environment.reasons, "cuda.runtime": reason}
+    return environment._replace(facts={**environment.facts, "cuda": kept}, reasons=reasons)
 
 
 def _with_runtime(environment: Environment) -> Environment:

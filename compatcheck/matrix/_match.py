@@ -238,6 +238,9 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
         found = [traits(name, environment) for name in condition]
         return any_of(Verdict(t.holds, t.missing, t.occurrences, _is_singular(t)) for t in found)
     value = lookup(environment, path)
+    if isinstance(value, Unknown) and path == "cuda.runtime" and condition in ("present", "absent"):
+        value = lookup(environment, "cuda.foreign_runtime")
+        return Verdict(None, (path,)) if isinstance(value, Unknown) else _compare(path, condition, value)
     if isinstance(value, Unknown) and path.startswith("distributions."):
         asked = (environment.facts.get("distribution_ranges") or {}).get(path[14:])
         if asked is not None:

@@ -1,9 +1,13 @@
-"""The NVIDIA driver is older than the CUDA major version of torch's build can run on."""
+"""The NVIDIA driver is older than the CUDA major version of torch's build can run on.
+
+Where the build is not known, the one that the package index serves stands for it, and the verdict stays open.
+"""
 
 from __future__ import annotations
 
-from compatcheck._torch_build import driver_needed
+from compatcheck._torch_build import default_runtime, driver_needed, minor
 from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._order import is_vendor_build
 from compatcheck.matrix._traits import Table
 from compatcheck.model import Environment, Unknown, lookup
 
@@ -15,12 +19,36 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if runtime is None or driver is None:
         return TraitVerdict(False)
     missing = tuple(path for path, value in zip(_FACTS, (runtime, driver)) if isinstance(value, Unknown))
-    if missing:
+    if isinstance(driver, Unknown):
         return TraitVerdict(None, missing=missing)
-    floor = driver_needed(environment, runtime, table)
+    build = _served(environment, table) if isinstance(runtime, Unknown) else str(runtime)
+    floor = driver_needed(environment, build, table) if build else Unknown()
+    if isinstance(floor, Unknown) or (floor is None and missing):
+        return TraitVerdict(None, missing=missing or _FACTS)
     if floor is None:
         return TraitVerdict(False)
-    if isinstance(floor, Unknown):
-        return TraitVerdict(None, missing=_FACTS)
-    summary = f"torch is built with CUDA {runtime}, which needs driver {floor} or newer; this machine has {driver}"
-    return TraitVerdict(True, (Occurrence(summary, ("nvidia-driver", "torch")),))
+    built = (
+        f"torch is built with CUDA {build}" if not missing else f"the package index's torch is built with CUDA {build}"
+    )
+    summary = f"{built}, which needs driver {floor} or newer; this machine has {driver}"
+    pins = {"torch": f"<={older}"} if (older := _older(environment, table)) else {}
+    return TraitVerdict(None if missing else True, (Occurrence(summary, ("nvidia-driver", "torch"), pins),), missing)
+
+
+def _served(environment: Environment, table: Table) -> str | None:
+    torch = lookup(environment, "distributions.torch")
+    return default_runtime(torch, table) if isinstance(torch, str) and not is_vendor_build(torch) else None
+
+
+def _older(environment: Environment, table: Table) -> str | None:
+    """The newest minor release of torch before this one whose build of the package index runs on the driver."""
+    torch = lookup(environment, "distributions.torch")
+    if not isinstance(torch, str):
+        return None
+    found = None
+    for release, runtime in table("torch-cuda-builds")["default"].items():
+        if release == minor(torch):
+            return found
+        if driver_needed(environment, runtime, table) is None:
+            found = f"{release}.1"
+    return None

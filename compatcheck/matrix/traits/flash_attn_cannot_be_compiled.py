@@ -1,4 +1,4 @@
-"""flash-attn is asked for and not there, and nvcc is of another major CUDA version than torch, whose builder refuses that.
+"""flash-attn is asked for and not there, and torch's builder refuses nvcc, which is of another major CUDA version.
 
 Where nobody says whether flash-attn is installed, that alone is open. Within a major version torch goes on.
 https://github.com/pytorch/pytorch/pull/97602
