@@ -1,4 +1,4 @@
-"""Traits of nvcc beside torch, of a driver beside a torch whose build nobody states, and numbers that are not torch's."""
+"""Traits of nvcc and of a driver beside torch, and CUDA numbers in reports that are not torch's."""
 
 from __future__ import annotations
 
