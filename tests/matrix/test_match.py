@@ -142,6 +142,16 @@ GEMMA = {"distributions.transformers": ">=4.42.0,<4.45.0", "model.type": "gemma2
             False,
         ),
         ({"distributions.torch": ">=2.3", "training.packing": True}, {"distributions": {"torch": "2.9.0"}}, False),
+        (
+            {"distributions.liger-kernel": "<0.5.10", "training.use_liger_kernel": True},
+            {"distributions": {"liger-kernel": "0.5.9"}},
+            True,
+        ),
+        (
+            {"distributions.trl": "<0.5.10", "training.use_liger_kernel": True},
+            {"distributions": {"trl": "0.5.9"}},
+            False,
+        ),
     ],
 )
 def test_an_open_table_is_told_only_where_something_singular_speaks_for_it(
