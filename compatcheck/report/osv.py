@@ -28,6 +28,7 @@ IntervalOf = Callable[[str], Interval | None]
 _REFERENCES = {
     "upstream-fix": "FIX",
     "maintainer": "DISCUSSION",
+    "source": "WEB",
     "documentation": "WEB",
     "report": "REPORT",
     "reproduction": "EVIDENCE",

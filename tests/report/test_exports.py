@@ -7,7 +7,7 @@ import io
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
@@ -15,9 +15,11 @@ from packaging.version import Version
 
 from compatcheck import matrix
 from compatcheck.errors import InputError
+from compatcheck.matrix._entry import EvidenceKind
 from compatcheck.matrix._order import contains, parse_range
 from compatcheck.report import csv as table
 from compatcheck.report import osv
+from compatcheck.report.site import _entry as site_entry
 from compatcheck.verbs.matrix import export
 from tests.conftest import ROOT, run_command
 
@@ -91,6 +93,10 @@ def test_every_record_is_valid_and_tells_what_osv_cannot(entries: list[dict[str,
     assert not attention[0]["database_specific"]["decides_alone"]
     assert "`gpu.compute_capability` >=8.0" in by_id["CC-2024-0001"]["details"]
     assert "CC-2026-0001" not in by_id
+
+
+def test_every_kind_of_evidence_has_a_name_here_and_on_the_site() -> None:
+    assert set(osv._REFERENCES) == set(site_entry._KINDS) == set(get_args(EvidenceKind))
 
 
 def affected_by(events: list[dict[str, str]], version: Version) -> bool:

@@ -17,6 +17,7 @@ _MOST_RELATED = 12
 _KINDS = {
     "upstream-fix": "fix upstream",
     "maintainer": "maintainer",
+    "source": "source code",
     "documentation": "documentation",
     "report": "report",
     "reproduction": "measured here",
@@ -98,7 +99,7 @@ def _remedy(remedy: Mapping[str, Any]) -> Html:
 
 def _evidence(evidence: Mapping[str, Any], source: Source) -> Html:
     url = evidence["url"]
-    kind = f"{_KINDS.get(evidence['kind'], evidence['kind'])}, for {', '.join(evidence['supports'])}"
+    kind = f"{_KINDS[evidence['kind']]}, for {', '.join(evidence['supports'])}"
     note = f": {evidence['note']}" if evidence.get("note") else ""
     if url.startswith("https://"):
         where = link(url, url.removeprefix("https://"))
