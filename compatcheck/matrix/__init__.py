@@ -22,7 +22,7 @@ from compatcheck.matrix._load import (
     search,
     source_folder,
 )
-from compatcheck.matrix._match import Conditions, Occurrence, TraitFinder, Verdict, any_of, match_table, told
+from compatcheck.matrix._match import Conditions, Occurrence, TraitFinder, Verdict, any_of, match_table, status_of, told
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.model import Environment, Finding, Location, Remedy
 
@@ -114,7 +114,7 @@ def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, envi
     return Finding(
         id=entry.id,
         title=entry.title,
-        status="affected" if verdict.holds and entry.confidence != "reported" else "possible",
+        status=status_of(verdict, entry.confidence),
         impact=entry.impact,
         confidence=entry.confidence,
         packages=occurrence.packages if occurrence else entry.distributions,

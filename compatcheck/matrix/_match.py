@@ -99,11 +99,14 @@ _KINDS = {
 _TOLD_OF_MANY = ("training.framework", "training.objective", "training.method")
 
 
-def told(verdict: Verdict) -> Status | None:
-    """As what an entry with this verdict is told, if at all: one that lacks facts only where it is narrowed."""
-    if verdict.holds:
-        return "affected"
-    return "possible" if verdict.holds is None and verdict.narrowed else None
+def told(verdict: Verdict) -> bool:
+    """Whether an entry with this verdict is told at all: one that lacks facts only where it is narrowed."""
+    return verdict.holds is True or (verdict.holds is None and verdict.narrowed)
+
+
+def status_of(verdict: Verdict, confidence: str) -> Status:
+    """As what an entry is told; a report that nobody has confirmed is never a fact."""
+    return "affected" if verdict.holds and confidence != "reported" else "possible"
 
 
 def any_of(verdicts: Iterable[Verdict]) -> Verdict:

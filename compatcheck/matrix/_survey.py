@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from compatcheck.matrix._complete import complete
 from compatcheck.matrix._load import Matrix, all_entries
-from compatcheck.matrix._match import Conditions, TraitFinder, Verdict, any_of, match_table, told
+from compatcheck.matrix._match import Conditions, TraitFinder, Verdict, any_of, match_table, status_of, told
 from compatcheck.matrix._traits import computed_traits, trait_finder
 from compatcheck.model import Environment, Status
 
@@ -103,9 +103,9 @@ def _sways(trait: str, dimension: int, within: _Survey) -> bool:
     """Whether a computed trait comes out differently for the choices of a dimension, alone or beside another choice."""
     others = [
         (at, place)
-        for at, each in enumerate(within.dimensions[: within.shared])
+        for at, each in enumerate(within.dimensions)
         for place in range(len(each))
-        if at != dimension
+        if at != dimension and min(at, dimension) < within.shared
     ]
     for beside in [(), *((other,) for other in others)]:
         bare = within.at(beside)
@@ -125,9 +125,9 @@ def _told(entry: Mapping[str, Any], within: _Survey, among: Sequence[int]) -> To
         for place in product(*(_open(table, at, within) for at in deciding)):
             if place not in statuses:
                 whole = within.at(zip(deciding, place))
-                status = told(any_of(whole.verdict(each) for each in tables))
-                if status:
-                    statuses[place] = status
+                verdict = any_of(whole.verdict(each) for each in tables)
+                if told(verdict):
+                    statuses[place] = status_of(verdict, entry["confidence"])
     return Told(entry["id"], deciding, statuses)
 
 
@@ -159,7 +159,7 @@ def _read(path: str) -> tuple[str, ...]:
     if path.startswith("distributions."):
         return (path,)
     group = path.partition(".")[0]
-    return _COMPLETED.get(path, ({"gpu": "gpus", "traits": "model"}.get(group, group),))
+    return _COMPLETED.get(path, ({"gpu": "gpus", "every_gpu": "gpus", "traits": "model"}.get(group, group),))
 
 
 def _joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
