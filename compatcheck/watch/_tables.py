@@ -46,18 +46,13 @@ def due(tables: Mapping[str, Mapping[str, Any]], releases: Mapping[str, Sequence
 
 
 def _rows(table: Mapping[str, Any]) -> _Rows:
-    """The releases that keys of the tables in it, or rows of its arrays, name by the package's own name or ``from``."""
-    named: list[str] = []
-    onward = False
-    for part in table.values():
-        if isinstance(part, Mapping):
-            named += [key for key in part if _is_release(key)]
-        elif isinstance(part, list):
-            for row in part:
-                if isinstance(row, Mapping):
-                    onward = onward or "from" in row
-                    named += [str(row[key]) for key in (table.get("package"), "from") if key in row]
-    return _Rows(tuple(each for each in named if _is_release(each)), onward)
+    """The releases that rows of its arrays name by the package's own name or ``from``, else the keys of its tables."""
+    arrays = [part for part in table.values() if isinstance(part, list)]
+    rows = [row for array in arrays for row in array if isinstance(row, Mapping)]
+    named = [str(row[key]) for row in rows for key in (table.get("package"), "from") if key in row]
+    if not rows:
+        named = [key for part in table.values() if isinstance(part, Mapping) for key in part]
+    return _Rows(tuple(each for each in named if _is_release(each)), any("from" in row for row in rows))
 
 
 def _is_release(text: str) -> bool:
