@@ -22,7 +22,10 @@ from .matrix.test_entries import ENTRY
 SOURCES = ROOT / "matrix"
 GOOD = SOURCES / "environments"
 FALSE_ALARM = (
-    ENTRY.replace("training.packing = true\n\n[[rem", "\n[[rem").replace("2.5.0", "2.8.0").replace("2.5.1", "2.9")
+    ENTRY.replace("training.packing = true\n\n[[rem", "\n[[rem")
+    .replace("2.5.0", "2.8.0")
+    .replace("2.5.1", "2.9")
+    .replace('confidence = "reported"', 'confidence = "corroborated"')
 )
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
