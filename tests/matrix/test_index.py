@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +71,17 @@ def test_the_index_leaves_out_only_what_does_not_speak(
     assert matrix.match(known, environment) == matrix.match(unindexed, environment)
 
 
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compiled")
+    write_compiled(SOURCES, folder)
+    return folder
+
+
 @pytest.fixture
-def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a compiled matrix, in the place of the wheel's own."""
-    write_compiled(SOURCES, tmp_path)
+def compiled(compiled_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a compiled matrix that a test may damage, in the place of the wheel's own."""
+    shutil.copytree(compiled_once, tmp_path, dirs_exist_ok=True)
     monkeypatch.setattr(_load, "_COMPILED", str(tmp_path))
     return tmp_path
 
