@@ -366,6 +366,12 @@ def test_explain_takes_an_id_in_any_case() -> None:
         (["search", "overlap_comm"], 0, {OVERLAP, REDUCE}, {GLM}),
         (["search", "cuDNN", "padding"], 0, {GLM}, {OVERLAP}),
         (["search", "CUDNN", "Padding"], 0, {GLM}, {OVERLAP}),
+        (
+            ["search", "[rank0]: ValueError: Either a revision or a version must be specified."],
+            0,
+            {"CC-2026-0790"},
+            {GLM},
+        ),
         (["search", "no-such-word-anywhere"], 1, set(), {"CC-"}),
     ],
     ids=typed,

@@ -6,6 +6,8 @@ import json
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import ROOT, Wheel
 
 HEAVY = {"torch", "transformers", "deepspeed", "pydantic", "httpx", "rich", "pynvml"}
@@ -27,6 +29,14 @@ def test_the_installed_command_runs_away_from_the_sources(wheel: Wheel, tmp_path
     assert done.returncode == 1, done.stderr
     report = json.loads(done.stdout)
     assert [f["id"] for f in report["findings"] if f["status"] == "affected"] == ["CC-2024-0001"]
+
+
+@pytest.mark.parametrize("arguments", [("lint",), ("new", "--package", "torch", "--title", "it fails")])
+def test_an_installation_says_that_it_holds_no_sources(
+    wheel: Wheel, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    done = wheel.run("matrix", *arguments, cwd=tmp_path)
+    assert done.returncode == 2 and "in its compiled form only; give the matrix folder of a checkout" in done.stderr
 
 
 def test_a_clean_check_imports_nothing_heavy(wheel: Wheel, tmp_path: Path) -> None:

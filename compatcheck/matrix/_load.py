@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -102,6 +103,9 @@ def bundled_folder() -> str:
 
 def source_folder(folder: str | None) -> str:
     """The folder of TOML sources: the one named, else the checkout's. Raises InputError where it is none."""
+    if folder is None and is_installed():
+        seen = "this installation holds the matrix in its compiled form only"
+        raise InputError("reading the sources of", "the matrix", seen, "give the matrix folder of a checkout")
     source = folder or _CHECKOUT
     if not os.path.isdir(os.path.join(source, "tables")):
         raise InputError("reading the matrix in", source, "no tables/ folder there", "name a folder of matrix sources")
@@ -240,9 +244,15 @@ def require_ids(matrix: Matrix, ids: Iterable[str]) -> tuple[str, ...]:
 
 
 def search(matrix: Matrix, words: Iterable[str]) -> list[dict[str, Any]]:
-    """The entries whose text holds all of the words, in any letter case."""
-    wanted = [word.casefold() for word in words]
-    return [entry for entry in all_entries(matrix) if all(word in _text(entry) for word in wanted)]
+    """The entries whose text holds all of the words, in any letter case, or that explain them as a line of an error."""
+    line = " ".join(words)
+    wanted = line.casefold().split()
+    explained = {entry for entry, regex, literal in matrix.patterns() if literal in line and re.search(regex, line)}
+    return [
+        entry
+        for entry in all_entries(matrix)
+        if entry["id"] in explained or all(word in _text(entry) for word in wanted)
+    ]
 
 
 def _text(entry: Mapping[str, Any]) -> str:

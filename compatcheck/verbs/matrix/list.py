@@ -12,5 +12,7 @@ def command(package: str | None) -> None:
     from compatcheck import matrix
     from compatcheck.report import explanation
 
-    entries = matrix.all_entries(matrix.load())
-    click.echo(explanation.render_list(e for e in entries if package in (None, *e["packages"])), nl=False)
+    entries = [e for e in matrix.all_entries(matrix.load()) if package in (None, *e["packages"])]
+    click.echo(explanation.render_list(entries), nl=False)
+    if not entries:
+        click.echo(f"no entry is about {package}", err=True)

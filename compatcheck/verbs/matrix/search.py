@@ -12,10 +12,15 @@ from compatcheck.verbs import _status
 @click.command()
 @click.argument("words", nargs=-1, required=True)
 def command(words: tuple[str, ...]) -> None:
-    """Search titles, summaries, symptoms and mechanisms for all of the words."""
+    """Search the entries for all of the WORDS, or for the line of an error that they are.
+
+    Exit status 1 where no entry fits.
+    """
     from compatcheck import matrix
     from compatcheck.report import explanation
 
     found = matrix.search(matrix.load(), words)
     click.echo(explanation.render_list(found), nl=False)
+    if not found:
+        click.echo("no entry fits; for a whole log: compatcheck diagnose LOG", err=True)
     sys.exit(_status.CLEAN if found else _status.FINDINGS)
