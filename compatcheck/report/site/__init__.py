@@ -8,10 +8,10 @@ from importlib.resources import files
 from typing import Any
 
 from compatcheck.report.site import _entry, _index, _version_map
-from compatcheck.report.site._folder import write
+from compatcheck.report.site._folder import require_ours, write
 from compatcheck.report.site._source import Source
 
-__all__ = ["MAPPED", "Source", "render", "write"]
+__all__ = ["MAPPED", "Source", "render", "require_ours", "write"]
 
 MAPPED = (_version_map.TORCH, *_version_map.BESIDE)
 """The packages of the version map."""

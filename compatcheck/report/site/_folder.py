@@ -21,7 +21,7 @@ def write(files: Mapping[str, str], folder: str) -> None:
     it was.
     """
     real = os.path.realpath(folder)
-    was = _written_before(folder, real)
+    was = require_ours(folder)
     try:
         os.makedirs(os.path.dirname(real), exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{os.path.basename(real)}.", dir=os.path.dirname(real)) as beside:
@@ -36,11 +36,12 @@ def write(files: Mapping[str, str], folder: str) -> None:
         raise InputError("writing the site into", folder, seen, "name a folder you can write to") from None
 
 
-def _written_before(folder: str, real: str) -> set[str]:
-    """The files that an earlier run wrote there."""
-    if not os.path.lexists(real) or (os.path.isdir(real) and not os.listdir(real)):
-        return set()
+def require_ours(folder: str) -> set[str]:
+    """The files that an earlier run wrote there. Raises InputError where somebody else's are."""
+    real = os.path.realpath(folder)
     try:
+        if not os.path.lexists(real) or (os.path.isdir(real) and not os.listdir(real)):
+            return set()
         with open(os.path.join(real, MARK), encoding="utf-8") as stream:
             return {MARK, *map(str, json.load(stream)["files"])}
     except (OSError, ValueError, KeyError, TypeError):

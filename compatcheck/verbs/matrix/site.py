@@ -22,6 +22,7 @@ def command(folder: str, matrix_folder: str | None) -> None:
     """
     from compatcheck.report import site
 
+    site.require_ours(folder)
     files = site.render(_source(matrix_folder))
     site.write(files, folder)
     size = sum(len(text.encode()) for text in files.values())
