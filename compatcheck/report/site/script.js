@@ -167,7 +167,8 @@ function drawMap() {
     grid.replaceChildren(table);
     at = [Math.min(at[0], cells.length - 1), at[1]];
     cells[at[0]][at[1]].tabIndex = 0;
-    document.getElementById("count").textContent = `torch with ${name}: ${count.bad} cells known bad, ${count.may} may be bad, ${count.good + count.none} with nothing known against them; in ${measured} a probe was measured and passed.`;
+    const proved = measured ? `; in ${measured} a probe was measured and passed` : "";
+    document.getElementById("count").textContent = `torch with ${name}: ${count.bad} cells known bad, ${count.may} may be bad, ${count.good + count.none} with nothing known against them${proved}.`;
     panel.replaceChildren(element("h2", "", ["Choose a cell"]), element("p", "", ["Its findings are listed here."]));
     remember(form);
   }
