@@ -53,7 +53,7 @@ class _Survey(NamedTuple):
     sways: Callable[[str, int], bool]
 
     def at(self, chosen: Iterable[tuple[int, int]]) -> _Judged:
-        return self.judged(tuple(chosen))
+        return self.judged(tuple(sorted(chosen)))
 
 
 def survey(matrix: Matrix, shared: Sequence[Choices], added: Sequence[Choices]) -> list[list[Told]]:
