@@ -269,7 +269,7 @@ def test_a_malformed_assumption_is_refused_by_its_key(statement: str, named: str
         ("training.per_device_train_batch_size=1", set()),
         ("distributions.torch=2.5.1", set()),
         ("distributions.torch=null", set()),
-        ("gpu.compute_capability=7.5", set()),
+        ("gpu.compute_capability=7.5", {"CC-2023-0317"}),
         ("gpu.compute_capability=9.0", {GLM}),
         ("environ.CUDA_VISIBLE_DEVICES=0", {GLM}),
     ],
