@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -25,6 +26,15 @@ def write(text: str, output: str | None) -> None:
         raise
     except OSError as error:
         raise InputError("writing", "standard output", error.strerror or str(error), "make room, or use -o") from None
+
+
+def make_folder(path: str) -> None:
+    """Make the folder where it is missing: before long work rather than after."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        seen = error.strerror or str(error)
+        raise InputError("making the folder", path, seen, "name a folder you can write to") from None
 
 
 def progress() -> Any:

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from compatcheck.verbs._output import write
+from compatcheck.verbs._output import make_folder, write
 
 
 @click.command()
@@ -29,18 +29,8 @@ def command(format_name: str, output: str | None) -> None:
     if output is None:
         write(osv.render(records), None)
     else:
-        _make_folder(output)
+        make_folder(output)
         for record in records:
             write(osv.render(record), os.path.join(output, f"{record['id']}.json"))
     left = len(entries) - len(records)
     click.echo(f"{len(records)} records; {left} entries bound no version and are left out", err=True)
-
-
-def _make_folder(path: str) -> None:
-    from compatcheck.errors import InputError
-
-    try:
-        os.makedirs(path, exist_ok=True)
-    except OSError as error:
-        seen = error.strerror or str(error)
-        raise InputError("making the folder", path, seen, "name a folder you can write to") from None

@@ -8,7 +8,7 @@ import sys
 import click
 
 from compatcheck.verbs import _options, _status
-from compatcheck.verbs._output import write
+from compatcheck.verbs._output import make_folder, write
 
 
 @click.command()
@@ -32,30 +32,18 @@ def command(ids: tuple[str, ...], records: str | None, offline: bool, format_nam
     known = matrix.load()
     entries = [matrix.find_entry(known, entry_id) for entry_id in ids] if ids else matrix.all_entries(known)
     chosen = reproducing.require(entries) if ids else [entry for entry in entries if reproducing.reproducible(entry)]
-    folder = _record_folder(records)
+    if records is not None:
+        make_folder(records)
     done = []
     with building_progress() as show:
         for entry in chosen:
             done.append(reproducing.record(reproducing.reproduce(entry, offline=offline, on_line=show)))
-            if folder is not None and done[-1]["verdict"] != "not tried":
-                write(pages.render_record(done[-1]), os.path.join(folder, reproducing.record_name(done[-1])))
+            if records is not None and done[-1]["verdict"] != "not tried":
+                write(pages.render_record(done[-1]), os.path.join(records, reproducing.record_name(done[-1])))
     write(
         pages.render(done, format_name, output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ), output
     )
     sys.exit(_reproduced_status({record["verdict"] for record in done}))
-
-
-def _record_folder(folder: str | None) -> str | None:
-    """The folder, made where it is missing: before hours of building rather than after."""
-    from compatcheck.errors import InputError
-
-    if folder is not None:
-        try:
-            os.makedirs(folder, exist_ok=True)
-        except OSError as error:
-            seen = error.strerror or str(error)
-            raise InputError("making the folder of records", folder, seen, "name a folder you can write to") from None
-    return folder
 
 
 def _reproduced_status(verdicts: set[str]) -> int:
