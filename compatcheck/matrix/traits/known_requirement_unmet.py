@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from compatcheck._torch_build import minor
@@ -39,7 +38,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         for package in sorted(releases)
         for other, specifier in _demands(releases[package], demands.get(package, {}))
         if other in releases
-        and not SpecifierSet(specifier).contains(releases[other])
+        and not _accepts(specifier, releases[other])
         and not _is_of_another_torch(package, other, releases, table)
     )
     certain = tuple(unmet for unmet in found if unmet[1] in _CHECKED_AT_IMPORT.get(unmet[0], ()))
@@ -53,6 +52,12 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
 def _release(text: str | None) -> Version | None:
     version = None if text is None or is_vendor_build(text) else parse_version(text)
     return None if version is None or version.is_prerelease else version
+
+
+def _accepts(specifier: str, version: Version) -> bool:
+    from packaging.specifiers import SpecifierSet
+
+    return SpecifierSet(specifier).contains(version)
 
 
 def _demands(release: Version, rows: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[tuple[str, str]]:
@@ -77,6 +82,6 @@ def _occurrence(
         "installers put the two together only by force"
     )
     there = parse_version(distributions[other]) or Version("0")
-    accepting = [(first, last) for first, last, demand in runs if SpecifierSet(demand).contains(there)]
+    accepting = [(first, last) for first, last, demand in runs if _accepts(demand, there)]
     instead = {package: f">={accepting[-1][0]},<={accepting[-1][1]}"} if accepting else {}
     return Occurrence(summary, (other, package), {other: specifier}, instead)
