@@ -89,6 +89,14 @@ def test_a_post_release_lies_above_its_release() -> None:
     assert contains(parse_range(">2.7.4,<2.8"), version)
 
 
+@pytest.mark.parametrize(("build", "broken"), [("cu124", True), ("cu126", False)])
+def test_one_wheel_fits_one_build_of_a_release_and_not_the_other(build: str, broken: bool) -> None:
+    """pip, uv and pip-audit see one version of torch; its builds for CUDA 12.4 and 12.6 have two C++ interfaces."""
+    wheel = "2.7.4.post1+cu12torch2.6cxx11abiTRUE"
+    seen = found(distributions={"torch": f"2.6.0+{build}", "flash-attn": wheel}, platform={"system": "Linux"})
+    assert ("affected" in seen.values()) is broken, seen
+
+
 def test_each_gpu_is_judged_by_itself() -> None:
     """Cards that are all too old are each told; a spare one beside a card that runs is no fault."""
     cuda = {"runtime": "13.0", "driver": "580.65.06", "driver_api": "13.0"}
