@@ -11,7 +11,7 @@ from compatcheck.model import Environment, Unknown, lookup
 Table = Callable[[str], Mapping[str, Any]]
 Capability = tuple[int, int]
 
-_RUNTIME_WHEEL = re.compile(r"nvidia-cuda-runtime(-cu\d+)?$")
+_RUNTIME_PACKAGE = re.compile(r"(nvidia-cuda-runtime(-cu\d+)?|pytorch-cuda)$")
 _BACKEND = re.compile(r"(cpu|cu\d+|rocm\d+(?:\.\d+)*|xpu)(?:\.|$)")
 _CUDA_BACKEND = re.compile(r"cu(\d+)(\d)$")
 
@@ -30,14 +30,15 @@ def backend_of(version: str) -> str | None:
 
 
 def runtime_of(distributions: Mapping[str, str | None]) -> str | Unknown | None:
-    """The CUDA runtime that torch is built with, None for a build without: by its label, else by the wheel beside it.
+    """The CUDA runtime that torch is built with, None for a build without: by its label, else by the package beside it.
 
-    What the package index serves takes its runtime from a distribution: torch 1.13 to 2.15 all do.
+    What the package index serves takes its runtime from a distribution, as torch 1.13 to 2.15 all do; a conda
+    environment chooses its build by ``pytorch-cuda``: https://anaconda.org/pytorch/pytorch-cuda
     """
     backend = backend_of(distributions.get("torch") or "")
     if backend is None:
-        wheels = {version for name, version in distributions.items() if version and _RUNTIME_WHEEL.match(name)}
-        return minor(wheels.pop()) if len(wheels) == 1 else Unknown()
+        given = {minor(each) for name, each in distributions.items() if each and _RUNTIME_PACKAGE.match(name)}
+        return given.pop() if len(given) == 1 else Unknown()
     match = _CUDA_BACKEND.match(backend)
     if match:
         return f"{match[1]}.{match[2]}"

@@ -13,13 +13,14 @@ from compatcheck.model import Environment, Unknown, lookup
 
 _DEEPSPEED_DEFAULTS = {"contiguous_gradients": True, "reduce_scatter": True}
 _OF_FAMILY = ("type", "remote_code", "torch_dtype")
+_WITHOUT_FLASH_ATTN = ("llama-factory", "unsloth", "xtuner")
 
 
 def complete(matrix: Matrix, environment: Environment) -> Environment:
     """The environment with what its own facts imply and nobody stated."""
     known = _with_model_family(matrix, _with_compute_capabilities(matrix, environment))
     completed = _with_deepspeed_defaults(_with_runtime(_without_foreign_runtime(matrix, known)))
-    return _with_unquantized_dtype(_with_dtype(completed))
+    return _with_flash_attn(_with_unquantized_dtype(_with_dtype(completed)))
 
 
 def _with_model_family(matrix: Matrix, environment: Environment) -> Environment:
@@ -28,9 +29,10 @@ def _with_model_family(matrix: Matrix, environment: Environment) -> Environment:
     name = model.get("name")
     if not isinstance(name, str) or any(model.get(fact) for fact in ("type", "architectures", "files", "source")):
         return environment
-    from compatcheck.matrix._families import family_of
+    from compatcheck.matrix._families import family_of, type_of_class
 
-    family = family_of(name, matrix.table("model-families")) or {}
+    of_class = type_of_class(name, matrix.table("transformers-model-types"))
+    family = {"type": of_class} if of_class else family_of(name, matrix.table("model-families")) or {}
     implied = {fact: family[fact] for fact in _OF_FAMILY if fact in family and model.get(fact) is None}
     return environment._replace(facts={**environment.facts, "model": {**model, **implied}}) if implied else environment
 
@@ -80,6 +82,21 @@ def _with_unquantized_dtype(environment: Environment) -> Environment:
     if parsed is None or not contains(parse_range(">=4.30.0,<5.0.0"), parsed):
         return environment
     return _with_training(environment, "unquantized_dtype", "float16")
+
+
+def _with_flash_attn(environment: Environment) -> Environment:
+    """A run with ``flash_attention_2`` has some release of FlashAttention 2, where nothing is said of flash-attn.
+
+    The launchers in ``_WITHOUT_FLASH_ATTN`` go on with another attention where the package is missing:
+    https://github.com/hiyouga/LLaMA-Factory/blob/v0.9.3/src/llamafactory/model/model_utils/attention.py
+    """
+    ranges = environment.facts.get("distribution_ranges") or {}
+    said = "flash-attn" in ranges or not isinstance(lookup(environment, "distributions.flash-attn"), Unknown)
+    if said or lookup(environment, "training.attention") != "flash_attention_2":
+        return environment
+    if lookup(environment, "training.framework") in _WITHOUT_FLASH_ATTN:
+        return environment
+    return environment._replace(facts={**environment.facts, "distribution_ranges": {**ranges, "flash-attn": ">=2.0.0"}})
 
 
 def _with_training(environment: Environment, fact: str, value: str) -> Environment:

@@ -12,6 +12,7 @@ _SIZE = re.compile(r"\d+(?:x\d+)?(?:\.\d+)?[bm]")
 _ACTIVE = re.compile(r"a\d+(?:\.\d+)?b")
 _DATE = re.compile(r"\d{4}|20\d{6}")
 _NUMBERED = ("v", "int", "fp", "nf")
+_CLASS = re.compile(r"([A-Z][A-Za-z0-9_]*?)(?:For[A-Z][A-Za-z]+|LMHeadModel)")
 _LOCAL = ("/", ".", "~", "\\")
 
 
@@ -33,6 +34,16 @@ def family_of(name: str, table: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if best and not set(words).isdisjoint(table["quantised"]):
         return {key: value for key, value in best[1].items() if key != "torch_dtype"}
     return best[1] if best else None
+
+
+def type_of_class(name: str, table: Mapping[str, Any]) -> str | None:
+    """``llama`` of LlamaForCausalLM: the one type known to transformers whose letters and numbers a class has."""
+    match = _CLASS.fullmatch(name)
+    if match is None:
+        return None
+    stem = match[1].replace("_", "").lower()
+    types = [each for each in {**table["first"], **table["last"]} if re.sub(r"[-_]", "", each) == stem]
+    return types[0] if len(types) == 1 else None
 
 
 @functools.cache

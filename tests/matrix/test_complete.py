@@ -140,3 +140,27 @@ def test_what_bitsandbytes_leaves_is_float16_where_no_dtype_is_given(
     if version:
         facts["distributions"] = {"transformers": version}
     assert lookup(matrix.complete(known, Environment(facts)), "training.unquantized_dtype") == dtype
+
+
+@pytest.mark.parametrize(
+    ("facts", "holds"),
+    [
+        ({"distributions": {}, "training": {"attention": "flash_attention_2"}}, True),
+        ({"distributions": {}, "training": {"attention": "sdpa"}}, False),
+        ({"distributions": {"flash-attn": None}, "training": {"attention": "flash_attention_2"}}, False),
+        ({"training": {"attention": "flash_attention_2", "framework": "llama-factory"}}, False),
+    ],
+)
+def test_a_run_with_flash_attention_has_the_package(known: matrix.Matrix, facts: dict, holds: bool) -> None:
+    completed = matrix.complete(known, Environment({**facts, "gpus": [{"name": "Tesla T4"}]}))
+    assert ("flash-attn" in (completed.facts.get("distribution_ranges") or {})) is holds
+
+
+def test_a_range_asked_for_stands(known: matrix.Matrix) -> None:
+    facts = {"distribution_ranges": {"flash-attn": "<2"}, "training": {"attention": "flash_attention_2"}}
+    assert matrix.complete(known, Environment(facts)).facts["distribution_ranges"] == {"flash-attn": "<2"}
+
+
+def test_the_conda_package_of_the_build_tells_its_runtime(known: matrix.Matrix) -> None:
+    facts = {"distributions": {"torch": "2.3.1", "pytorch-cuda": "12.1"}}
+    assert lookup(matrix.complete(known, Environment(facts)), "cuda.runtime") == "12.1"

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from compatcheck import matrix
-from compatcheck.matrix._families import family_of
+from compatcheck.matrix._families import family_of, type_of_class
 from compatcheck.matrix._traits import READ_FROM_CODE
 from compatcheck.model import Environment, Unknown, lookup
 
@@ -54,6 +54,24 @@ from compatcheck.model import Environment, Unknown, lookup
 def test_a_name_gives_its_family(known: matrix.Matrix, name: str, model_type: str | None) -> None:
     family = family_of(name, known.table("model-families"))
     assert (family or {}).get("type") == model_type
+
+
+@pytest.mark.parametrize(
+    ("name", "model_type"),
+    [
+        ("LlamaForCausalLM", "llama"),
+        ("Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl"),
+        ("GPT2LMHeadModel", "gpt2"),
+        ("GPTNeoXForCausalLM", "gpt_neox"),
+        ("InternLM2ForCausalLM", None),
+        ("ForCausalLM", None),
+        ("Llama 2", None),
+    ],
+)
+def test_a_class_gives_its_type(known: matrix.Matrix, name: str, model_type: str | None) -> None:
+    assert type_of_class(name, known.table("transformers-model-types")) == model_type
+    model = matrix.complete(known, Environment({"model": {"name": name}})).facts["model"]
+    assert model_type is None or model["type"] == model_type
 
 
 def test_quantised_weights_have_another_dtype(known: matrix.Matrix) -> None:
