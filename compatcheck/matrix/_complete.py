@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck._torch_build import minor, runtime_of
+from compatcheck._torch_build import backend_of, minor, runtime_of
 from compatcheck.matrix._load import Matrix
 from compatcheck.matrix._order import contains, is_vendor_build, parse_range, parse_version
 from compatcheck.model import Environment, Unknown, lookup
@@ -19,7 +19,7 @@ _WITHOUT_FLASH_ATTN = ("llama-factory", "unsloth", "xtuner")
 def complete(matrix: Matrix, environment: Environment) -> Environment:
     """The environment with what its own facts imply and nobody stated."""
     known = _with_model_family(matrix, _with_compute_capabilities(matrix, environment))
-    completed = _with_deepspeed_defaults(_with_runtime(_without_foreign_runtime(matrix, known)))
+    completed = _with_deepspeed_defaults(_with_hip(_with_runtime(_without_foreign_runtime(matrix, known))))
     return _with_flash_attn(_with_unquantized_dtype(_with_dtype(completed)))
 
 
@@ -146,6 +146,16 @@ def _with_runtime(environment: Environment) -> Environment:
         return environment
     cuda = {**(environment.facts.get("cuda") or {}), "runtime": runtime}
     return environment._replace(facts={**environment.facts, "cuda": cuda})
+
+
+def _with_hip(environment: Environment) -> Environment:
+    """The label of torch tells ROCm's version, as ``+rocm6.1`` does; that of another backend, that there is none."""
+    torch, build = lookup(environment, "distributions.torch"), environment.facts.get("torch_build") or {}
+    backend = backend_of(torch) if isinstance(torch, str) else None
+    if backend is None or not isinstance(lookup(environment, "torch_build.hip"), Unknown):
+        return environment
+    hip = backend.removeprefix("rocm") if backend.startswith("rocm") else None
+    return environment._replace(facts={**environment.facts, "torch_build": {**build, "hip": hip}})
 
 
 def _with_compute_capabilities(matrix: Matrix, environment: Environment) -> Environment:

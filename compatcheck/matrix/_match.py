@@ -83,7 +83,7 @@ _OFF_UNLESS_ASKED = (
     "training.use_liger_kernel",
 )
 _OF_NO_TRAINING = ("traits", "training.predict_with_generate", "training.use_cache")
-_SPOKEN_OF = ("model.", "traits", "training.observed.", "every_gpu.", *_OFF_UNLESS_ASKED)
+_SPOKEN_OF = ("model.", "traits", "training.observed.", "every_gpu.", "torch_build.hip", *_OFF_UNLESS_ASKED)
 _ONLY_FOR = {"training.use_liger_kernel": "distributions.liger-kernel"}
 _OWN_SETTINGS = {"deepspeed": "training.deepspeed", "peft": "training.lora", "bitsandbytes": "training.quantization"}
 _KINDS = {
@@ -157,7 +157,7 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
     - No, where no more than the model's type or a suspected trait is singular, and more is missing than what a run
       without training would not state.
     - No, where what the entry is about is not known to be there: the model, a trait, what was seen in a log, a class of
-      GPU, or what is off unless asked for. A package that serves one switch alone speaks for it.
+      GPU, a build for AMD's, or what is off unless asked for. A package that serves one switch alone speaks for it.
     - No, where a package is not known to be there, unless a setting that only this package has is stated, or facts of
       two kinds single the case out already: a GPU and a setting, a model and a setting.
     - Yes, where something singular holds beside the GPU, of which every machine has one: a setting, a trait, or a

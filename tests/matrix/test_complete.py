@@ -164,3 +164,12 @@ def test_a_range_asked_for_stands(known: matrix.Matrix) -> None:
 def test_the_conda_package_of_the_build_tells_its_runtime(known: matrix.Matrix) -> None:
     facts = {"distributions": {"torch": "2.3.1", "pytorch-cuda": "12.1"}}
     assert lookup(matrix.complete(known, Environment(facts)), "cuda.runtime") == "12.1"
+
+
+@pytest.mark.parametrize(
+    ("torch", "hip"),
+    [("2.4.0+rocm6.1", "6.1"), ("2.4.0+cu121", None), ("2.4.0+cpu", None), ("2.4.0", Unknown())],
+)
+def test_the_label_of_torch_tells_hip(known: matrix.Matrix, torch: str, hip: str | None | Unknown) -> None:
+    completed = matrix.complete(known, Environment({"distributions": {"torch": torch}}))
+    assert lookup(completed, "torch_build.hip") == hip
