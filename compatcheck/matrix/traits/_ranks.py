@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from compatcheck.matrix._match import TraitVerdict
 from compatcheck.model import Environment, Unknown, lookup
 
@@ -17,10 +19,17 @@ def several_ranks(environment: Environment) -> TraitVerdict:
     stage, size = lookup(environment, _ZERO_STAGE), lookup(environment, _WORLD_SIZE)
     if size == 1 or stage is None:
         return TraitVerdict(False)
-    if isinstance(stage, Unknown) and isinstance(lookup(environment, "distributions.deepspeed"), Unknown):
+    unsaid = isinstance(lookup(environment, "distributions.deepspeed"), Unknown) and not _has_settings(environment)
+    if isinstance(stage, Unknown) and unsaid:
         return TraitVerdict(None, missing=(_ZERO_STAGE,))
     gpus = lookup(environment, "gpus")
     alone = not isinstance(gpus, Unknown) and len(gpus or ()) == 1 and not gpus[0].get("uncounted")
     if isinstance(size, Unknown) and alone:
         return TraitVerdict(None, missing=(_WORLD_SIZE,))
     return TraitVerdict(True, presumed=isinstance(size, Unknown))
+
+
+def _has_settings(environment: Environment) -> bool:
+    """Whether a setting of DeepSpeed is stated, which is known without the stage where a report names one alone."""
+    stated = lookup(environment, "training.deepspeed")
+    return isinstance(stated, Mapping) and any(value is not None for value in stated.values())
