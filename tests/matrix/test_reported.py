@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from compatcheck import matrix
 from compatcheck.check import check
 from compatcheck.model import Environment
 from compatcheck.report import text
+from tests.matrix.conftest import SOURCES
 from tests.matrix.test_entries import ENTRY
 
 SUSPECTED = Environment({"distributions": {"torch": "2.5.0"}, "training": {"packing": True}})
 
 
 def _matrix(folder: Path, confidence: str) -> matrix.Matrix:
-    (folder / "tables").mkdir()
+    shutil.copytree(SOURCES / "tables", folder / "tables")
     (folder / "torch").mkdir()
     entry = ENTRY.replace('confidence = "reported"', f'confidence = "{confidence}"')
     (folder / "torch" / "CC-2026-9999.toml").write_text(entry, encoding="utf-8")
