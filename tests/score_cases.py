@@ -41,6 +41,9 @@ _FRAMEWORKS = {
     "torchtune": r"torchtune",
     "trl": r"\btrl\b|sfttrainer|grpotrainer|open-r1",
     "accelerate": r"accelerate launch",
+    "diffusers": r"diffusers",
+    "verl": r"\bverl\b",
+    "openrlhf": r"openrlhf",
     "transformers": r"transformers|\btrainer\b|fastchat|llava|lmflow|glm-4 finetune_demo|qwen-vl finetune",
     "deepspeed": r"deepspeed",
 }
