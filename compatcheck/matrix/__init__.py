@@ -221,12 +221,15 @@ def lint_folder(folder: str | None, probes: Sequence[str]) -> tuple[list[Fault],
     from datetime import datetime, timezone
     from pathlib import Path
 
+    from compatcheck.errors import InputError
     from compatcheck.matrix._compile import read_entries
     from compatcheck.matrix._lint import lint
     from compatcheck.matrix._load import source_folder
 
     source = source_folder(folder)
     entries = read_entries(Path(source))
+    if not entries:
+        raise InputError("reading the matrix in", source, "no entry is there", "name a folder of matrix sources")
     today = datetime.now(timezone.utc).date()
     return lint(entries, load(source).table, probes, today), len(entries)
 
