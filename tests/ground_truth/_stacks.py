@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -140,3 +142,25 @@ def _uv(*arguments: str, ends: float) -> str:
     if done.returncode:
         raise RuntimeError(done.stderr[-1500:])
     return done.stdout
+
+
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """The options of a script that builds stacks, one after another."""
+    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RECIPES)}")
+    parser.add_argument("--folder", type=Path, help="where the environments are built; else a temporary folder")
+    parser.add_argument("--keep", action="store_true", help="leave the environments for another run")
+    parser.add_argument("--limit", type=float, default=1200, help="seconds for one stack, its installation included")
+    return parser
+
+
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The options as given, with every stack where none is named, and a folder that is there."""
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in RECIPES]
+    if unknown:
+        parser.error(f"no stack is called {unknown[0]}")
+    options.names = options.names or list(RECIPES)
+    options.folder = (options.folder or Path(tempfile.mkdtemp(prefix="stacks-"))).resolve()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    return options

@@ -9,19 +9,17 @@ or takes longer than the limit, is named and passed over.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from tests.ground_truth._stacks import RECIPES, build
+from tests.ground_truth._stacks import build, parsed, parser_of
 
 _IMPORTER = """
 import json, os, signal, sys, traceback
@@ -95,19 +93,10 @@ def compare(name: str, folder: Path, ends: float) -> tuple[int, int, int, int]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RECIPES)}")
-    parser.add_argument("--folder", type=Path, help="where the environments are built; else a temporary folder")
-    parser.add_argument("--keep", action="store_true", help="leave the environments for another run")
-    parser.add_argument("--limit", type=float, default=1200, help="seconds for one stack, its installation included")
-    options = parser.parse_args()
-    unknown = [name for name in options.names if name not in RECIPES]
-    if unknown:
-        parser.error(f"no stack is called {unknown[0]}")
-    folder = options.folder or Path(tempfile.mkdtemp(prefix="stacks-"))
-    folder.mkdir(parents=True, exist_ok=True)
+    options = parsed(parser_of(__doc__))
+    folder = options.folder
     sums, passed_over = [0, 0, 0, 0], 0
-    for name in options.names or RECIPES:
+    for name in options.names:
         try:
             counts = compare(name, folder, time.monotonic() + options.limit)
             sums = [before + count for before, count in zip(sums, counts)]

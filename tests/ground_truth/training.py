@@ -10,13 +10,11 @@ finding in a stack that passed every stage is *without cause*. The exit status i
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -25,7 +23,7 @@ from typing import Any, NamedTuple
 
 from compatcheck import matrix
 from tests.ground_truth import _stages
-from tests.ground_truth._stacks import RECIPES, build
+from tests.ground_truth._stacks import build, parsed, parser_of
 
 STAGES = (*_stages.IMPORTS, *_stages.TRAINING)
 SCRIPT = (
@@ -134,6 +132,55 @@ def shape(outcome: Outcome) -> dict[str, Any]:
 
 
 def main() -> int:
+    parser = parser_of(__doc__)
+    parser.add_argument("--out", type=Path, help="write what happened as JSON")
+    options = parsed(parser)
+    folder = options.folder
+        command = [str(python), _stages.__file__, stage, str(folder)]
+        left = max(1.0, ends - time.monotonic())
+        done = subprocess.run(command, capture_output=True, text=True, timeout=left, cwd=folder)
+        try:
+            verdict = json.loads(done.stdout.splitlines()[-1])
+        except (ValueError, IndexError):
+            verdict = {"error": f"exit status {done.returncode}: {done.stderr[-400:]}", "files": [], "wrong": False}
+        if verdict:
+            failed[stage] = verdict
+    return failed
+
+
+def judged(name: str, folder: Path, limit: float) -> Outcome:
+    """Raises RuntimeError where the stack cannot be built, TimeoutExpired where it takes too long."""
+    ends = time.monotonic() + limit
+    python = build(name, folder, ends)
+    room = folder / name / "run"
+    shutil.rmtree(room, ignore_errors=True)
+    return Outcome(findings=forecast(python, room / "project"), failed=failures(python, room, ends))
+
+
+def told(name: str, outcome: Outcome) -> Iterator[str]:
+    for stage, failure in outcome.failed.items():
+        by = outcome.explained(stage)
+        yield f"    {'told' if by else 'MISS':6}{stage}: {failure['error'].splitlines()[0]:.150}  {' '.join(by)}"
+    for finding in outcome.findings:
+        if finding["id"] in outcome.without_cause():
+            yield f"    FALSE {finding['id']} {finding['title']}"
+    explained = len(outcome.failed) - len(outcome.missed())
+    verdict = (
+        "every stage passes" if not outcome.failed else f"{len(outcome.failed)} stages fail, {explained} were told"
+    )
+    yield f"{name}: {verdict}; {len(outcome.findings)} findings, {len(outcome.without_cause())} without cause"
+
+
+def shape(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "failed": {stage: failure["error"][:300] for stage, failure in outcome.failed.items()},
+        "told": {stage: outcome.explained(stage) for stage in outcome.failed},
+        "findings": [finding["id"] for finding in outcome.findings],
+        "without_cause": outcome.without_cause(),
+    }
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RECIPES)}")
     parser.add_argument("--folder", type=Path, help="where the environments are built; else a temporary folder")
@@ -148,9 +195,9 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     done: dict[str, Any] = {}
     wrong = 0
-    for name in options.names or RECIPES:
+    for name in options.names:
         try:
-            outcome = judged(name, folder.resolve(), options.limit)
+            outcome = judged(name, folder, options.limit)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             why = str(error) if isinstance(error, RuntimeError) else f"it takes longer than {options.limit:.0f} s"
             print(f"{name}: passed over: {why}", flush=True)
