@@ -136,63 +136,6 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="write what happened as JSON")
     options = parsed(parser)
     folder = options.folder
-        command = [str(python), _stages.__file__, stage, str(folder)]
-        left = max(1.0, ends - time.monotonic())
-        done = subprocess.run(command, capture_output=True, text=True, timeout=left, cwd=folder)
-        try:
-            verdict = json.loads(done.stdout.splitlines()[-1])
-        except (ValueError, IndexError):
-            verdict = {"error": f"exit status {done.returncode}: {done.stderr[-400:]}", "files": [], "wrong": False}
-        if verdict:
-            failed[stage] = verdict
-    return failed
-
-
-def judged(name: str, folder: Path, limit: float) -> Outcome:
-    """Raises RuntimeError where the stack cannot be built, TimeoutExpired where it takes too long."""
-    ends = time.monotonic() + limit
-    python = build(name, folder, ends)
-    room = folder / name / "run"
-    shutil.rmtree(room, ignore_errors=True)
-    return Outcome(findings=forecast(python, room / "project"), failed=failures(python, room, ends))
-
-
-def told(name: str, outcome: Outcome) -> Iterator[str]:
-    for stage, failure in outcome.failed.items():
-        by = outcome.explained(stage)
-        yield f"    {'told' if by else 'MISS':6}{stage}: {failure['error'].splitlines()[0]:.150}  {' '.join(by)}"
-    for finding in outcome.findings:
-        if finding["id"] in outcome.without_cause():
-            yield f"    FALSE {finding['id']} {finding['title']}"
-    explained = len(outcome.failed) - len(outcome.missed())
-    verdict = (
-        "every stage passes" if not outcome.failed else f"{len(outcome.failed)} stages fail, {explained} were told"
-    )
-    yield f"{name}: {verdict}; {len(outcome.findings)} findings, {len(outcome.without_cause())} without cause"
-
-
-def shape(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "failed": {stage: failure["error"][:300] for stage, failure in outcome.failed.items()},
-        "told": {stage: outcome.explained(stage) for stage in outcome.failed},
-        "findings": [finding["id"] for finding in outcome.findings],
-        "without_cause": outcome.without_cause(),
-    }
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RECIPES)}")
-    parser.add_argument("--folder", type=Path, help="where the environments are built; else a temporary folder")
-    parser.add_argument("--keep", action="store_true", help="leave the environments for another run")
-    parser.add_argument("--limit", type=float, default=1200, help="seconds for one stack, its installation included")
-    parser.add_argument("--out", type=Path, help="write what happened as JSON")
-    options = parser.parse_args()
-    unknown = [name for name in options.names if name not in RECIPES]
-    if unknown:
-        parser.error(f"no stack is called {unknown[0]}")
-    folder = options.folder or Path(tempfile.mkdtemp(prefix="stacks-"))
-    folder.mkdir(parents=True, exist_ok=True)
     done: dict[str, Any] = {}
     wrong = 0
     for name in options.names:
