@@ -26,11 +26,11 @@ from packaging.version import InvalidVersion, Version
 
 from compatcheck import facts, matrix
 from compatcheck._requirement import normalised
-from compatcheck.check import check
 from compatcheck.errors import NothingInspectedError
 from compatcheck.facts.reports._gpus import Gpus, gpus_in
 from compatcheck.facts.reports._platform import platform_claims
 from compatcheck.model import Environment, Facts, Finding, Remedy, lookup
+from compatcheck.pipelines.check import check
 
 BAD = ("affected", "confirmed")
 _FRAMEWORKS = {

@@ -23,11 +23,12 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from compatcheck import check, matrix, pin
+from compatcheck import matrix
 from compatcheck.advice import resolver, search, wanted
 from compatcheck.advice.model import Demands, Place, Unsolvable
 from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.model import Environment
+from compatcheck.pipelines import check, pin
 from tests.score_cases import snapshot
 
 _EXISTS = "its versions resolve no longer"

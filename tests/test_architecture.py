@@ -83,7 +83,7 @@ def test_what_runs_in_the_target_is_written_in_the_syntax_of_python_3_8(path: Pa
 
 
 def test_the_command_line_starts_light() -> None:
-    code = "import sys, compatcheck.cli, compatcheck.check, compatcheck.facts; print(*sys.modules)"
+    code = "import sys, compatcheck.cli, compatcheck.pipelines.check, compatcheck.facts; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not set(loaded) & set(HEAVY)
 
@@ -99,5 +99,5 @@ finally:
     print(*sys.modules, file=sys.stderr)
 """
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.split()
-    assert "compatcheck.check" in loaded
+    assert "compatcheck.pipelines.check" in loaded
     assert "compatcheck.probes" not in loaded

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from compatcheck import facts, matrix
-from compatcheck.check import check
 from compatcheck.model import Finding
+from compatcheck.pipelines.check import check
 from tests.conftest import ROOT, run_command
 
 MACHINES = Path(__file__).parent / "machines"

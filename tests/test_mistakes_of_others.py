@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.check import check, judge
 from compatcheck.matrix._match import match_table
 from compatcheck.matrix._order import contains, parse_range, parse_version
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.model import Environment, ProbeResult
+from compatcheck.pipelines.check import check, judge
 
 DRIVER, ARCHITECTURE = "CC-2026-0001", "CC-2026-0002"
 KNOWN = matrix.load()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from compatcheck import facts, matrix
-from compatcheck.check import check
 from compatcheck.integrations._watch import Alarm
 from compatcheck.model import STATUSES, Environment, Facts, Finding
+from compatcheck.pipelines.check import check
 
 _MOST_SHOWN = 3
 

@@ -15,7 +15,6 @@ from typing import Any, Literal
 from transformers import TrainerCallback
 
 from compatcheck import facts, matrix
-from compatcheck.check import check, confirm
 from compatcheck.errors import CompatcheckError
 from compatcheck.integrations._diagnosis import explained, lines
 from compatcheck.integrations._growth import CUDA_FLOOR, PROCESS_FLOOR, GrowthWatch
@@ -23,6 +22,7 @@ from compatcheck.integrations._passes import ForwardWatch, cuda_bytes, process_b
 from compatcheck.integrations._running import with_trainer
 from compatcheck.integrations._watch import Alarm, LogWatch, PassWatch
 from compatcheck.model import STATUSES, Environment, Finding, Report, Target
+from compatcheck.pipelines.check import check, confirm
 from compatcheck.report import render
 
 _OWN_FAILURES = (CompatcheckError, OSError, LookupError, TypeError, ValueError, AttributeError)

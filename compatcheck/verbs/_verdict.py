@@ -22,8 +22,8 @@ def judge(
     options: dict[str, Any],
 ) -> NoReturn:
     from compatcheck import matrix
-    from compatcheck.check import check as compare
-    from compatcheck.check import confirm
+    from compatcheck.pipelines.check import check as compare
+    from compatcheck.pipelines.check import confirm
     from compatcheck.report import render
 
     report = compare(

@@ -49,7 +49,7 @@ def command(
     wrote it by --python, --snapshot or --config. Exit status 1 where a symptom was found, 3 where nothing is known.
     """
     from compatcheck import matrix
-    from compatcheck.diagnose import diagnose
+    from compatcheck.pipelines.diagnose import diagnose
     from compatcheck.report import curves, diagnosis
 
     known = matrix.load()

@@ -55,7 +55,7 @@ def command(
 def _of_the_model(environment: Environment) -> Report:
     """The findings that hang on the model: those that would not be there without it."""
     from compatcheck import matrix
-    from compatcheck.check import check
+    from compatcheck.pipelines.check import check
 
     known: Any = matrix.load()
     report = check(environment, known)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from compatcheck.advice.model import Place
     from compatcheck.matrix import Matrix
     from compatcheck.model import Environment, PinReport, Target
-    from compatcheck.pin import Plan, Task
+    from compatcheck.pipelines.pin import Plan, Task
 
 
 @click.command()
@@ -53,9 +53,10 @@ def command(**options: Any) -> NoReturn:
     A PATH is a file or folder of the project, as for `check`. The pins come from the requirements or pyproject.toml
     among them, else from what is installed.
     """
-    from compatcheck import matrix, pin
+    from compatcheck import matrix
     from compatcheck._progress import resolving_progress
     from compatcheck.advice import search
+    from compatcheck.pipelines import pin
     from compatcheck.report import pins
 
     output = _output(options)
@@ -86,9 +87,10 @@ def _task(known: Matrix, options: Mapping[str, Any]) -> tuple[Task, Target | Non
 
     Raises NothingInspectedError where neither asks for anything.
     """
-    from compatcheck import facts, matrix, pin
+    from compatcheck import facts, matrix
     from compatcheck._torch_build import backend_of
     from compatcheck.advice import wanted
+    from compatcheck.pipelines import pin
 
     paths = options["paths"]
     target = None if options["snapshot"] else facts.find_target(options["python"], os.environ)
@@ -195,8 +197,8 @@ def _content(path: str) -> str | None:
 
 
 def _proven(planned: Plan, installed: Target | None) -> Plan:
-    from compatcheck import pin
     from compatcheck._progress import building_progress
+    from compatcheck.pipelines import pin
     from compatcheck.verbs._output import progress
 
     return pin.prove(planned, installed, building_progress, progress)

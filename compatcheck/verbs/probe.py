@@ -83,9 +83,9 @@ def command(
 def _context(model: str | None, training: str | None) -> dict[str, Any]:
     """What the user's model and settings make of the request; --model counts over the one the settings name."""
     from compatcheck import facts
-    from compatcheck.check import probe_context
     from compatcheck.errors import InputError
     from compatcheck.model import Environment
+    from compatcheck.pipelines.check import probe_context
 
     context: dict[str, Any] = {}
     if training is not None:
@@ -106,7 +106,7 @@ def _run(
     trials: Sequence[tuple[str, dict[str, Any]]], python: str | None, budget: float | None, fresh: bool
 ) -> tuple[ProbeResult, ...]:
     from compatcheck import facts, probes
-    from compatcheck.check import probe_memory
+    from compatcheck.pipelines.check import probe_memory
 
     target = facts.find_target(python, os.environ)
     memory = probe_memory(facts.collect(target, architectures=False), fresh)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from compatcheck import facts, matrix, probes
-from compatcheck.check import confirm
 from compatcheck.matrix import _load, compile_folder
 from compatcheck.model import Environment, Finding, Report
+from compatcheck.pipelines.check import confirm
 from tests.delivery.conftest import IDS, Answer, Client, Publisher, run
 
 Damage = Callable[[Path, Path], None]

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from compatcheck import matrix
-from compatcheck.check import check
-from compatcheck.diagnose import diagnose
 from compatcheck.matrix._compile import compile_entries, read_entries, read_tables
 from compatcheck.matrix._entry import Entry, Withdrawn
 from compatcheck.model import Environment
+from compatcheck.pipelines.check import check
+from compatcheck.pipelines.diagnose import diagnose
 from compatcheck.report import diagnosis, render
 from tests.conftest import ROOT
 

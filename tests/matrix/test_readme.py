@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck import draft, matrix, probes
-from compatcheck.diff import compare, read_environments
+from compatcheck import matrix, probes
+from compatcheck.pipelines import draft
+from compatcheck.pipelines.diff import compare, read_environments
 from compatcheck.report import changes
 from tests.conftest import ROOT, run_command
 from tests.matrix.conftest import SOURCES

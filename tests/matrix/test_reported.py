@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 from compatcheck import matrix
-from compatcheck.check import check
 from compatcheck.model import Environment
+from compatcheck.pipelines.check import check
 from compatcheck.report import text
 from tests.matrix.conftest import SOURCES
 from tests.matrix.test_entries import ENTRY

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.check import check, confirm
 from compatcheck.facts.imports import _entry_points
 from compatcheck.model import Environment, ProbeResult, Target
+from compatcheck.pipelines.check import check, confirm
 from compatcheck.probes import run
 from compatcheck.probes.imports import package_imports
 from tests.conftest import ROOT

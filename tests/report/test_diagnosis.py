@@ -8,9 +8,9 @@ from functools import cache
 import pytest
 
 from compatcheck import matrix
-from compatcheck.diagnose import diagnose
 from compatcheck.model import Environment
 from compatcheck.observation import Diagnosis
+from compatcheck.pipelines.diagnose import diagnose
 from compatcheck.report import diagnosis
 from tests.conftest import ROOT
 

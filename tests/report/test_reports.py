@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from compatcheck import facts, matrix
-from compatcheck.check import check
 from compatcheck.model import Environment, Finding, Location, ProbeResult, Remedy, Report
+from compatcheck.pipelines.check import check
 from compatcheck.probes import card, describe, names
 from compatcheck.report import FORMATS, explanation, probes, render
 

@@ -34,7 +34,8 @@ def command(
     a verdict that is new, with - one that is gone, with ~ one that is another. Exit status 1 where an environment that
     is known to be good gets affected.
     """
-    from compatcheck import diff, matrix
+    from compatcheck import matrix
+    from compatcheck.pipelines import diff
     from compatcheck.report import changes
 
     named = folders if base is None else ("", *folders)

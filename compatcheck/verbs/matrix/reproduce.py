@@ -25,8 +25,8 @@ def command(ids: tuple[str, ...], records: str | None, offline: bool, format_nam
     record, as it is no evidence.
     """
     from compatcheck import matrix
-    from compatcheck import reproduce as reproducing
     from compatcheck._progress import building_progress
+    from compatcheck.pipelines import reproduce as reproducing
     from compatcheck.report import reproduction as pages
 
     known = matrix.load()

@@ -18,7 +18,7 @@ def command(url: str | None, root: str | None) -> None:
     What is tampered with, older than before, expired or cut short is refused (exit status 5), and the matrix in use
     stays. So it does where the server cannot be reached (exit status 2).
     """
-    from compatcheck import update
+    from compatcheck.pipelines import update
 
     done = update.update(url, root, os.environ)
     about, bundled = done.adopted.about, done.adopted.bundled

@@ -32,9 +32,9 @@ def command(
     These are entries whose range reaches past their review, tables that miss a release, and advice that newer metadata
     forbids. Exit status 1 where something is due, 3 where the index could be asked for nothing.
     """
-    from compatcheck import watch
     from compatcheck._progress import asking_progress
     from compatcheck.errors import NothingInspectedError
+    from compatcheck.pipelines import watch
     from compatcheck.report import due
 
     asked = watch.question(folder, packages)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from compatcheck import facts, matrix
-from compatcheck.check import check
 from compatcheck.facts import imports
 from compatcheck.facts.imports import _verdicts
 from compatcheck.model import Environment
+from compatcheck.pipelines.check import check
 from tests.facts.imports.conftest import install, target_of
 
 

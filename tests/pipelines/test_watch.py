@@ -17,11 +17,11 @@ import pytest
 
 from compatcheck.errors import InputError
 from compatcheck.model import Watched
+from compatcheck.pipelines.watch import PYPI, question, watch
 from compatcheck.report import due as pages
-from compatcheck.watch import PYPI, question, watch
 
-from .conftest import ROOT, run_command
-from .matrix.test_entries import ENTRY
+from ..conftest import ROOT, run_command
+from ..matrix.test_entries import ENTRY
 
 Answers = dict[str, tuple[int, bytes]]
 Listing = Callable[..., None]

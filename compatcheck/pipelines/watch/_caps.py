@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 
 from compatcheck._requirement import normalised
 from compatcheck.model import Due
-from compatcheck.watch._index import Release
+from compatcheck.pipelines.watch._index import Release
 
 
 class Pair(NamedTuple):

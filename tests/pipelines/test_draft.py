@@ -16,16 +16,17 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compatcheck import draft, matrix, probes
-from compatcheck.draft._evidence import drafted
-from compatcheck.draft._issue import LABELS, Issue
-from compatcheck.draft._toml import text
-from compatcheck.draft._versions import range_of, versions_of
+from compatcheck import matrix, probes
 from compatcheck.errors import InputError
 from compatcheck.facts import read_report
 from compatcheck.matrix._compile import read_toml, tomllib
+from compatcheck.pipelines import draft
+from compatcheck.pipelines.draft._evidence import drafted
+from compatcheck.pipelines.draft._issue import LABELS, Issue
+from compatcheck.pipelines.draft._toml import text
+from compatcheck.pipelines.draft._versions import range_of, versions_of
 
-from .conftest import ROOT, run_command
+from ..conftest import ROOT, run_command
 
 ISSUE = (Path(__file__).parent / "issues" / "trainer-crash.md").read_text(encoding="utf-8")
 FORM = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / "matrix-entry.yml").read_text(encoding="utf-8"))

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from compatcheck import matrix
-from compatcheck.diff import at_revision, compare, read_environments
 from compatcheck.errors import InputError
+from compatcheck.pipelines.diff import at_revision, compare, read_environments
 from compatcheck.report import changes
 
-from .conftest import ROOT, run_command
-from .matrix.test_entries import ENTRY
+from ..conftest import ROOT, run_command
+from ..matrix.test_entries import ENTRY
 
 SOURCES = ROOT / "matrix"
 GOOD = SOURCES / "environments"

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from compatcheck import facts, matrix, pin
+from compatcheck import facts, matrix
 from compatcheck.advice import search, wanted
 from compatcheck.advice.model import Demands, Move, Place, Solution
 from compatcheck.model import Environment, PinReport
+from compatcheck.pipelines import pin
 from tests.advice.index import CUDA, write_index
 
 PADDED = {
@@ -33,7 +34,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="module")
 def known() -> matrix.Matrix:
-    return matrix.load(str(Path(__file__).parents[1] / "matrix"))
+    return matrix.load(str(Path(__file__).parents[2] / "matrix"))
 
 
 def task(

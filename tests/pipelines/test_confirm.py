@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from compatcheck import matrix, probes
-from compatcheck.check import check, confirm
 from compatcheck.model import STATUSES, Environment, Finding, Location, Outcome, ProbeResult, Report, Target
+from compatcheck.pipelines.check import check, confirm
 from tests.conftest import ROOT
 
 TARGET = Target("/venv/bin/python", "3.11.7", "/venv", (), "--python")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from compatcheck.model import Due
-from compatcheck.watch._index import Release
+from compatcheck.pipelines.watch._index import Release
 
 _BOUND = re.compile(r"\s*(>=|<=|==|>|<)\s*(\S+?)\s*$")
 

@@ -11,9 +11,9 @@ from packaging.version import Version
 
 from compatcheck import matrix
 from compatcheck._requirement import normalised
-from compatcheck.draft._issue import Issue
-from compatcheck.draft._versions import Range, range_of, versions_of
 from compatcheck.observation import ERROR_MARKS
+from compatcheck.pipelines.draft._issue import Issue
+from compatcheck.pipelines.draft._versions import Range, range_of, versions_of
 
 TODO = "TODO"
 _CARRIED = ("torch", "transformers", "accelerate", "peft", "trl", "deepspeed", "bitsandbytes", "flash-attn", "numpy")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compatcheck.check import judge
 from compatcheck.model import Finding, Outcome, ProbeResult, Status
+from compatcheck.pipelines.check import judge
 
 
 def finding(status: Status, *missing: str) -> Finding:

@@ -15,9 +15,9 @@ from compatcheck._requirement import edge
 from compatcheck.advice import edits, formats, resolver, search, torch_builds
 from compatcheck.advice._requirement_text import version_of
 from compatcheck.advice.model import Demands, Move, Place, Solution, Unsolvable, Violation, Wanted
-from compatcheck.check import BAD, OnProbe, check, probe_context
 from compatcheck.errors import CompatcheckError, NothingInspectedError
 from compatcheck.model import Choice, Environment, Finding, Moved, PinReport, ProbeResult, Remedy, Target, Trial, lookup
+from compatcheck.pipelines.check import BAD, OnProbe, check, probe_context
 
 BY_HAND_COSTS = {"nearest": 50, "pins": 10**6, "config": 0}
 """What a change of settings or code counts, on the scale where a minor step of a version counts 10."""

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from packaging.version import InvalidVersion, Version
 
 from compatcheck.model import Due
-from compatcheck.watch._index import Release
-from compatcheck.watch._ranges import day
+from compatcheck.pipelines.watch._index import Release
+from compatcheck.pipelines.watch._ranges import day
 
 _MOST_NAMED = 6
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from compatcheck import facts, matrix
 from compatcheck._requirement import normalised
-from compatcheck.draft import _issue, _toml
-from compatcheck.draft._evidence import Draft, drafted
 from compatcheck.errors import InputError
+from compatcheck.pipelines.draft import _issue, _toml
+from compatcheck.pipelines.draft._evidence import Draft, drafted
 
 __all__ = ["Draft", "Written", "from_issue", "next_id", "skeleton", "write"]
 

@@ -13,9 +13,9 @@ import pytest
 from compatcheck import matrix
 from compatcheck.errors import InputError
 from compatcheck.model import ProbeResult
-from compatcheck.reproduce import judge, record, record_name, reproduce, require
+from compatcheck.pipelines.reproduce import judge, record, record_name, reproduce, require
 
-from .advice.tiny_wheels import write_wheel
+from ..advice.tiny_wheels import write_wheel
 
 ENTRY: dict[str, Any] = {
     "id": "CC-2099-0001",

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import pytest
 
 from compatcheck import facts, matrix
-from compatcheck.diagnose import diagnose
 from compatcheck.model import Environment, Facts
+from compatcheck.pipelines.diagnose import diagnose
 from compatcheck.report import diagnosis
 from tests.conftest import ROOT, run_command
 
