@@ -111,8 +111,23 @@ class Finding(NamedTuple):
     ranges: tuple[Mapping[str, str], ...] = ()
 
 
+class Suppressed(NamedTuple):
+    """A finding that the user has set aside, by an ``ignore`` with its reason or because a ``baseline`` holds it."""
+
+    finding: Finding
+    by: Literal["ignore", "baseline"]
+    why: str
+
+
+class Remark(NamedTuple):
+    """Something about the user's own settings that wants a look, such as an ignore that has expired."""
+
+    text: str
+    location: Location | None = None
+
+
 class Report(NamedTuple):
-    """What one check has to say; ``findings`` are the worst first."""
+    """What one check has to say; ``findings`` are the worst first and hold nothing that is ``suppressed``."""
 
     environment: Environment
     findings: tuple[Finding, ...]
@@ -120,6 +135,16 @@ class Report(NamedTuple):
     matrix_entries: int
     matrix_date: str = ""
     matrix_stale: bool = False
+    suppressed: tuple[Suppressed, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+
+
+def fingerprint(finding: Finding) -> str:
+    """What makes a finding the same in another run: its entry and its file, not the line or the status."""
+    from hashlib import sha256
+
+    file = finding.location.file.replace("\\", "/") if finding.location else ""
+    return sha256(f"{finding.id}\n{file}".encode()).hexdigest()[:32]
 
 
 def dump(environment: Environment) -> dict[str, Any]:
