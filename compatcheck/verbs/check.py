@@ -6,8 +6,8 @@ from typing import Any, NoReturn
 
 import click
 
+from compatcheck.pipelines.environment import environment as environment_of
 from compatcheck.verbs import _options
-from compatcheck.verbs._environment import environment as environment_of
 from compatcheck.verbs._verdict import judge
 
 

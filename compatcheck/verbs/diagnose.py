@@ -68,7 +68,7 @@ def _environment(
     """The environment that was named, empty where none was, and what the user states over the logs."""
     from compatcheck import facts
     from compatcheck.model import Environment, Facts
-    from compatcheck.verbs._environment import environment as environment_of
+    from compatcheck.pipelines.environment import environment as environment_of
 
     found = Environment({})
     if python is not None or snapshot is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from compatcheck.pipelines.environment import environment as environment_of
 from compatcheck.verbs import _options
-from compatcheck.verbs._environment import environment as environment_of
 from compatcheck.verbs._output import write
 
 

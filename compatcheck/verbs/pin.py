@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from compatcheck.advice import formats
-from compatcheck.errors import InputError, NothingInspectedError
+from compatcheck.errors import InputError
 from compatcheck.verbs import _options, _status
 from compatcheck.verbs._output import write
 
 if TYPE_CHECKING:
-    from compatcheck.advice.model import Place
-    from compatcheck.matrix import Matrix
-    from compatcheck.model import Environment, PinReport, Target
-    from compatcheck.pipelines.pin import Plan, Task
+    from compatcheck.model import PinReport, Target
+    from compatcheck.pipelines.pin import Plan
+
+_OF_SUBJECT = (
+    "python", "snapshot", "python_version", "platform", "torch_backend", "assume", "output", "offline", "strict",
+    "latest", "ignore", "prefer",
+)  # fmt: skip
 
 
 @click.command()
@@ -61,18 +64,19 @@ def command(**options: Any) -> NoReturn:
 
     output = _output(options)
     format_name = _format(output, options)
-    task, installed, sources = _task(matrix.load(), options)
-    before = {path: _content(path) for path in (output, *sources) if path}
+    subject = pin.subject(matrix.load(), options["paths"], **{key: options[key] for key in _OF_SUBJECT})
+    click.echo(f"pinning {subject.place}", err=True)
+    before = {path: _content(path) for path in (output, *subject.sources) if path}
     deadline = time.monotonic() + options["budget"]
     with resolving_progress() as show:
-        planned = pin.plan(task, lambda: time.monotonic() > deadline, show)
+        planned = pin.plan(subject.task, lambda: time.monotonic() > deadline, show)
     if isinstance(planned, search.Conflict):
         click.echo(search.explain(planned), err=True, nl=False)
         sys.exit(_status.FINDINGS)
     previous = before.get(output) if output else None
     text = pin.written(planned, format_name, previous, options["generate_hashes"])
     if options["verify"]:
-        planned = _proven(planned, installed)
+        planned = _proven(planned, subject.installed)
     _tell(planned.report, pin.left_out(planned, format_name, previous, text))
     if options["report_file"]:
         write(pins.render_json(planned.report), options["report_file"])
@@ -80,74 +84,6 @@ def command(**options: Any) -> NoReturn:
         sys.exit(_status.FINDINGS)
     differs = _deliver(text, before, output, options)
     sys.exit(_exit_status(planned.report, differs))
-
-
-def _task(known: Matrix, options: Mapping[str, Any]) -> tuple[Task, Target | None, tuple[str, ...]]:
-    """What to pin; the environment that is installed where that is what the pins are for, else the files they are of.
-
-    Raises NothingInspectedError where neither asks for anything.
-    """
-    from compatcheck import facts, matrix
-    from compatcheck._torch_build import backend_of
-    from compatcheck.advice import wanted
-    from compatcheck.pipelines import pin
-
-    paths = options["paths"]
-    target = None if options["snapshot"] else facts.find_target(options["python"], os.environ)
-    here = facts.collect(target, known.environ) if target else facts.load_file(options["snapshot"])
-    context = facts.with_paths(here, paths, pins="ignored") if paths else here
-    environment = facts.assume_all(context, options["assume"])
-    versions = here.facts.get("distributions") or {}
-    sources = facts.requirements_among(paths)
-    if sources:
-        asked = wanted.read(sources, facts.marker_environment(target) if target else None)
-        asked = wanted.preferring(
-            asked, wanted.pins_in(options["output"]) if os.path.isfile(options["output"] or "") else {}
-        )
-        asked = wanted.preferring(asked, versions) if _is_meant(options) else asked
-    else:
-        asked = wanted.installed(facts.top_level(target) if target else versions, versions)
-        asked = asked._replace(complete=bool(here.facts.get("distributions_complete")))
-    place = target.prefix if target else options["snapshot"]
-    if not any(line.asked for line in asked.lines):
-        seen = "nothing to pin is named there"
-        advice = "name a requirements file or pyproject.toml, or an environment with --python"
-        raise NothingInspectedError("pinning", ", ".join(sources) or place, seen, advice)
-    click.echo(f"pinning {', '.join(sources) or f'what is installed in {place}'}", err=True)
-    stated = options["torch_backend"]
-    backend = backend_of(asked.preferred.get("torch", "")) if stated is None else stated
-    return (
-        pin.Task(
-            environment,
-            known,
-            asked,
-            _place(environment, target, options),
-            None if backend == "index" or "UV_TORCH_BACKEND" in os.environ else backend,
-            insists=stated is not None,
-            strict=options["strict"],
-            latest=options["latest"],
-            ignore=matrix.require_ids(known, options["ignore"]),
-            by_hand_cost=pin.BY_HAND_COSTS[options["prefer"] or "nearest"],
-        ),
-        None if sources else target,
-        sources,
-    )
-
-
-def _is_meant(options: Mapping[str, Any]) -> bool:
-    """Whether the pins are for the environment at hand: named or active, not the one we happen to run in."""
-    return bool(options["python"] or options["snapshot"] or {"VIRTUAL_ENV", "CONDA_PREFIX"} & set(os.environ))
-
-
-def _place(environment: Environment, target: Target | None, options: Mapping[str, Any]) -> Place:
-    from compatcheck.advice import resolver
-    from compatcheck.advice.model import Place
-
-    python, platform = options["python_version"], options["platform"]
-    if target is None:
-        python = python or environment.facts.get("python")
-        platform = platform or resolver.platform_of(environment.facts.get("platform") or {})
-    return Place(target.executable if target else sys.executable, python, platform, options["offline"])
 
 
 def _output(options: Mapping[str, Any]) -> str | None:

@@ -64,54 +64,22 @@ def command(
     unless --fresh. Exit status 1 where a probe fails; 4 where one crashed or none could run.
     """
     from compatcheck import probes
+    from compatcheck.pipelines import probe as probing
     from compatcheck.report import probes as pages
 
     parsed = probes.parse_request(request)
     given = {"device": device, "profile": profile or "quick", "trust_remote_code": trust_remote_code}
-    asked = {**given, **_context(model, training), **parsed}
+    asked = {**given, **probing.context(model, training), **parsed}
     probes.require_device(asked["device"])
     chosen = probes.choose(names, profile or ("deep" if listed else "quick"), asked)
     colour = output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     if listed:
         write(pages.render_list([probes.card(name) for name in chosen], format_name, colour), output)
         sys.exit(_status.CLEAN)
-    results = _run([(name, asked) for name in chosen], python, budget, fresh)
+    with progress() as show:
+        results = probing.probe(chosen, asked, python, budget_seconds=budget, fresh=fresh, on_probe=show)
     write(pages.render(results, format_name, colour), output)
     sys.exit(_exit_status(results, require_probe))
-
-
-def _context(model: str | None, training: str | None) -> dict[str, Any]:
-    """What the user's model and settings make of the request; --model counts over the one the settings name."""
-    from compatcheck import facts
-    from compatcheck.errors import InputError
-    from compatcheck.model import Environment
-    from compatcheck.pipelines.check import probe_context
-
-    context: dict[str, Any] = {}
-    if training is not None:
-        context = probe_context(facts.with_paths(Environment({}), [training]))
-        if "training" not in context:
-            seen, advice = "no training setting is in it", "give a training configuration or a launch script"
-            raise InputError("reading the training settings of", training, seen, advice)
-    if model is not None:
-        context["config"], folder = facts.model_config(model)
-        if not context["config"]:
-            raise InputError("reading the architecture of", model, "its config.json is empty", "give the model's own")
-        context.pop("model_folder", None)
-        context.update({"model_folder": folder} if folder else {})
-    return context
-
-
-def _run(
-    trials: Sequence[tuple[str, dict[str, Any]]], python: str | None, budget: float | None, fresh: bool
-) -> tuple[ProbeResult, ...]:
-    from compatcheck import facts, probes
-    from compatcheck.pipelines.check import probe_memory
-
-    target = facts.find_target(python, os.environ)
-    memory = probe_memory(facts.collect(target, architectures=False), fresh)
-    with progress() as show:
-        return probes.run_all(trials, target, budget_seconds=budget, on_progress=show, memory=memory)
 
 
 def _exit_status(results: Sequence[ProbeResult], require_probe: bool) -> int:

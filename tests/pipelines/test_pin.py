@@ -14,6 +14,7 @@ from compatcheck.advice import search, wanted
 from compatcheck.advice.model import Demands, Move, Place, Solution
 from compatcheck.model import Environment, PinReport
 from compatcheck.pipelines import pin
+from compatcheck.pipelines.pin import _plan
 from tests.advice.index import CUDA, write_index
 
 PADDED = {
@@ -120,11 +121,11 @@ def test_another_build_of_torch_marks_its_companion_and_tells_what_was_refused(k
     asked = task(known, {"torch": "2.11.0", "torchvision": "0.26.0", "peft": "0.14.0"}, {**PADDED, **old})
     built = Solution({"torch": "2.11.0+cu126", "torchvision": "0.26.0+cu126", "peft": "0.14.0"})
     found = search.Found(built, Demands(torch_backend="cu126"), {"torch": ("CC-2026-0001",)}, True, 2)
-    assert pin._moves(asked, found) == {
+    assert _plan._moves(asked, found) == {
         "torch": Move("2.11.0", ("CC-2026-0001",)),
         "torchvision": Move("0.26.0"),
     }
-    assert list(pin._refused(asked, found)) == [
+    assert list(_plan._refused(asked, found)) == [
         "the cu130 build of torch cannot run here: needs driver 580.65.06 or newer, this machine has 535.104.05"
     ]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.verbs.probe import _context
+from compatcheck.pipelines.probe import context
 from tests.conftest import ROOT, run_command
 from tests.probes.test_run import gone
 from tests.probes.test_warm import waited_for
@@ -146,14 +146,14 @@ def test_the_users_model_and_settings_make_the_request(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.json").write_text(json.dumps({"model_type": model_type}), encoding="utf-8")
     settings = {"bf16": True, "per_device_train_batch_size": 2, "output_dir": "out", "learning_rate": 1e-5}
-    stated = {**settings, "gradient_accumulation_steps": 4, "model_name_or_path": str(tmp_path / "theirs")}
-    (tmp_path / "train.json").write_text(json.dumps(stated), encoding="utf-8")
-    context = _context(None, str(tmp_path / "train.json"))
-    assert context["dtype"] == "bfloat16" and context["training"]["gradient_accumulation_steps"] == 4
-    assert (context["config"], context["model_folder"]) == ({"model_type": "llama"}, str(tmp_path / "theirs"))
-    named = _context(str(tmp_path / "ours"), str(tmp_path / "train.json"))
+    written = {**settings, "gradient_accumulation_steps": 4, "model_name_or_path": str(tmp_path / "theirs")}
+    (tmp_path / "train.json").write_text(json.dumps(written), encoding="utf-8")
+    stated = context(None, str(tmp_path / "train.json"))
+    assert stated["dtype"] == "bfloat16" and stated["training"]["gradient_accumulation_steps"] == 4
+    assert (stated["config"], stated["model_folder"]) == ({"model_type": "llama"}, str(tmp_path / "theirs"))
+    named = context(str(tmp_path / "ours"), str(tmp_path / "train.json"))
     assert (named["config"], named["model_folder"]) == ({"model_type": "glm"}, str(tmp_path / "ours"))
-    alone = _context(str(tmp_path / "ours" / "config.json"), None)
+    alone = context(str(tmp_path / "ours" / "config.json"), None)
     assert alone == {"config": {"model_type": "glm"}}
 
 

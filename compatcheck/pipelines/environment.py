@@ -1,4 +1,4 @@
-"""The environment that the options of a verb name."""
+"""What there is to judge: an interpreter, a snapshot, and what the project files state over it."""
 
 from __future__ import annotations
 

@@ -1,55 +1,23 @@
-"""The pipeline of `compatcheck pin`: resolve, judge, refine, and prove what came out.
-
-plan  = search(resolve, violations)   versions that the matrix calls clean, as near as can be to those at hand
-proof = probes before and after       the same experiments where the fault was and where it should be gone
-"""
+"""Resolve, judge, refine: versions that the matrix calls clean, as near as can be to those at hand."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from typing import Any, Literal, NamedTuple
+from contextlib import suppress
+from typing import NamedTuple
 
 from compatcheck import matrix
 from compatcheck._requirement import edge
-from compatcheck.advice import edits, formats, resolver, search, torch_builds
+from compatcheck.advice import edits, resolver, search, torch_builds
 from compatcheck.advice._requirement_text import version_of
-from compatcheck.advice.model import Demands, Move, Place, Solution, Unsolvable, Violation, Wanted
-from compatcheck.errors import CompatcheckError, NothingInspectedError
-from compatcheck.model import Choice, Environment, Finding, Moved, PinReport, ProbeResult, Remedy, Target, Trial, lookup
-from compatcheck.pipelines.check import BAD, OnProbe, check, probe_context
-
-BY_HAND_COSTS = {"nearest": 50, "pins": 10**6, "config": 0}
-"""What a change of settings or code counts, on the scale where a minor step of a version counts 10."""
-
-Building = Callable[[], AbstractContextManager[Callable[[str], None]]]
-Probing = Callable[[], AbstractContextManager[OnProbe]]
-Asked = tuple[str, Mapping[str, Any]]
+from compatcheck.advice.model import Demands, Move, Solution, Unsolvable, Violation
+from compatcheck.errors import NothingInspectedError
+from compatcheck.model import Choice, Environment, Finding, Moved, PinReport, Remedy, lookup
+from compatcheck.pipelines.check import BAD, check
+from compatcheck.pipelines.pin._task import Task
 
 _OF_FILES = ("unmet_requirements", "unresolved_imports", "distribution_problems", "distribution_ranges", "target")
 _OF_TORCH = ("runtime", "cudnn", "nccl")
-_IMPORTS = "package_imports"
-
-
-class Task(NamedTuple):
-    """What to pin: the machine and the run it is for, what is asked for, where, and what is to steer.
-
-    ``torch_backend`` is the build of torch to stay with, ``unreached`` that build where its index does not answer;
-    ``insists`` that no other will do. ``strict`` lets findings steer that are only possible. ``latest`` starts from the
-    newest versions rather than from those at hand.
-    """
-
-    environment: Environment
-    known: matrix.Matrix
-    wanted: Wanted
-    place: Place
-    torch_backend: str | None = None
-    unreached: str | None = None
-    insists: bool = False
-    strict: bool = False
-    latest: bool = False
-    ignore: Collection[str] = ()
-    by_hand_cost: int = BY_HAND_COSTS["nearest"]
 
 
 class Plan(NamedTuple):
@@ -295,105 +263,3 @@ def _advised(task: Task, finding: Finding) -> Iterator[Moved]:
         was, to = task.wanted.preferred.get(name), edge(specifier)
         if was and to:
             yield Moved(name, was, to, (finding.id,), search.cost(was, to))
-
-
-def written(planned: Plan, format_name: str, previous: str | None, hashes: bool) -> str:
-    """The text of a file with the plan's versions; see `compatcheck.advice.formats.render`."""
-    task, demands = planned.task, planned.demands
-    locked = None
-    if hashes or formats.holds_hashes(format_name, task.wanted, previous):
-        kind: Literal["requirements.txt", "pylock.toml"] = (
-            "pylock.toml" if format_name == "pylock" else "requirements.txt"
-        )
-        locked = resolver.lock(task.wanted, planned.solution, demands, task.place, kind)
-    notes: tuple[str, ...] = ()
-    backend = demands.torch_backend or task.unreached
-    if backend:
-        notes = (
-            f"torch is the {backend} build: pip install --extra-index-url {torch_builds.index_of(backend)} ..., or "
-            f"uv pip install --torch-backend {backend} ...",
-        )
-    return formats.render(format_name, task.wanted, planned.solution, planned.moves, locked, previous, notes)
-
-
-def left_out(planned: Plan, format_name: str, previous: str | None, text: str) -> tuple[str, ...]:
-    """What is not in that text, or is there unjudged, a line for each."""
-    kept = (
-        f"{line.where}: {line.name or 'this line'} is {line.kept}; it stays as it is, unchecked"
-        for line in planned.task.wanted.lines
-        if line.kept and line.at
-    )
-    unbuilt = (
-        f"{name} stays at {planned.solution.versions.get(name, 'any version')}: {reason}"
-        for name, reason in planned.solution.kept.items()
-    )
-    return (*formats.left_out(format_name, planned.task.wanted, previous, text), *kept, *unbuilt)
-
-
-def prove(planned: Plan, installed: Target | None, building: Building, probing: Probing) -> Plan:
-    """The plan with what probes showed before and after: in ``installed``, else where its first set is built.
-
-    ``building`` and ``probing`` show progress while they are entered. The built environments are gone afterwards.
-    Raises InputError where the new one cannot be built.
-    """
-    task = planned.task
-    moving = [planned.causes[entry] for entry in sorted({e for move in planned.moves.values() for e in move.entries})]
-    probed = [finding for finding in moving if finding.probe_name]
-    context = probe_context(task.environment)
-    trials: list[Asked] = [(_IMPORTS, {}), *((str(f.probe_name), {**context, **f.probe_request}) for f in probed)]
-    notes: tuple[str, ...] = ()
-    before: Sequence[ProbeResult | None] = [None] * len(trials)
-    if installed is not None:
-        before = _measured(installed.executable, trials, probing)
-    elif planned.moves:
-        try:
-            was = "the versions as they were"
-            with _built(was, task, planned.first, task.torch_backend, building) as executable:
-                before = _measured(executable, trials, probing)
-        except CompatcheckError as error:
-            notes = (f"{was} could not be tried: {error}",)
-    with _built("the pins", task, planned.solution, planned.demands.torch_backend, building) as executable:
-        after = _measured(executable, trials, probing)
-    titles = [(None, "imports of every training package"), *((f.id, f.title) for f in probed)]
-    rows = tuple(Trial(*title, *pair) for title, pair in zip(titles, zip(before, after)))
-    notes += tuple(f"{name} is no part of what was built: {why}" for name, why in planned.solution.kept.items())
-    unproven = [finding.id for finding in moving if not finding.probe_name]
-    report = planned.report._replace(
-        trials=rows, unverified=_unverified(rows, unproven), notes=(*planned.report.notes, *notes)
-    )
-    return planned._replace(report=report)
-
-
-@contextmanager
-def _built(what: str, task: Task, solution: Solution, torch_backend: str | None, building: Building) -> Iterator[str]:
-    """The interpreter of an environment with the solution and what stays unchecked beside it."""
-    from compatcheck.advice import environment as throwaway
-
-    exact = (f"{name}=={version}" for name, version in solution.versions.items() if name not in solution.kept)
-    requirements = list(exact)
-    requirements += [line.asked for line in task.wanted.lines if line.kept and line.asked]
-    with ExitStack() as stack:
-        with building() as on_line:
-            on_line(what)
-            build = throwaway.build(requirements, task.place, torch_backend=torch_backend, on_line=on_line)
-            executable = stack.enter_context(build)
-        yield executable
-
-
-def _measured(executable: str, trials: Sequence[Asked], probing: Probing) -> tuple[ProbeResult, ...]:
-    """What came of each trial; entries that ask the same of a probe share one run of it."""
-    from compatcheck import facts, probes
-
-    distinct = {repr(trial): trial for trial in trials}
-    with probing() as on_probe:
-        results = probes.run_all(list(distinct.values()), facts.find_target(executable, {}), on_progress=on_probe)
-    by_trial = dict(zip(distinct, results))
-    return tuple(by_trial[repr(trial)] for trial in trials)
-
-
-def _unverified(trials: Iterable[Trial], unproven: Sequence[str]) -> str | None:
-    """Why a set may not be called verified: a probe that did not pass, or an entry that no probe can prove."""
-    for trial in trials:
-        if trial.after.outcome != "pass":
-            return f"{trial.entry or trial.title}: {trial.after.outcome}, {trial.after.why}"
-    return f"no probe can prove {', '.join(unproven)}" if unproven else None

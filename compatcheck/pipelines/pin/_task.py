@@ -1,0 +1,116 @@
+"""What to pin, read from the user's files or from what is installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from compatcheck import facts, matrix
+from compatcheck._torch_build import backend_of
+from compatcheck.advice import resolver, wanted
+from compatcheck.advice.model import Place, Wanted
+from compatcheck.errors import NothingInspectedError
+from compatcheck.model import Environment, Target
+
+BY_HAND_COSTS = {"nearest": 50, "pins": 10**6, "config": 0}
+
+
+class Task(NamedTuple):
+    """What to pin: the machine and the run it is for, what is asked for, where, and what is to steer.
+
+    ``torch_backend`` is the build of torch to stay with, ``unreached`` that build where its index does not answer;
+    ``insists`` that no other will do. ``strict`` lets findings steer that are only possible. ``latest`` starts from the
+    newest versions rather than from those at hand.
+    """
+
+    environment: Environment
+    known: matrix.Matrix
+    wanted: Wanted
+    place: Place
+    torch_backend: str | None = None
+    unreached: str | None = None
+    insists: bool = False
+    strict: bool = False
+    latest: bool = False
+    ignore: Collection[str] = ()
+    by_hand_cost: int = BY_HAND_COSTS["nearest"]
+
+
+class Subject(NamedTuple):
+    """What there is to pin: the environment that is installed where that is what the pins are for, else the files.
+
+    ``place`` names it for people.
+    """
+
+    task: Task
+    installed: Target | None
+    sources: tuple[str, ...]
+    place: str
+
+
+def subject(
+    known: matrix.Matrix,
+    paths: Sequence[str],
+    *,
+    python: str | None = None,
+    snapshot: str | None = None,
+    python_version: str | None = None,
+    platform: str | None = None,
+    torch_backend: str | None = None,
+    assume: Sequence[str] = (),
+    output: str | None = None,
+    offline: bool = False,
+    strict: bool = False,
+    latest: bool = False,
+    ignore: Sequence[str] = (),
+    prefer: str | None = None,
+) -> Subject:
+    """What to pin. Raises NothingInspectedError where neither the files nor the environment ask for anything."""
+    target = None if snapshot else facts.find_target(python, os.environ)
+    here = facts.collect(target, known.environ) if target else facts.load_file(str(snapshot))
+    context = facts.with_paths(here, paths, pins="ignored") if paths else here
+    environment = facts.assume_all(context, assume)
+    versions = here.facts.get("distributions") or {}
+    sources = tuple(facts.requirements_among(paths))
+    if sources:
+        asked = wanted.read(sources, facts.marker_environment(target) if target else None)
+        asked = wanted.preferring(asked, wanted.pins_in(output) if output and os.path.isfile(output) else {})
+        asked = wanted.preferring(asked, versions) if _is_meant(python, snapshot) else asked
+    else:
+        asked = wanted.installed(facts.top_level(target) if target else versions, versions)
+        asked = asked._replace(complete=bool(here.facts.get("distributions_complete")))
+    place = target.prefix if target else str(snapshot)
+    if not any(line.asked for line in asked.lines):
+        seen = "nothing to pin is named there"
+        advice = "name a requirements file or pyproject.toml, or an environment with --python"
+        raise NothingInspectedError("pinning", ", ".join(sources) or place, seen, advice)
+    backend = backend_of(asked.preferred.get("torch", "")) if torch_backend is None else torch_backend
+    task = Task(
+        environment,
+        known,
+        asked,
+        _place(environment, target, python_version, platform, offline),
+        None if backend == "index" or "UV_TORCH_BACKEND" in os.environ else backend,
+        insists=torch_backend is not None,
+        strict=strict,
+        latest=latest,
+        ignore=matrix.require_ids(known, ignore),
+        by_hand_cost=BY_HAND_COSTS[prefer or "nearest"],
+    )
+    return Subject(task, None if sources else target, sources, ", ".join(sources) or f"what is installed in {place}")
+
+
+def _is_meant(python: str | None, snapshot: str | None) -> bool:
+    """Whether the pins are for the environment at hand: named or active, not the one we happen to run in."""
+    return bool(python or snapshot or {"VIRTUAL_ENV", "CONDA_PREFIX"} & set(os.environ))
+
+
+def _place(
+    environment: Environment, target: Target | None, python_version: str | None, platform: str | None, offline: bool
+) -> Place:
+    if target is None:
+        python_version = python_version or environment.facts.get("python")
+        platform = platform or resolver.platform_of(environment.facts.get("platform") or {})
+    return Place(target.executable if target else sys.executable, python_version, platform, offline)

@@ -1,0 +1,48 @@
+"""The pipeline of `compatcheck probe`: what to ask, and asking it in the target's own interpreter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compatcheck import facts, probes
+from compatcheck.errors import InputError
+from compatcheck.model import Environment, ProbeResult
+from compatcheck.pipelines.check import OnProbe, probe_context, probe_memory
+
+
+def context(model: str | None, training: str | None) -> dict[str, Any]:
+    """What the user's model and settings make of a request; ``model`` counts over the one the settings name.
+
+    Raises InputError where the settings or the architecture cannot be read from what is named.
+    """
+    asked: dict[str, Any] = {}
+    if training is not None:
+        asked = probe_context(facts.with_paths(Environment({}), [training]))
+        if "training" not in asked:
+            seen, advice = "no training setting is in it", "give a training configuration or a launch script"
+            raise InputError("reading the training settings of", training, seen, advice)
+    if model is not None:
+        asked["config"], folder = facts.model_config(model)
+        if not asked["config"]:
+            raise InputError("reading the architecture of", model, "its config.json is empty", "give the model's own")
+        asked.pop("model_folder", None)
+        asked.update({"model_folder": folder} if folder else {})
+    return asked
+
+
+def probe(
+    names: Sequence[str],
+    asked: Mapping[str, Any],
+    python: str | None = None,
+    *,
+    budget_seconds: float | None = None,
+    fresh: bool = False,
+    on_probe: OnProbe | None = None,
+) -> tuple[ProbeResult, ...]:
+    """Ask the same of each named probe, in the interpreter that ``python`` names or the active one."""
+    target = facts.find_target(python, os.environ)
+    memory = probe_memory(facts.collect(target, architectures=False), fresh)
+    trials = [(name, dict(asked)) for name in names]
+    return probes.run_all(trials, target, budget_seconds=budget_seconds, on_progress=on_probe, memory=memory)
