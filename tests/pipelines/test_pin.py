@@ -75,6 +75,13 @@ def test_a_clean_stack_stays_and_is_resolved_once(known: matrix.Matrix) -> None:
     assert found.moves == {} and found.report.resolutions == 1 and found.report.proven
 
 
+def test_lines_do_not_move_for_the_sake_of_what_is_installed(known: matrix.Matrix) -> None:
+    installed = {"torch": "2.6.0", "torchvision": "0.21.0"}
+    found = planned(task(known, installed, PADDED, "torchvision==0.19.1"))
+    assert found.solution.versions["torchvision"] == "0.19.1" and found.solution.versions["torch"] == "2.4.1"
+    assert found.moves == {} and found.report.resolutions == 1
+
+
 def test_a_range_of_the_user_leaves_the_older_side(known: matrix.Matrix) -> None:
     versions = {"torch": "2.5.0"}
     found = planned(task(known, versions, PADDED, "torch<2.5.1", by_hand_cost=pin.BY_HAND_COSTS["pins"]))

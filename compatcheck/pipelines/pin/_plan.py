@@ -123,7 +123,19 @@ def _first(task: Task) -> tuple[Task, Solution, tuple[str, ...]]:
         first = _resolved(task, Demands())
     if task.latest:
         task = task._replace(wanted=task.wanted._replace(preferred=first.versions))
+    elif not task.wanted.complete:
+        task = task._replace(wanted=task.wanted._replace(preferred=_brought_along(task, first)))
     return task, first, notes
+
+
+def _brought_along(task: Task, first: Solution) -> dict[str, str]:
+    """What to stay with: for a distribution that no line names, the version that the lines bring along.
+
+    What is installed of it may not fit the lines, and no entry asks that they move for its sake.
+    """
+    named = {line.name for line in task.wanted.lines}
+    preferred = task.wanted.preferred
+    return {name: was if name in named else first.versions.get(name, was) for name, was in preferred.items()}
 
 
 def _at_once(task: Task) -> Solution:
