@@ -1,0 +1,217 @@
+"""What scripts and notebooks call. Nothing is printed; every refusal is a `CompatcheckError` that says what to do.
+
+    import compatcheck
+
+    verdict = compatcheck.check("train.yaml", "model/")
+    if not verdict.ok:
+        print(verdict)
+
+The environment is the one that the caller runs in, unless ``python`` or ``snapshot`` names another. Settings in
+``[tool.compatcheck]`` are for the command line and are not read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, Literal, NamedTuple
+
+from compatcheck import matrix, probes
+from compatcheck.advice import search
+from compatcheck.advice.model import Unsolvable
+from compatcheck.model import Finding, PinReport, ProbeResult, Report
+from compatcheck.pipelines import pin as pinning
+from compatcheck.pipelines import probe as probing
+from compatcheck.pipelines.check import BAD, confirm
+from compatcheck.pipelines.check import check as compare
+from compatcheck.pipelines.environment import environment
+from compatcheck.report import pins as pin_pages
+from compatcheck.report import probes as probe_pages
+from compatcheck.report import render
+
+PathLike = str | os.PathLike[str]
+
+
+class Verdict(NamedTuple):
+    """What the matrix and its probes say of an environment; printed, it is the report of the command."""
+
+    report: Report
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Every finding, the worst first: confirmed, affected, possible, refuted."""
+        return self.report.findings
+
+    @property
+    def ok(self) -> bool:
+        """Whether no finding is confirmed or affected."""
+        return not any(finding.status in BAD for finding in self.report.findings)
+
+    def to(self, format_name: str) -> str:
+        """The report as one of `compatcheck.report.FORMATS`, such as ``json``, ``sarif`` or ``html``."""
+        return render(self.report, format_name, exit_reason=f"no finding is affected: {self.ok}", refuted=True)
+
+    def __str__(self) -> str:
+        return self.to("text")
+
+    def _repr_html_(self) -> str:
+        return self.to("html")
+
+
+class Measurements(NamedTuple):
+    """What came of the probes that ran, in their order; printed, it is the report of the command."""
+
+    results: tuple[ProbeResult, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether at least one probe passed and none failed, crashed or ran out of time."""
+        outcomes = {result.outcome for result in self.results}
+        return bool(outcomes & {"pass", "watch"}) and not outcomes & {"fail", "crash", "timeout"}
+
+    def __str__(self) -> str:
+        return probe_pages.render(self.results, "text")
+
+
+class Pins(NamedTuple):
+    """Pins that leave no affected finding: the ``text`` of a file, and the ``report`` of what moved and why."""
+
+    text: str
+    report: PinReport
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is left to do, and no probe refuted the pins."""
+        return not self.report.left and not self.report.refuted
+
+    def __str__(self) -> str:
+        return self.text + pin_pages.render(self.report)
+
+
+def check(
+    *paths: PathLike,
+    python: PathLike | None = None,
+    snapshot: PathLike | Mapping[str, Any] | None = None,
+    assume: Mapping[str, Any] | None = None,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    probe: bool = True,
+    imports: bool | None = None,
+    budget_seconds: float | None = None,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    fresh: bool = False,
+) -> Verdict:
+    """Judge an environment with the training configurations, requirements and model folders among ``paths``.
+
+    ``snapshot`` is a file that ``compatcheck env`` wrote, or its content. ``assume`` states facts by dotted names, such
+    as ``{"gpu.compute_capability": "9.0"}``; None states that something is absent. ``probe`` runs the probes of
+    what matched in the interpreter that is judged; ``imports`` follows every import of a training run.
+
+    Raises `CompatcheckError` where an input cannot be read, an id is unknown, or nothing could be inspected.
+    """
+    known = matrix.load()
+    named = _name(python) if snapshot is None else None
+    judged, target = environment(
+        known,
+        _names(paths),
+        named or sys.executable,
+        snapshot if isinstance(snapshot, Mapping) else _name(snapshot),
+        _stated(assume),
+        imports=imports,
+        pins="ignored" if named else "over",
+    )
+    report = compare(judged, known, select=matrix.require_ids(known, select), ignore=matrix.require_ids(known, ignore))
+    if probe and target is not None and any(finding.probe_name for finding in report.findings):
+        probes.require_device(device)
+        report = confirm(report, target, budget_seconds=budget_seconds, device=device, fresh=fresh)
+    return Verdict(report)
+
+
+def probe(
+    *names: str,
+    python: PathLike | None = None,
+    model: PathLike | None = None,
+    training: PathLike | None = None,
+    profile: Literal["smoke", "quick", "deep"] = "quick",
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    request: Mapping[str, Any] | None = None,
+    trust_remote_code: bool = False,
+    budget_seconds: float | None = None,
+    fresh: bool = False,
+) -> Measurements:
+    """Run the named probes, or those of the profile, in the interpreter that is judged.
+
+    ``model`` is a model folder, a ``config.json`` or a cached hub id, ``training`` a configuration or launch script:
+    the probes then try that architecture and those settings. Raises `CompatcheckError` for a name that no probe has and
+    for an input that cannot be read.
+    """
+    given = {"device": probes.require_device(device), "profile": profile, "trust_remote_code": trust_remote_code}
+    context = probing.context(_name(model), _name(training))
+    asked = {**given, **context, **(request or {})}
+    chosen = probes.choose(names, profile, asked)
+    where = _name(python) or sys.executable
+    return Measurements(probing.probe(chosen, asked, where, budget_seconds=budget_seconds, fresh=fresh))
+
+
+def pin(
+    *paths: PathLike,
+    python: PathLike | None = None,
+    snapshot: PathLike | None = None,
+    format_name: Literal["requirements", "constraints", "pylock", "pyproject"] = "requirements",
+    assume: Mapping[str, Any] | None = None,
+    ignore: Sequence[str] = (),
+    latest: bool = False,
+    strict: bool = False,
+    prefer: Literal["pins", "config"] | None = None,
+    torch_backend: str | None = None,
+    hashes: bool = False,
+    verify: bool = False,
+    offline: bool = False,
+    budget_seconds: float = 120.0,
+) -> Pins:
+    """Pins that leave no affected finding, as near as can be to what the requirements or the environment have.
+
+    Nothing is written. ``verify`` builds the set apart and runs there the probes that failed before. Raises
+    `CompatcheckError` where the requirements contradict one another, no set is clean, or the index does not answer.
+    """
+    known = matrix.load()
+    subject = pinning.subject(
+        known,
+        _names(paths),
+        python=None if snapshot else _name(python) or sys.executable,
+        snapshot=_name(snapshot),
+        assume=_stated(assume),
+        ignore=ignore,
+        latest=latest,
+        strict=strict,
+        prefer=prefer,
+        torch_backend=torch_backend,
+        offline=offline,
+    )
+    deadline = time.monotonic() + budget_seconds
+    planned = pinning.plan(subject.task, lambda: time.monotonic() > deadline)
+    if isinstance(planned, search.Conflict):
+        raise Unsolvable("pinning", subject.place, search.explain(planned), "change one of these")
+    text = pinning.written(planned, format_name, None, hashes)
+    if verify:
+        quiet = nullcontext(lambda *_: None)
+        planned = pinning.prove(planned, subject.installed, lambda: quiet, lambda: quiet)
+    return Pins(text, planned.report)
+
+
+def _name(path: PathLike | None) -> str | None:
+    return None if path is None else os.fspath(path)
+
+
+def _names(paths: Sequence[PathLike]) -> tuple[str, ...]:
+    return tuple(os.fspath(path) for path in paths)
+
+
+def _stated(assume: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Facts as the command line takes them: strings as they are, other values as JSON."""
+    values = {path: value if isinstance(value, str) else json.dumps(value) for path, value in (assume or {}).items()}
+    return tuple(f"{path}={value}" for path, value in values.items())

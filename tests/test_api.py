@@ -1,0 +1,96 @@
+"""What scripts and notebooks call: the same verdicts as the commands, as values."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import compatcheck
+from tests.conftest import ROOT
+
+MACHINES = ROOT / "tests" / "machines"
+DEMO: dict[str, Any] = json.loads((ROOT / "compatcheck" / "demo" / "glm-4.json").read_text(encoding="utf-8"))
+PADDED = {"training.attention": "sdpa", "training.per_device_train_batch_size": 2, "training.dtype": "bfloat16"}
+
+
+def test_a_snapshot_is_judged_as_by_the_command() -> None:
+    verdict = compatcheck.check(snapshot=DEMO)
+    assert not verdict.ok
+    assert [(finding.id, finding.status) for finding in verdict.findings] == [("CC-2024-0001", "affected")]
+    assert verdict.findings[0].remedies[0].pins == {"torch": ">=2.5.1"}
+    assert "Masked attention gives NaN" in str(verdict)
+    assert json.loads(verdict.to("json"))["findings"][0]["id"] == "CC-2024-0001"
+    command = [sys.executable, "-m", "compatcheck", "demo"]
+    assert (
+        str(verdict).splitlines()[1:]
+        == subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()[1:]
+    )
+
+
+def test_a_snapshot_may_be_a_file_and_facts_may_be_stated(tmp_path: Path) -> None:
+    healthy = compatcheck.check(snapshot=MACHINES / "glm-4-batch-1-torch-2.5.0.json")
+    assert healthy.ok
+    stated = compatcheck.check(
+        snapshot=MACHINES / "glm-4-batch-1-torch-2.5.0.json", assume={"training.per_device_train_batch_size": 2}
+    )
+    assert not stated.ok
+    assert compatcheck.check(snapshot=DEMO, ignore=["CC-2024-0001"]).findings == ()
+    assert compatcheck.check(snapshot=DEMO, assume={"distributions.torch": None}).ok
+
+
+def test_files_count_over_the_environment_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("requirements.txt").write_text("torch==2.5.0\n", encoding="utf-8")
+    stated = {**PADDED, "gpu.compute_capability": "8.0", "cuda.runtime": "12.4"}
+    verdict = compatcheck.check(Path("requirements.txt"), assume=stated, probe=False, select=["CC-2024-0001"])
+    assert [finding.status for finding in verdict.findings] == ["affected"]
+    assert verdict.findings[0].location == (("requirements.txt", 1))
+    assert verdict.report.environment.facts["target"]["prefix"] == sys.prefix
+
+
+def test_a_refusal_is_one_exception_that_names_the_way_out() -> None:
+    for refused in (
+        lambda: compatcheck.check(snapshot={"schema_version": 7}),
+        lambda: compatcheck.check(snapshot=DEMO, select=["CC-1999-0001"]),
+        lambda: compatcheck.check(python="/nowhere/python"),
+        lambda: compatcheck.probe("no_such_probe"),
+    ):
+        with pytest.raises(compatcheck.CompatcheckError) as told:
+            refused()
+        assert len(str(told.value).splitlines()) == 1
+
+
+@pytest.mark.stack
+def test_probes_run_in_the_interpreter_of_the_caller() -> None:
+    measured = compatcheck.probe("softmax", device="cpu")
+    assert measured.ok and [result.outcome for result in measured.results] == ["pass"]
+    assert "softmax" in str(measured)
+
+
+def test_pins_come_as_text_and_as_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.advice.index import write_index
+
+    write_index(tmp_path, monkeypatch)
+    Path("requirements.txt").write_text("torch==2.5.0\n", encoding="utf-8")
+    stated = {**PADDED, "gpu.compute_capability": "8.0"}
+    pins = compatcheck.pin("requirements.txt", assume=stated, torch_backend="index")
+    assert pins.ok and "torch==2.5.1  # compatcheck: CC-2024-0001, was 2.5.0" in pins.text
+    assert [(moved.name, moved.was, moved.now) for moved in pins.report.moved] == [("torch", "2.5.0", "2.5.1")]
+    assert Path("requirements.txt").read_text(encoding="utf-8") == "torch==2.5.0\n"
+    with pytest.raises(compatcheck.CompatcheckError, match="requirements.txt"):
+        Path("requirements.txt").write_text("torch==1.0.0\ntorchvision==0.21.0\ntorch>3\n", encoding="utf-8")
+        compatcheck.pin("requirements.txt", torch_backend="index")
+
+
+def test_the_interface_is_loaded_when_it_is_asked_for() -> None:
+    code = "import sys, compatcheck; print('compatcheck.api' in sys.modules, compatcheck.check is not None, end=' ')"
+    code += "; print('compatcheck.api' in sys.modules, 'check' in dir(compatcheck))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "True", "True"]
+    with pytest.raises(AttributeError, match="no attribute 'chek'"):
+        compatcheck.chek  # noqa: B018
