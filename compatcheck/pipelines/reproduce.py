@@ -65,6 +65,10 @@ def reproduce(
 
     ``on_line`` hears of the progress. An environment that cannot be built is told of, and leaves the entry untried.
     """
+    name = entry["probe"]["name"]
+    if name not in probes.names():
+        why = f"this version of compatcheck has no probe {name}; a newer one may"
+        return Reproduction(entry["id"], entry["title"], "not tried", why)
     sides: list[Side] = []
     for kind in ("bad", "good"):
         on_line(f"{entry['id']}, the {kind} environment")

@@ -76,6 +76,12 @@ def test_an_environment_that_cannot_be_built_leaves_the_entry_untried() -> None:
     )
 
 
+def test_a_probe_of_a_later_version_leaves_the_entry_untried() -> None:
+    shape = record(reproduce({**ENTRY, "probe": {"name": "of_tomorrow"}}))
+    assert (shape["verdict"], shape["bad"]) == ("not tried", None)
+    assert "no probe of_tomorrow" in shape["why"]
+
+
 @pytest.mark.parametrize(
     "bad, good, verdict, why",
     [

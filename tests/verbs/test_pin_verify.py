@@ -143,6 +143,14 @@ def test_an_entry_without_a_probe_leaves_the_set_unverified(project: Path) -> No
     assert "helper==1.1" in asked(project)
 
 
+def test_a_probe_of_a_later_version_leaves_the_set_unverified(project: Path) -> None:
+    write_wheel(project / "links", "evaluate", "1.1")
+    entry = project / "matrix" / "evaluate" / "CC-2099-0001.toml"
+    entry.write_text(entry.read_text(encoding="utf-8").replace("package_imports", "of_tomorrow"), encoding="utf-8")
+    status, stderr = run(project)
+    assert status == 4 and "NOT verified: no probe can prove CC-2099-0001" in stderr
+
+
 def test_a_set_that_cannot_be_built_is_told_in_one_line_and_written_nowhere(project: Path) -> None:
     to_be_built(project / "links", "1.1", "raise SystemExit('no compiler here')\n")
     status, stderr = run(project)

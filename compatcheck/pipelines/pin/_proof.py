@@ -26,9 +26,12 @@ def prove(planned: Plan, installed: Target | None, building: Building, probing: 
     ``building`` and ``probing`` show progress while they are entered. The built environments are gone afterwards.
     Raises InputError where the new one cannot be built.
     """
+    from compatcheck import probes
+
     task = planned.task
     moving = [planned.causes[entry] for entry in sorted({e for move in planned.moves.values() for e in move.entries})]
-    probed = [finding for finding in moving if finding.probe_name]
+    shipped = probes.names()  # a matrix that was fetched may name a probe that came later than this version
+    probed = [finding for finding in moving if finding.probe_name in shipped]
     context = probe_context(task.environment)
     trials: list[Asked] = [(_IMPORTS, {}), *((str(f.probe_name), {**context, **f.probe_request}) for f in probed)]
     notes: tuple[str, ...] = ()
@@ -47,7 +50,7 @@ def prove(planned: Plan, installed: Target | None, building: Building, probing: 
     titles = [(None, "imports of every training package"), *((f.id, f.title) for f in probed)]
     rows = tuple(Trial(*title, *pair) for title, pair in zip(titles, zip(before, after)))
     notes += tuple(f"{name} is no part of what was built: {why}" for name, why in planned.solution.kept.items())
-    unproven = [finding.id for finding in moving if not finding.probe_name]
+    unproven = [finding.id for finding in moving if finding not in probed]
     report = planned.report._replace(
         trials=rows, unverified=_unverified(rows, unproven), notes=(*planned.report.notes, *notes)
     )
