@@ -10,6 +10,7 @@ from typing import NoReturn
 import click
 
 from compatcheck import __version__
+from compatcheck._terminal import write_readably
 from compatcheck.errors import CompatcheckError
 from compatcheck.verbs import _status
 from compatcheck.verbs._group import VerbGroup
@@ -33,9 +34,7 @@ def main() -> NoReturn:
     """Run the command line; every way out ends here with its own exit status."""
     gc.disable()  # a short process that keeps what it reads; collecting would walk the matrix's index again and again
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+    write_readably()
     try:
         sys.exit(cli.main(prog_name="compatcheck", standalone_mode=False) or _status.CLEAN)
     except CompatcheckError as error:

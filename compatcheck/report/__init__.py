@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from compatcheck._terminal import PLAIN, Screen
 from compatcheck.model import Report
 
 FORMATS = ("text", "json")
 
 
-def render(report: Report, format_name: str, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
-    """The report in one of `FORMATS`, ending in a newline."""
+def render(
+    report: Report,
+    format_name: str,
+    *,
+    exit_reason: str,
+    refuted: bool = False,
+    screen: Screen = PLAIN,
+    verbose: bool = False,
+) -> str:
+    """The report in one of `FORMATS`, ending in a newline; only text is drawn for a screen, and can be verbose."""
+    if format_name == "text":
+        from compatcheck.report import text
+
+        return text.render(report, exit_reason=exit_reason, refuted=refuted, screen=screen, verbose=verbose)
     unit = import_module(f"compatcheck.report.{format_name}")
-    text: str = unit.render(report, exit_reason=exit_reason, colour=colour, refuted=refuted)
-    return text
+    told: str = unit.render(report, exit_reason=exit_reason, colour=screen.colour, refuted=refuted or verbose)
+    return told

@@ -7,21 +7,22 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 
+from compatcheck._terminal import PLAIN, Screen
 from compatcheck.model import Comparison, VerdictChange
+from compatcheck.report._lines import Line, written
 from compatcheck.report.json import SCHEMA_VERSION
-from compatcheck.report.text import Line, written
 
 _MOST_SHOWN = 200
 _ALARM = "known-good environments get a verdict of affected: a false alarm, unless they really are broken"
 
 
-def render(comparison: Comparison, format_name: str, colour: bool = False) -> str:
+def render(comparison: Comparison, format_name: str, screen: Screen = PLAIN) -> str:
     """The comparison as ``text``, ``json`` or ``markdown``."""
     if format_name == "json":
         return _json(comparison)
     if format_name == "markdown":
         return "\n".join(_markdown(comparison)) + "\n"
-    return written(_lines(comparison), colour)
+    return written(_lines(comparison), screen)
 
 
 def _json(comparison: Comparison) -> str:

@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from compatcheck._terminal import PLAIN, Screen
 from compatcheck.model import Location, Remedy
 from compatcheck.observation import Diagnosis, Explanation, Log, Moment, Run
 from compatcheck.report import curves
+from compatcheck.report._lines import Line, written
 from compatcheck.report.json import SCHEMA_VERSION, finite, matrix_shape
-from compatcheck.report.text import Line, head, stale, width_of, written
+from compatcheck.report.text import head, stale
 
 _INDENT = 10
 _NAMES = {"memory_mib": "memory (MiB)"}
@@ -19,12 +21,12 @@ _LONGEST_LINE = 300
 _MOST_REMEDIES = {"affected": 4, "possible": 3, "open": 1}
 
 
-def render(diagnosis: Diagnosis, format_name: str, *, colour: bool = False, verbose: bool = False) -> str:
+def render(diagnosis: Diagnosis, format_name: str, *, screen: Screen = PLAIN, verbose: bool = False) -> str:
     """The diagnosis as ``text`` or ``json``, ending in a newline."""
     if format_name == "json":
         return json.dumps(finite(_shape(diagnosis)), indent=2, ensure_ascii=False) + "\n"
-    seen = _seen(diagnosis, width_of(colour))
-    return written([*_head(diagnosis), *seen, *_explained(diagnosis), *_left(diagnosis, verbose)], colour)
+    seen = _seen(diagnosis, screen.width)
+    return written([*_head(diagnosis), *seen, *_explained(diagnosis), *_left(diagnosis, verbose)], screen)
 
 
 def _head(diagnosis: Diagnosis) -> Iterator[Line]:

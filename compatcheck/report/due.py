@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from compatcheck._terminal import PLAIN, Screen
 from compatcheck.model import Watched
+from compatcheck.report._lines import Line, written
 from compatcheck.report.json import SCHEMA_VERSION
-from compatcheck.report.text import Line, written
 
 _TITLES = {
     "range": "ranges that newer releases fall into, or just beyond",
@@ -16,7 +17,7 @@ _TITLES = {
 }
 
 
-def render(watched: Watched, format_name: str, colour: bool = False) -> str:
+def render(watched: Watched, format_name: str, screen: Screen = PLAIN) -> str:
     """The result as ``text``, ``json`` or ``markdown``."""
     if format_name == "json":
         shape = {
@@ -29,7 +30,7 @@ def render(watched: Watched, format_name: str, colour: bool = False) -> str:
         return json.dumps(shape, indent=2, ensure_ascii=False) + "\n"
     if format_name == "markdown":
         return "\n".join(_markdown(watched)) + "\n"
-    return written(_lines(watched), colour)
+    return written(_lines(watched), screen)
 
 
 def _lines(watched: Watched) -> Iterator[Line]:

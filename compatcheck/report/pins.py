@@ -6,16 +6,17 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from compatcheck._terminal import PLAIN, Screen
 from compatcheck.model import Choice, Finding, Moved, Outcome, PinReport, Trial
+from compatcheck.report._lines import Line, written
 from compatcheck.report.json import SCHEMA_VERSION, finding_shape, finite, probe_shape
-from compatcheck.report.text import Line, written
 
 _MOST_ALONG = 6
 _STYLES: dict[Outcome, str] = {"pass": "green", "watch": "yellow", "skip": "dim"}
 
 
-def render(report: PinReport, colour: bool = False) -> str:
-    return written(_lines(report), colour)
+def render(report: PinReport, screen: Screen = PLAIN) -> str:
+    return written(_lines(report), screen)
 
 
 def render_json(report: PinReport) -> str:

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from compatcheck._terminal import PLAIN, Screen
 from compatcheck.model import Outcome, ProbeResult
+from compatcheck.report._lines import Line, written
 from compatcheck.report.json import SCHEMA_VERSION, finite, probe_shape
-from compatcheck.report.text import Line, written
 
 _STYLES: dict[Outcome, str] = {
     "pass": "green",
@@ -43,12 +44,12 @@ class Card(Protocol):
     def asked_by(self) -> tuple[str, ...]: ...
 
 
-def render(results: Sequence[ProbeResult], format_name: str, colour: bool = False) -> str:
-    """Outcome, probe, seconds and reason of each, and a line on all of them; with colour folded to the terminal."""
+def render(results: Sequence[ProbeResult], format_name: str, screen: Screen = PLAIN) -> str:
+    """Outcome, probe, seconds and reason of each, and a line on all of them; folded to a terminal."""
     if format_name == "json":
         shape = {"probes": [probe_shape(each) for each in results], "seconds": _seconds(results)}
         return _json({**shape, "times": _times(results)})
-    if not colour:
+    if not screen.is_terminal:
         width = max((len(each.probe) for each in results), default=0)
         lines = (f"{each.outcome:<8}{each.probe:<{width}} {each.seconds:6.1f} s  {each.why}\n" for each in results)
         return "".join(lines) + "".join(f"{line}\n" for line in (_summary(results), *_advice(results)))
@@ -57,7 +58,7 @@ def render(results: Sequence[ProbeResult], format_name: str, colour: bool = Fals
         for each in results
     )
     advice = (Line(line, "dim") for line in _advice(results))
-    return written((*told, Line(_summary(results), "bold"), *advice), colour)
+    return written((*told, Line(_summary(results), "bold"), *advice), screen)
 
 
 def _advice(results: Sequence[ProbeResult]) -> tuple[str, ...]:
@@ -85,14 +86,14 @@ def _times(results: Sequence[ProbeResult]) -> dict[str, float]:
     return {kind: round(sum(times.get(kind, 0.0) for times in told), 3) for kind in _KINDS}
 
 
-def render_list(cards: Sequence[Card], format_name: str, colour: bool = False) -> str:
-    """Name, profile, typical seconds, title and needs of each probe; with colour folded to the terminal."""
+def render_list(cards: Sequence[Card], format_name: str, screen: Screen = PLAIN) -> str:
+    """Name, profile, typical seconds, title and needs of each probe; folded to a terminal."""
     if format_name == "json":
         return _json({"probes": [_card_shape(each) for each in cards]})
     width = max((len(each.name) for each in cards), default=0)
-    if colour:
+    if screen.is_terminal:
         told = (f"{each.profile}, {each.seconds:g} s. {each.title} {_needs(each)}" for each in cards)
-        return written((Line(text, "", each.name, "bold", width + 2) for text, each in zip(told, cards)), colour)
+        return written((Line(text, "", each.name, "bold", width + 2) for text, each in zip(told, cards)), screen)
     return "".join(
         f"{each.name:<{width}} {each.profile:<5} {each.seconds:5.1f} s  {each.title} {_needs(each)}\n" for each in cards
     )

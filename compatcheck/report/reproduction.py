@@ -6,19 +6,20 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from compatcheck._terminal import PLAIN, Screen
+from compatcheck.report._lines import Line, written
 from compatcheck.report.json import SCHEMA_VERSION, finite
-from compatcheck.report.text import Line, written
 
 _STYLES = {"reproduced": "green", "not reproduced": "bold red", "not tried": "yellow"}
 
 Record = Mapping[str, Any]
 
 
-def render(records: Sequence[Record], format_name: str, colour: bool = False) -> str:
+def render(records: Sequence[Record], format_name: str, screen: Screen = PLAIN) -> str:
     """The verdict of each entry, and below it what differed between its environments and what the probe said there."""
     if format_name == "json":
         return _json({"schema_version": SCHEMA_VERSION, "reproductions": list(records)})
-    return written([line for record in records for line in _lines(record)], colour)
+    return written([line for record in records for line in _lines(record)], screen)
 
 
 def render_record(record: Record) -> str:

@@ -2,73 +2,52 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from compatcheck import __version__
+from compatcheck._terminal import PLAIN, Screen
 from compatcheck.model import Environment, Finding, Remedy, Report, Status, Unknown, lookup
+from compatcheck.report._lines import Line, written
 
 if TYPE_CHECKING:
     from compatcheck.observation import Diagnosis
 
-WIDTH = 100
 _UNCONFIRMED = "it stands on reports that nobody has confirmed yet"
 _STYLES: dict[Status, str] = {"confirmed": "bold red", "affected": "bold red", "possible": "yellow", "refuted": "green"}
 _NAMED_DISTRIBUTIONS = ("torch", "transformers", "deepspeed", "peft", "accelerate", "bitsandbytes")
 _FILES = {"training": "a training configuration", "model": "a model folder"}
 _ASKED_FOR = ("gpus", "cuda.driver", "training", "model")
 _MOST_REASONS = 8
+_UNFOLDED = 10**6
 
 
-class Line(NamedTuple):
-    """A text that may be folded, behind a head that stands in the margin of its first line."""
-
-    text: str = ""
-    style: str = ""
-    head: str = ""
-    head_style: str = ""
-    indent: int = 0
+def render(
+    report: Report, *, exit_reason: str, refuted: bool = False, screen: Screen = PLAIN, verbose: bool = False
+) -> str:
+    """The whole report; ``verbose`` adds where each finding is documented, what was refuted, and every open fact."""
+    return written(_lines(report, refuted or verbose, verbose, verdict_first=screen.is_terminal), screen)
 
 
-def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
-    return written(_lines(report, refuted), colour)
+def render_failing(report: Report, failing: Collection[Status], screen: Screen = PLAIN) -> str:
+    """A row for each finding of these statuses and nothing else, with its file and line first, as editors read it."""
+    lines = (
+        Line(f"{finding.id} {finding.title}", "", f"{_prefix(finding)}{finding.status} ", _STYLES[finding.status])
+        for finding in report.findings
+        if finding.status in failing
+    )
+    return written(lines, screen._replace(width=_UNFOLDED))
 
 
-def written(lines: Iterable[Line], colour: bool) -> str:
-    """The lines as text: with colour and fitted to the terminal, or plain and of a fixed width."""
-    width = width_of(colour)
-    if not colour:
-        return "".join(f"{head}{rest}".rstrip() + "\n" for line in lines for head, rest in _folded(line, width))
-    from io import StringIO
-
-    from rich.console import Console
-    from rich.text import Text
-
-    stream = StringIO()
-    console = Console(file=stream, force_terminal=True, soft_wrap=True, highlight=False)
-    for line in lines:
-        for head, rest in _folded(line, width):
-            console.print(Text.assemble((head, line.head_style), (rest, line.style)))
-    return stream.getvalue()
+def _prefix(finding: Finding) -> str:
+    return f"{_place(finding)}: " if finding.location else ""
 
 
-def width_of(colour: bool) -> int:
-    """Columns to fill: colour means a terminal, which has its own."""
-    from shutil import get_terminal_size
-
-    return min(WIDTH, get_terminal_size().columns) if colour else WIDTH
-
-
-def _folded(line: Line, width: int) -> list[tuple[str, str]]:
-    """The line's rows: what stands in the margin, and the text beside it."""
-    room = max(width - line.indent, 20)
-    rows = textwrap.wrap(" ".join(line.text.split()), room, break_long_words=False, break_on_hyphens=False) or [""]
-    return [(line.head.ljust(line.indent), rows[0]), *((" " * line.indent, row) for row in rows[1:])]
-
-
-def _lines(report: Report, refuted: bool) -> Iterator[Line]:
+def _lines(report: Report, refuted: bool, verbose: bool, verdict_first: bool) -> Iterator[Line]:
+    """On a terminal the verdict stands at both ends, so that it is seen however long the report is."""
+    if verdict_first:
+        yield _judgement(report)[0]
     yield head(report)
     for label, text in _environment(report.environment):
         yield Line(text, "dim", label, "dim", 13)
@@ -76,14 +55,16 @@ def _lines(report: Report, refuted: bool) -> Iterator[Line]:
     for above, finding in zip([None, *bad], bad):
         if above is None or (above.id, above.status) != (finding.id, finding.status):
             yield Line()
-            yield from _in_full(finding)
+            yield from _in_full(finding, verbose)
         else:
             yield from _again(finding)
-    yield from _in_brief(report, "possible", "these fit as far as the facts go; those that are missing decide")
+    yield from _in_brief(report, "possible", "these fit as far as the facts go; those that are missing decide", verbose)
     if refuted:
-        yield from _in_brief(report, "refuted", "matched, but the probe passed on this machine")
+        yield from _in_brief(report, "refuted", "matched, but the probe passed on this machine", verbose)
     yield Line()
-    yield from _verdict(report)
+    ending = (_judgement(report), tuple(_open(report, verbose)))
+    for part in reversed(ending) if verdict_first else ending:
+        yield from part
 
 
 def head(judged: Report | Diagnosis) -> Line:
@@ -133,20 +114,24 @@ def _devices(environment: Environment) -> Iterator[str]:
         yield ", ".join(said) or "no GPU"
 
 
-def _in_full(finding: Finding) -> Iterator[Line]:
-    yield Line(finding.title, "bold", f"{finding.status:<10}{finding.id}", _STYLES[finding.status], 24)
+def _in_full(finding: Finding, verbose: bool) -> Iterator[Line]:
+    links = _links(finding)
+    yield Line(finding.title, "bold", f"{finding.status:<10}{finding.id}", _STYLES[finding.status], 24, links)
     place = f", {_place(finding)}" if finding.location else ""
-    yield _inner(f"{finding.impact}, {finding.confidence}, {' '.join(finding.packages)}{place}", "dim")
-    yield _inner(finding.summary)
+    about = f"{finding.impact}, {finding.confidence}, {' '.join(finding.packages)}{place}"
+    yield Line(about, "dim", indent=10, links=links)
+    yield Line(finding.summary, indent=10)
     for number, remedy in enumerate(finding.remedies):
         yield from _remedy("or" if number else "fix", remedy, "" if number else "green")
     if finding.probe:
         yield _labelled("probe", f"{finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}")
+    for number, address in enumerate(finding.evidence if verbose else ()):
+        yield _labelled("" if number else "see", address)
 
 
 def _again(finding: Finding) -> Iterator[Line]:
     """One more place where the entry above applies: what is seen there, and its own way out."""
-    yield _inner(finding.summary)
+    yield Line(finding.summary, indent=10)
     for step in finding.remedies[0].steps:
         yield _labelled("fix", step, "green")
 
@@ -156,6 +141,12 @@ def _place(finding: Finding) -> str:
     return "" if location is None else location.file + (f":{location.line}" if location.line else "")
 
 
+def _links(finding: Finding) -> tuple[tuple[str, str], ...]:
+    """Where the id and the place of a finding lead: to its first evidence, and to the file."""
+    documented = ((finding.id, finding.evidence[0]),) if finding.evidence else ()
+    return (*documented, (_place(finding), finding.location.file)) if finding.location else documented
+
+
 def _remedy(label: str, remedy: Remedy, style: str) -> Iterator[Line]:
     for number, step in enumerate(remedy.steps):
         yield _labelled(label if not number else "and", step, style)
@@ -163,23 +154,20 @@ def _remedy(label: str, remedy: Remedy, style: str) -> Iterator[Line]:
         yield _labelled("", remedy.why, style)
 
 
-def _inner(text: str, style: str = "") -> Line:
-    return Line(text, style, indent=10)
-
-
 def _labelled(label: str, text: str, style: str = "") -> Line:
     return Line(text, style, f"{'':10}{label}", style, 17)
 
 
-def _in_brief(report: Report, status: Status, meaning: str) -> Iterator[Line]:
+def _in_brief(report: Report, status: Status, meaning: str, verbose: bool) -> Iterator[Line]:
     findings = [finding for finding in report.findings if finding.status == status]
     if findings:
         yield Line()
         yield Line(meaning, "dim", status, _STYLES[status], 10)
     for finding in findings:
-        yield Line(finding.title, "", f"{'':10}{finding.id}", "", 24)
+        yield Line(finding.title, "", f"{'':10}{finding.id}", "", 24, _links(finding))
         detail = finding.probe.why if finding.probe and status == "refuted" else _missing(finding)
         yield Line(detail, "dim", indent=24)
+        yield from (Line(address, "dim", indent=24) for address in (finding.evidence if verbose else ()))
 
 
 def _missing(finding: Finding) -> str:
@@ -194,22 +182,28 @@ def _missing(finding: Finding) -> str:
     return f"{missing}; probe {finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}"
 
 
-def _verdict(report: Report) -> Iterator[Line]:
+def _judgement(report: Report) -> tuple[Line, ...]:
+    """What it comes to, and what to do next where something is to be done."""
     counted = Counter(finding.status for finding in report.findings)
     bad = [finding for finding in report.findings if finding.status in ("confirmed", "affected")]
     summary = ", ".join(f"{counted[status]} {status}" for status in _STYLES if counted[status])
     if bad:
-        yield Line(summary, "bold red")
-        yield Line(f"next: compatcheck explain {bad[0].id}", "dim")
-    else:
-        failed = [f for f in report.findings if f.probe and f.probe.outcome == "fail"]
-        if failed:
-            yield Line(f"{summary}; a probe found a fault on this machine that your run may meet", "bold yellow")
-            yield Line(f"next: --assume {failed[0].missing[0]}=VALUE (absent where there is none)", "dim")
-        else:
-            yield Line("no known fault" + (f" ({summary})" if summary else ""), "bold green")
-    unknown = list(_unknown(report.environment))
-    if unknown:
+        return Line(summary, "bold red"), Line(f"next: compatcheck explain {bad[0].id}", "dim")
+    failed = [f for f in report.findings if f.probe and f.probe.outcome == "fail"]
+    if failed:
+        return (
+            Line(f"{summary}; a probe found a fault on this machine that your run may meet", "bold yellow"),
+            Line(f"next: --assume {failed[0].missing[0]}=VALUE (absent where there is none)", "dim"),
+        )
+    return (Line("no known fault" + (f" ({summary})" if summary else ""), "bold green"),)
+
+
+def _open(report: Report, verbose: bool) -> Iterator[Line]:
+    """What is not known, and how it can be made known."""
+    unknown = list(_unknown(report.environment, None if verbose else _MOST_REASONS))
+    if verbose:
+        yield from (Line(each, "dim", "" if at else "not known:", "dim", 11) for at, each in enumerate(unknown))
+    elif unknown:
         yield Line("; ".join(unknown), "dim", "not known:", "dim", 11)
     wanted = [file for path, file in _FILES.items() if isinstance(lookup(report.environment, path), Unknown)]
     yield from stale(report)
@@ -217,7 +211,7 @@ def _verdict(report: Report) -> Iterator[Line]:
         yield Line(f"name {' or '.join(wanted)}, or state facts: --assume training.attention=sdpa", "dim")
 
 
-def _unknown(environment: Environment) -> Iterator[str]:
+def _unknown(environment: Environment, most: int | None) -> Iterator[str]:
     """What nobody could tell: with the reason where something was looked for, and what most entries ask for."""
     bare = [path for path in _ASKED_FOR if isinstance(lookup(environment, path), Unknown)]
     by_reason: dict[str, list[str]] = {}
@@ -226,9 +220,9 @@ def _unknown(environment: Environment) -> Iterator[str]:
     told = {path for paths in by_reason.values() for path in paths}
     yield from (path for path in bare if path not in told)
     reasons = [f"{', '.join(paths)} ({reason})" for reason, paths in by_reason.items()]
-    yield from reasons[:_MOST_REASONS]
-    if len(reasons) > _MOST_REASONS:
-        yield f"{len(reasons) - _MOST_REASONS} more, see compatcheck env"
+    yield from reasons[:most]
+    if most is not None and len(reasons) > most:
+        yield f"{len(reasons) - most} more, see them with --verbose"
     model = environment.facts.get("model") or {}
     for problem in (*(environment.facts.get("distribution_problems") or ()), *(model.get("file_problems") or ())):
         if isinstance(problem, Mapping):

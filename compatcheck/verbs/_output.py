@@ -8,7 +8,13 @@ from typing import Any
 
 import click
 
+from compatcheck._terminal import PLAIN, Screen, screen
 from compatcheck.errors import InputError
+
+
+def screen_of(output: str | None) -> Screen:
+    """What the report is drawn on: standard output, unless it goes to a file."""
+    return PLAIN if output is not None else screen(sys.stdout)
 
 
 def write(text: str, output: str | None) -> None:
@@ -20,7 +26,9 @@ def write(text: str, output: str | None) -> None:
     if sys.stdout is None:
         raise InputError("writing", "standard output", "it is closed", "use -o")
     try:
-        click.echo(text, nl=False)
+        click.echo(
+            text, sys.stdout, nl=False, color=True
+        )  # whoever made the text knows what is shown, in which letters
         sys.stdout.flush()
     except BrokenPipeError:
         raise

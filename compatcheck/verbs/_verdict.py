@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from compatcheck.verbs import _status
-from compatcheck.verbs._output import progress, write
+from compatcheck.verbs._output import progress, screen_of, write
 
 if TYPE_CHECKING:
     from compatcheck.model import Environment, Report, Target
@@ -37,8 +36,8 @@ def judge(
             how = {key: options[key] for key in ("device", "fresh")}
             report = confirm(report, target, budget_seconds=budget, on_probe=show, **how)
     status, reason = _exit_status(report, options["fail_on"], require_probe)
-    colour = options["output"] is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    text = render(report, options["format_name"], exit_reason=reason, colour=colour, refuted=options["show_refuted"])
+    screen = screen_of(options["output"])
+    text = render(report, options["format_name"], exit_reason=reason, refuted=options["show_refuted"], screen=screen)
     write(text, options["output"])
     sys.exit(status)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from compatcheck.verbs import _options, _status
-from compatcheck.verbs._output import write
+from compatcheck.verbs._output import screen_of, write
 
 if TYPE_CHECKING:
     from compatcheck.model import Environment, Facts
@@ -55,10 +54,9 @@ def command(
     known = matrix.load()
     environment, stated = _environment(known, paths, python, snapshot, assume)
     found = diagnose(logs, environment, known, stated)
-    colour = output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     if svg:
         write(curves.svg(found.run.curves, title=found.run.signature.words), svg)
-    write(diagnosis.render(found, format_name, colour=colour, verbose=verbose), output)
+    write(diagnosis.render(found, format_name, screen=screen_of(output), verbose=verbose), output)
     sys.exit(_status.CLEAN if found.healthy and not found.explanations else _status.FINDINGS)
 
 

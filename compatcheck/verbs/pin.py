@@ -141,12 +141,12 @@ def _proven(planned: Plan, installed: Target | None) -> Plan:
 
 
 def _tell(report: PinReport, left_out: Iterable[str]) -> None:
+    from compatcheck._terminal import screen
     from compatcheck.report import pins
 
     for line in left_out:
         click.echo(line, err=True)
-    colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
-    click.echo(pins.render(report, colour), err=True, nl=False)
+    click.echo(pins.render(report, screen(sys.stderr)), err=True, nl=False, color=True)
 
 
 def _deliver(text: str, before: Mapping[str, str | None], output: str | None, options: Mapping[str, Any]) -> bool:

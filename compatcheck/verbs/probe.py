@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from compatcheck.verbs import _options, _status
-from compatcheck.verbs._output import progress, write
+from compatcheck.verbs._output import progress, screen_of, write
 
 if TYPE_CHECKING:
     from compatcheck.model import ProbeResult
@@ -72,13 +71,12 @@ def command(
     asked = {**given, **probing.context(model, training), **parsed}
     probes.require_device(asked["device"])
     chosen = probes.choose(names, profile or ("deep" if listed else "quick"), asked)
-    colour = output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     if listed:
-        write(pages.render_list([probes.card(name) for name in chosen], format_name, colour), output)
+        write(pages.render_list([probes.card(name) for name in chosen], format_name, screen_of(output)), output)
         sys.exit(_status.CLEAN)
     with progress() as show:
         results = probing.probe(chosen, asked, python, budget_seconds=budget, fresh=fresh, on_probe=show)
-    write(pages.render(results, format_name, colour), output)
+    write(pages.render(results, format_name, screen_of(output)), output)
     sys.exit(_exit_status(results, require_probe))
 
 

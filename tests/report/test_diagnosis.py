@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 
 from compatcheck import matrix
+from compatcheck._terminal import Screen
 from compatcheck.model import Environment
 from compatcheck.observation import Diagnosis
 from compatcheck.pipelines.diagnose import diagnose
@@ -22,10 +23,10 @@ def found() -> Diagnosis:
     return diagnose([str(NAN)], Environment({}), matrix.load())
 
 
-@pytest.mark.parametrize("columns", [60, 80, 100])
-def test_on_a_terminal_no_row_is_wider_than_it(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    rows = re.sub(r"\x1b\[[0-9;]*m", "", diagnosis.render(found(), "text", colour=True)).split("\n")
+@pytest.mark.parametrize("columns", [40, 60, 80, 100])
+def test_on_a_terminal_no_row_is_wider_than_it(columns: int) -> None:
+    screen = Screen(columns, is_terminal=True, colour=True)
+    rows = re.sub(r"\x1b\[[0-9;]*m", "", diagnosis.render(found(), "text", screen=screen)).split("\n")
     assert max(len(row) for row in rows if "/" not in row) <= columns
 
 

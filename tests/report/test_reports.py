@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 from compatcheck import facts, matrix
+from compatcheck._cells import cells
+from compatcheck._terminal import Screen
 from compatcheck.model import Environment, Finding, Location, ProbeResult, Remedy, Report
 from compatcheck.pipelines.check import check
 from compatcheck.probes import card, describe, names
 from compatcheck.report import FORMATS, explanation, probes, render
+from compatcheck.report.text import render_failing
 
 ROOT = Path(__file__).parents[2]
 PROBE = ProbeResult("attention_masked", "fail", "theta is infinite in dq", {"theta": float("inf")}, 1.5)
@@ -84,12 +87,48 @@ def test_what_was_refuted_is_shown_on_request() -> None:
     assert "Refuted here" in render(REPORT, "text", exit_reason="", refuted=True)
 
 
-def test_colour_changes_nothing_but_colour(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
-    coloured = render(REPORT, "text", exit_reason="", colour=True)
-    assert "\x1b[" in coloured
-    stripped = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", coloured).splitlines()]
-    assert stripped == render(REPORT, "text", exit_reason="").splitlines()
+def test_colour_and_links_change_nothing_but_colour_and_links() -> None:
+    drawn = render(REPORT, "text", exit_reason="", screen=Screen(colour=True, links=True))
+    assert "\x1b[" in drawn and "\x1b]8;;https://example.org/1\x1b\\CC-2024-0001\x1b]8;;\x1b\\" in drawn
+    assert re.search(r"\x1b]8;;file://[^/]*/.*/ds_config.json\x1b", drawn)
+    assert undrawn(drawn) == render(REPORT, "text", exit_reason="").splitlines()
+
+
+def undrawn(text: str) -> list[str]:
+    """The rows without what colours and links them."""
+    return [row.rstrip() for row in re.sub(r"\x1b\[[0-9;]*m|\x1b]8;;.*?\x1b\\", "", text).splitlines()]
+
+
+def test_on_a_terminal_the_verdict_is_seen_from_both_ends() -> None:
+    rows = render(REPORT, "text", exit_reason="", screen=Screen(80, is_terminal=True)).splitlines()
+    assert rows[0] == rows[-2] == "1 confirmed, 1 possible, 1 refuted"
+    assert rows[-1] == "next: compatcheck explain CC-2024-0001"
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 100])
+@pytest.mark.parametrize("verbose", [False, True])
+def test_no_row_is_wider_than_the_terminal(width: int, verbose: bool) -> None:
+    chinese = FINDINGS[1]._replace(title="梯度累积的标签被掩码，" * 9)
+    drawn = Screen(width, is_terminal=True, colour=True, links=True)
+    report = REPORT._replace(findings=(FINDINGS[0], chinese, FINDINGS[2]))
+    rows = undrawn(render(report, "text", exit_reason="", screen=drawn, verbose=verbose))
+    assert [row for row in rows if cells(row) > width] == []
+
+
+def test_verbose_adds_evidence_what_was_refuted_and_every_open_fact() -> None:
+    reasons = {f"training.{number}": f"reason {number}" for number in range(12)}
+    report = REPORT._replace(environment=REPORT.environment._replace(reasons=reasons))
+    usual, verbose = (render(report, "text", exit_reason="", verbose=verbose) for verbose in (False, True))
+    assert "reason 11" not in usual and "see them with --verbose" in usual and "https://example.org/1" not in usual
+    assert all(f"training.{number} (reason {number})\n" in verbose for number in range(12))
+    assert "see    https://example.org/1" in verbose and "Refuted here" in verbose
+
+
+def test_failing_findings_are_a_row_each_that_editors_can_follow() -> None:
+    text = render_failing(REPORT, ("confirmed", "affected"))
+    assert text == "ds_config.json:14: confirmed CC-2024-0001 Attention breaks\n"
+    assert render_failing(REPORT, ("confirmed", "possible")).splitlines()[1] == "possible CC-2024-0002 中文标题"
+    assert render_failing(REPORT, ()) == ""
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
@@ -105,12 +144,13 @@ def test_probes_run_by_hand_are_listed() -> None:
     assert json.loads(probes.render([PROBE], "json"))["probes"][0]["outcome"] == "fail"
 
 
-def test_probes_are_folded_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "72")
-    listed = probes.render_list([card(name) for name in names()], "text", colour=True)
-    shown = probes.render([PROBE._replace(why="it errs by much " * 20)], "text", colour=True)
+@pytest.mark.parametrize("width", [48, 72])
+def test_probes_are_folded_to_the_terminal(width: int) -> None:
+    drawn = Screen(width, is_terminal=True, colour=True)
+    listed = probes.render_list([card(name) for name in names()], "text", drawn)
+    shown = probes.render([PROBE._replace(why="it errs by much " * 20)], "text", drawn)
     for text in (listed, shown):
-        assert max(len(re.sub(r"\x1b\[[0-9;]*m", "", row).rstrip()) for row in text.splitlines()) <= 72
+        assert max(map(len, undrawn(text))) <= width
 
 
 @pytest.mark.parametrize("name", names())

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import click
 
 from compatcheck.verbs import _options, _status
-from compatcheck.verbs._output import write
+from compatcheck.verbs._output import screen_of, write
 
 
 @click.command()
@@ -46,6 +46,5 @@ def command(
     with ExitStack() as stack:
         old = stack.enter_context(diff.at_revision(new, base)) if base else named[0]
         comparison = diff.compare(matrix.load(old), matrix.load(new), recorded)
-    colour = output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    write(changes.render(comparison, format_name, colour), output)
+    write(changes.render(comparison, format_name, screen_of(output)), output)
     sys.exit(_status.FINDINGS if comparison.alarms else _status.CLEAN)

@@ -8,7 +8,7 @@ import sys
 import click
 
 from compatcheck.verbs import _options, _status
-from compatcheck.verbs._output import make_folder, write
+from compatcheck.verbs._output import make_folder, screen_of, write
 
 
 @click.command()
@@ -40,9 +40,7 @@ def command(ids: tuple[str, ...], records: str | None, offline: bool, format_nam
             done.append(reproducing.record(reproducing.reproduce(entry, offline=offline, on_line=show)))
             if records is not None and done[-1]["verdict"] != "not tried":
                 write(pages.render_record(done[-1]), os.path.join(records, reproducing.record_name(done[-1])))
-    write(
-        pages.render(done, format_name, output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ), output
-    )
+    write(pages.render(done, format_name, screen_of(output)), output)
     sys.exit(_reproduced_status({record["verdict"] for record in done}))
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
 
 from compatcheck.verbs import _options, _status
-from compatcheck.verbs._output import write
+from compatcheck.verbs._output import screen_of, write
 
 
 @click.command()
@@ -45,6 +44,5 @@ def command(
         raise NothingInspectedError(
             "asking", watched.address, f"nothing was answered; of {name}, {why}", "try again later"
         )
-    colour = output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    write(due.render(watched, format_name, colour), output)
+    write(due.render(watched, format_name, screen_of(output)), output)
     sys.exit(_status.FINDINGS if watched.due else _status.CLEAN)
