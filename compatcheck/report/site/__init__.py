@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+from compatcheck.report import _look
 from compatcheck.report.site import _entry, _index, _version_map
 from compatcheck.report.site._folder import require_ours, write
 from compatcheck.report.site._source import Source
@@ -24,7 +25,8 @@ def render(source: Source) -> dict[str, str]:
         "index.html": _index.render(source, footer),
         "search.js": _index.search_data(source),
         "map.html": _version_map.render(source, footer),
-        **{name: files(__name__).joinpath(name).read_text(encoding="utf-8") for name in ("style.css", "script.js")},
+        "style.css": _look.palette() + _look.style() + _text("style.css"),
+        "script.js": _text("script.js") + _look.copy_script(),
     }
     for entry in source.entries:
         pages[f"entries/{entry['id']}.html"] = _entry.render(entry, source, footer)
@@ -33,6 +35,10 @@ def render(source: Source) -> dict[str, str]:
     for path in sorted(cited & set(source.records)):
         pages[path] = _as_json(source.records[path])
     return pages
+
+
+def _text(name: str) -> str:
+    return files(__name__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _as_json(value: Mapping[str, Any]) -> str:

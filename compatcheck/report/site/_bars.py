@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from compatcheck.report.site._markup import Html, joined, tag
+from compatcheck.report._markup import Html, joined, tag
 
 _WIDTH, _LEFT, _RIGHT = 640, 4, 22
 _TRACK, _THICK = 18, 12

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
+from compatcheck.report._markup import Html, joined, link, listed, section, tag
 from compatcheck.report.explanation import condition_in_words
 from compatcheck.report.site._bars import bar
-from compatcheck.report.site._markup import Html, joined, link, listed, page, section, tag
+from compatcheck.report.site._frame import page
 from compatcheck.report.site._record import record_page_part
 from compatcheck.report.site._source import Entry, Source
 

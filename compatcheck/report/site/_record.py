@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck.report.site._markup import Html, joined, link, tag
+from compatcheck.report._markup import Html, joined, link, tag
 
 _MOST_WORDS = 600
 

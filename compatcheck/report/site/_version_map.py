@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, product
 from typing import Any
 
-from compatcheck.report.site._markup import Html, data_block, listed, page, tag
+from compatcheck.report._markup import Html, data_block, listed, tag
+from compatcheck.report.site._frame import page
 from compatcheck.report.site._scenarios import GPUS, SETUPS, UNSTATED, Scenario, models
 from compatcheck.report.site._source import Choice, Source, Told
 

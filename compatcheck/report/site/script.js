@@ -4,7 +4,6 @@ document.documentElement.classList.add("scripted");
 document.addEventListener("DOMContentLoaded", () => {
   if (document.getElementById("filter")) listEntries();
   if (document.getElementById("map")) drawMap();
-  document.querySelectorAll("pre.copied").forEach(offerCopy);
 });
 
 /* The choices of a form, kept in the address. */
@@ -242,20 +241,4 @@ function element(name, kind, children) {
   if (kind) made.className = kind;
   made.append(...children);
   return made;
-}
-
-/* A button beside what is meant to be copied. */
-
-function offerCopy(block) {
-  const text = block.textContent;
-  const button = element("button", "", ["Copy"]);
-  button.type = "button";
-  button.setAttribute("aria-label", `Copy ${text.split("\n")[0]}`);
-  button.addEventListener("click", async () => {
-    const copied = navigator.clipboard ? await navigator.clipboard.writeText(text).then(() => true, () => false) : false;
-    if (!copied) getSelection().selectAllChildren(block.firstChild);
-    button.textContent = copied ? "Copied" : "Selected";
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
-  });
-  block.append(button);
 }
