@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from compatcheck.model import Finding, ProbeResult, Remedy, Report, dump
 
 if TYPE_CHECKING:
+    from compatcheck.fleet import ClusterReport
     from compatcheck.observation import Diagnosis
 
 SCHEMA_VERSION = 1
@@ -26,7 +27,7 @@ def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: b
     return json.dumps(finite(shape), indent=2, ensure_ascii=False) + "\n"
 
 
-def matrix_shape(judged: Report | Diagnosis) -> dict[str, Any]:
+def matrix_shape(judged: Report | Diagnosis | ClusterReport) -> dict[str, Any]:
     """Which matrix has judged; ``stale`` is true where nobody has reviewed it for more than 90 days."""
     return {
         "revision": judged.matrix_revision,

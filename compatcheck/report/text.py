@@ -12,6 +12,7 @@ from compatcheck.model import Environment, Finding, Remedy, Report, Status, Unkn
 from compatcheck.report._lines import Line, written
 
 if TYPE_CHECKING:
+    from compatcheck.fleet import ClusterReport
     from compatcheck.observation import Diagnosis
 
 _UNCONFIRMED = "it stands on reports that nobody has confirmed yet"
@@ -49,7 +50,7 @@ def _lines(report: Report, refuted: bool, verbose: bool, verdict_first: bool) ->
     if verdict_first:
         yield _judgement(report)[0]
     yield head(report)
-    for label, text in _environment(report.environment):
+    for label, text in described(report.environment):
         yield Line(text, "dim", label, "dim", 13)
     bad = [finding for finding in report.findings if finding.status in ("confirmed", "affected")]
     for above, finding in zip([None, *bad], bad):
@@ -67,21 +68,22 @@ def _lines(report: Report, refuted: bool, verbose: bool, verdict_first: bool) ->
         yield from part
 
 
-def head(judged: Report | Diagnosis) -> Line:
+def head(judged: Report | Diagnosis | ClusterReport) -> Line:
     """Which compatcheck and which matrix have judged."""
     dated = f" of {judged.matrix_date}" if judged.matrix_date else ""
     said = f"compatcheck {__version__}, matrix {judged.matrix_revision}{dated}, {judged.matrix_entries} entries"
     return Line(said, "dim")
 
 
-def stale(judged: Report | Diagnosis) -> Iterator[Line]:
+def stale(judged: Report | Diagnosis | ClusterReport) -> Iterator[Line]:
     """That nobody has looked at the matrix for long, and what to do about it; nothing where somebody has."""
     if judged.matrix_stale:
         said = f"the matrix was last reviewed on {judged.matrix_date}, more than 90 days ago: compatcheck matrix update"
         yield Line(said, "dim")
 
 
-def _environment(environment: Environment) -> Iterator[tuple[str, str]]:
+def described(environment: Environment) -> Iterator[tuple[str, str]]:
+    """What was judged: the environment, its host and its packages, each behind its label."""
     target = environment.facts.get("target")
     if target:
         yield "environment", f"{target['prefix']} ({target['selected_by']})"

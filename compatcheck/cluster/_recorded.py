@@ -1,0 +1,69 @@
+"""Snapshots that machines have left in a folder, where they cannot talk to one another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from compatcheck.cluster import _digest
+from compatcheck.cluster._groups import natural
+from compatcheck.errors import InputError
+from compatcheck.fleet import Failure, Member
+from compatcheck.model import Environment, dump
+
+_DOING = "reading the snapshots in"
+
+
+class Gathered(NamedTuple):
+    """Who has which environment: the members of each digest, and one environment and snapshot of each."""
+
+    members: Mapping[str, list[Member]]
+    environments: Mapping[str, Environment]
+    snapshots: Mapping[str, Mapping[str, Any]]
+    failures: tuple[Failure, ...] = ()
+
+
+def gather(folder: str, load: Callable[[str], Environment]) -> Gathered:
+    """Read every ``*.json`` of the folder, keeping one of those that are the same.
+
+    A file that cannot be read is a failure that names it. Raises InputError where the folder holds none.
+    """
+    members: dict[str, list[Member]] = {}
+    environments: dict[str, Environment] = {}
+    snapshots: dict[str, Mapping[str, Any]] = {}
+    failures = []
+    for path in _files(folder):
+        try:
+            environment = load(path)
+        except InputError as error:
+            member = Member(None, os.path.basename(path).removesuffix(".json"))
+            failures.append(Failure("unread", (member,), str(error)))
+            continue
+        snapshot = dump(environment)
+        digest = _digest.digest(snapshot)
+        members.setdefault(digest, []).append(_member(snapshot, path))
+        if digest not in environments:
+            environments[digest], snapshots[digest] = environment, snapshot
+    return Gathered(members, environments, snapshots, tuple(failures))
+
+
+def _member(snapshot: Mapping[str, Any], path: str) -> Member:
+    """The machine as the snapshot names itself, else as its file is called."""
+    node = snapshot.get("node")
+    if isinstance(node, Mapping) and isinstance(node.get("name"), str):
+        rank = node.get("rank")
+        return Member(rank if isinstance(rank, int) else None, node["name"])
+    return Member(None, os.path.basename(path).removesuffix(".json"))
+
+
+def _files(folder: str) -> Iterator[str]:
+    try:
+        names = os.listdir(folder)
+    except OSError as error:
+        raise InputError(_DOING, folder, error.strerror or str(error), "name a folder of snapshots") from None
+    found = sorted((name for name in names if name.endswith(".json") and name[0] != "."), key=natural)
+    if not found:
+        advice = "write one on each machine: compatcheck cluster --record FOLDER"
+        raise InputError(_DOING, folder, "it holds no .json file", advice)
+    return (os.path.join(folder, name) for name in found)
