@@ -9,7 +9,11 @@ import pytest
 
 from compatcheck import matrix
 from compatcheck.matrix._order import parse_version
-from compatcheck.matrix.traits import bitsandbytes_lacks_cuda_library, flash_attn_of_another_torch
+from compatcheck.matrix.traits import (
+    awq_kernels_of_another_torch,
+    bitsandbytes_lacks_cuda_library,
+    flash_attn_of_another_torch,
+)
 from compatcheck.model import Environment, Unknown, lookup
 
 SOLUTIONS = Path(__file__).parent / "default_torch.txt"
@@ -100,3 +104,24 @@ def test_what_the_package_index_serves_tells_its_cuda_runtime(known: matrix.Matr
     runtime = lookup(matrix.complete(known, Environment({"distributions": versions})), "cuda.runtime")
     release = ".".join(versions["torch"].split(".")[:2])
     assert runtime == known.table("torch-cuda-builds")["default"].get(release, Unknown())
+
+
+@pytest.mark.parametrize(
+    ("installed", "holds"),
+    [
+        ({"autoawq_kernels": "0.0.6", "torch": "2.2.2"}, False),
+        ({"autoawq_kernels": "0.0.6", "torch": "2.3.0"}, True),
+        ({"autoawq_kernels": "0.0.9", "torch": "2.4.1+cu121"}, True),
+        ({"autoawq_kernels": "0.0.6+cu121", "torch": "2.3.0"}, False),
+        ({"autoawq_kernels": "0.0.6", "torch": "2.3.0a0+40ec155e58.nv24.3"}, None),
+        ({"autoawq_kernels": "0.0.6"}, None),
+        ({"autoawq": "0.2.4", "torch": "2.3.0"}, None),
+        ({"autoawq": "0.1.8", "torch": "2.2.1"}, True),
+        ({"autoawq": "0.1.8+cu121", "torch": "2.2.1"}, False),
+        ({"autoawq": "0.1.5", "torch": "2.2.1"}, False),
+    ],
+)
+def test_kernels_of_awq_compiled_on_the_spot_fit_their_torch(
+    known: matrix.Matrix, installed: dict[str, str], holds: bool | None
+) -> None:
+    assert awq_kernels_of_another_torch.find(environment(None, **installed), known.table).holds is holds
