@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from compatcheck._terminal import PLAIN, Screen
 from compatcheck.fleet import ClusterReport, Difference, Failure, Group, Member
 from compatcheck.model import Finding, Outcome, Status, Unknown, dump
+from compatcheck.report._lines import Line, written
 from compatcheck.report.json import SCHEMA_VERSION, finding_shape, finite, matrix_shape, probe_shape
-from compatcheck.report.text import Line, described, head, stale, written
+from compatcheck.report.text import described, head, stale
 
 _STYLES: dict[Status, str] = {"confirmed": "bold red", "affected": "bold red", "possible": "yellow", "refuted": "green"}
 _OUTCOMES: dict[Outcome, str] = {"pass": "green", "watch": "yellow", "skip": "dim"}
@@ -19,10 +21,10 @@ _MOST_DIFFERENCES = 40
 _HASH = 64
 
 
-def render(report: ClusterReport, format_name: str, *, exit_reason: str, colour: bool = False) -> str:
+def render(report: ClusterReport, format_name: str, *, exit_reason: str, screen: Screen = PLAIN) -> str:
     if format_name == "json":
         return json.dumps(finite(_shape(report, exit_reason)), indent=2, ensure_ascii=False) + "\n"
-    return written(_lines(report, exit_reason), colour)
+    return written(_lines(report, exit_reason), screen)
 
 
 def _lines(report: ClusterReport, exit_reason: str) -> Iterator[Line]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from compatcheck.verbs import _options, _status
-from compatcheck.verbs._output import write
+from compatcheck.verbs._output import screen_of, write
 
 if TYPE_CHECKING:
     from compatcheck.fleet import ClusterReport
@@ -55,8 +54,7 @@ def _finish(report: ClusterReport, format_name: str, output: str | None, fail_on
     from compatcheck.report import cluster as pages
 
     status, reason = _exit_status(report, fail_on)
-    colour = output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    write(pages.render(report, format_name, exit_reason=reason, colour=colour), output)
+    write(pages.render(report, format_name, exit_reason=reason, screen=screen_of(output)), output)
     sys.exit(status)
 
 
