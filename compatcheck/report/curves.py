@@ -36,7 +36,10 @@ _STYLE = """
 
 
 def terminal(curves: Sequence[Curve], width: int = 86) -> str:
-    """One row of blocks a curve, an × where a value is not finite, and the onset below; empty without curves."""
+    """One row of blocks a curve, an × where a value is not finite, and the onset below; empty without curves.
+
+    Where ``width`` has no room for them, the values at both ends are left out.
+    """
     drawn = [curve for curve in curves if curve.points]
     if not drawn:
         return ""
@@ -44,9 +47,11 @@ def terminal(curves: Sequence[Curve], width: int = 86) -> str:
     last = max(curve.points[-1][0] for curve in drawn)
     ranges = [_range(curve).replace("not finite", _NOT_FINITE) for curve in drawn]
     room = width - _MARGIN - 2 - max(map(len, ranges))
+    if room < _FEWEST_COLUMNS:
+        ranges, room = [""] * len(drawn), width - _MARGIN
     columns = min(max(room, _FEWEST_COLUMNS), max(len(curve.points) for curve in drawn))
     rows = [_blocks(_buckets(curve, first, last, columns)) for curve in drawn]
-    lines = [f"{_label(curve):<{_MARGIN}}{row}  {said}" for curve, row, said in zip(drawn, rows, ranges)]
+    lines = [f"{_label(curve):<{_MARGIN}}{row}  {said}".rstrip() for curve, row, said in zip(drawn, rows, ranges)]
     onset = next((curve.onset for curve in drawn if curve.onset is not None), None)
     if onset is not None:
         lines.append(f"{'':{_MARGIN}}{' ' * _place(onset, first, last, columns)}^ began at {onset:g}")

@@ -15,6 +15,7 @@ from compatcheck.report.json import SCHEMA_VERSION, finite, matrix_shape
 from compatcheck.report.text import head, stale
 
 _INDENT = 10
+_ROOMY = 60
 _NAMES = {"memory_mib": "memory (MiB)"}
 _MEANING = {"affected": "affected", "possible": "possible", "open": "would fit"}
 _LONGEST_LINE = 300
@@ -25,8 +26,16 @@ def render(diagnosis: Diagnosis, format_name: str, *, screen: Screen = PLAIN, ve
     """The diagnosis as ``text`` or ``json``, ending in a newline."""
     if format_name == "json":
         return json.dumps(finite(_shape(diagnosis)), indent=2, ensure_ascii=False) + "\n"
+    verdict = [_verdict(diagnosis)] if screen.is_terminal else []
     seen = _seen(diagnosis, screen.width)
-    return written([*_head(diagnosis), *seen, *_explained(diagnosis), *_left(diagnosis, verbose)], screen)
+    return written(
+        [*verdict, *_head(diagnosis), *seen, *_explained(diagnosis), *_left(diagnosis, verbose), *verdict], screen
+    )
+
+
+def _verdict(diagnosis: Diagnosis) -> Line:
+    """What the log shows, at both ends of what a terminal shows: the upper one may be out of sight."""
+    return Line(diagnosis.run.signature.words, "bold green" if diagnosis.healthy else "bold red")
 
 
 def _head(diagnosis: Diagnosis) -> Iterator[Line]:
@@ -64,10 +73,11 @@ def _seen(diagnosis: Diagnosis, width: int) -> Iterator[Line]:
     for note in run.notes:
         yield _labelled("note", note.words)
     yield from _other_runs(diagnosis.log, run)
-    drawn = curves.terminal(run.curves, width=width - _INDENT - 4)
+    margin = _INDENT if width >= _ROOMY else 0
+    drawn = curves.terminal(run.curves, width=width - margin - 4)
     if drawn:
         yield Line()
-        yield from (Line(head=f"{'':{_INDENT}}{row}") for row in drawn.splitlines())
+        yield from (Line(head=f"{'':{margin}}{row}") for row in drawn.splitlines())
 
 
 def _other_runs(log: Log, judged: Run) -> Iterator[Line]:

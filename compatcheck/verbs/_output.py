@@ -26,9 +26,7 @@ def write(text: str, output: str | None) -> None:
     if sys.stdout is None:
         raise InputError("writing", "standard output", "it is closed", "use -o")
     try:
-        click.echo(
-            text, sys.stdout, nl=False, color=True
-        )  # whoever made the text knows what is shown, in which letters
+        click.echo(text, sys.stdout, nl=False, color=True)  # the text is made for what shows it
         sys.stdout.flush()
     except BrokenPipeError:
         raise
