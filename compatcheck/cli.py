@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import click
 
-from compatcheck import __version__
+from compatcheck import __version__, language
 from compatcheck._terminal import write_readably
 from compatcheck.errors import CompatcheckError
 from compatcheck.verbs import _status
@@ -30,15 +30,26 @@ def cli() -> None:
     """
 
 
+def _choose_language() -> None:
+    """Before any verb is loaded, so that its help is in the language as well; English is told where it stands in."""
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    wanted = language.wanted(sys.argv[1:], os.environ, on_terminal=terminal)
+    if wanted != language.ENGLISH:
+        why = language.use(wanted, getattr(sys.stdout, "encoding", None))
+        if why is not None:
+            click.echo(f"compatcheck: speaking English: {why}", err=True)
+
+
 def main() -> NoReturn:
     """Run the command line; every way out ends here with its own exit status."""
     gc.disable()  # a short process that keeps what it reads; collecting would walk the matrix's index again and again
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     write_readably()
     try:
+        _choose_language()
         sys.exit(cli.main(prog_name="compatcheck", standalone_mode=False) or _status.CLEAN)
     except CompatcheckError as error:
-        click.echo(f"compatcheck: {error}", err=True)
+        click.echo(f"compatcheck: {language.told(error)}", err=True)
         sys.exit(error.exit_status)
     except click.ClickException as error:
         error.show()

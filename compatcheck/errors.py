@@ -15,7 +15,7 @@ class CompatcheckError(Exception):
 
     def __init__(self, doing: str, subject: str | PathLike[str], seen: str, advice: str) -> None:
         super().__init__(f"{doing} {subject}: {seen}; {advice}")
-        self.seen = seen
+        self.doing, self.subject, self.seen, self.advice = doing, subject, seen, advice
 
 
 class InputError(CompatcheckError):

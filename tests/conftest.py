@@ -34,9 +34,8 @@ def pytest_configure() -> None:
 
 def run_command(python: Path | str, *arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """The command as people type it, with nothing of the caller's environment that could change its output."""
-    scrubbed = {
-        key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX")
-    }
+    removed = ("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "COMPATCHECK_LANG")
+    scrubbed = {key: value for key, value in os.environ.items() if key not in removed}
     return subprocess.run(
         [str(python), "-m", "compatcheck", *arguments],
         cwd=cwd,

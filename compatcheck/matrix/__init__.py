@@ -14,6 +14,7 @@ from compatcheck.matrix._load import (
     all_entries,
     candidates,
     find_entry,
+    in_language,
     is_stale,
     load,
     records,
@@ -44,6 +45,7 @@ __all__ = [
     "complete",
     "find_entry",
     "impacts",
+    "in_language",
     "interval",
     "is_stale",
     "kind_of",
@@ -87,7 +89,7 @@ def match(matrix: Matrix, environment: Environment) -> tuple[Finding, ...]:
                 _ranges(table) for table, each in zip(candidate["affected"], verdicts) if each.holds is verdict.holds
             )
             for raw in matrix.read([tuple(candidate["at"])]):
-                findings += _findings(raw, verdict, ranges, environment)
+                findings += _findings(in_language(matrix, raw), verdict, ranges, environment)
     return tuple(findings)
 
 
@@ -176,7 +178,8 @@ def suspects(matrix: Matrix, environment: Environment) -> Iterator[Suspect]:
         against: tuple[str, ...] = ()
         if verdict.holds is False:
             fit, against = None, min((_failing(table, environment, traits) for table in tables), key=len)
-        finding = _finding(Entry.model_validate(raw), verdict, next(iter(verdict.occurrences), None), environment)
+        entry = Entry.model_validate(in_language(matrix, raw))
+        finding = _finding(entry, verdict, next(iter(verdict.occurrences), None), environment)
         yield Suspect(raw, finding, fit, against)
 
 

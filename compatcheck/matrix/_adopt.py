@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from compatcheck import _files
 from compatcheck.errors import DataError, InputError
+from compatcheck.language import LANGUAGES
 from compatcheck.matrix._fetched import POINTER, About, Pointer, folder_of, newer_than, read_about, read_pointer, store
 from compatcheck.matrix._load import FORMAT, all_entries, bundled_folder, load_compiled
 
@@ -124,4 +125,6 @@ def _require_readable(folder: str) -> About:
     known.conditions(None)
     for name in os.listdir(tables):
         known.table(name.removesuffix(".json"))
+    for language in LANGUAGES:
+        known.texts(language)
     return about

@@ -1,4 +1,4 @@
-"""Hatchling build hook: compile the matrix and put it into the wheel. Run at build time only."""
+"""Hatchling build hook: compile the matrix and the catalogues, and put them into the wheel. Run at build time only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CompileMatrix(BuildHookInterface[Any]):
-    """An editable install reads the checkout's own ``matrix/`` instead and gets no compiled copy."""
+    """An editable install reads the checkout's own sources instead and gets no compiled copy."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
@@ -22,3 +22,13 @@ class CompileMatrix(BuildHookInterface[Any]):
         compiled = mkdtemp(prefix="compatcheck-matrix-")
         write_compiled(Path(self.root) / "matrix", Path(compiled))
         build_data["force_include"][compiled] = "compatcheck/matrix/data"
+        self._compile_catalogues(build_data, mkdtemp(prefix="compatcheck-language-"))
+
+    def _compile_catalogues(self, build_data: dict[str, Any], folder: str) -> None:
+        from compatcheck.language import _source
+
+        for source in Path(self.root).glob("compatcheck/language/*/LC_MESSAGES/*.po"):
+            compiled = Path(folder, source.parts[-3]).with_suffix(".mo")
+            compiled.write_bytes(_source.compiled(source))
+            target = source.relative_to(self.root).with_suffix(".mo").as_posix()
+            build_data["force_include"][str(compiled)] = target

@@ -3,8 +3,8 @@
 ``index.json`` holds, for each distribution, the interval of versions in which an entry could apply and where its line
 in ``conditions.jsonl`` lies; that holds the conditions and where the whole entry lies in ``entries.jsonl``. So a check
 reads the conditions that can matter, and whole only the entries that matched. ``patterns.jsonl`` holds the error
-patterns with the ids of their entries. ``about.json`` repeats of the index what tells one matrix from another, so that
-two can be compared without reading either.
+patterns with the ids of their entries, ``translations`` what entries say in other languages. ``about.json`` repeats of
+the index what tells one matrix from another, so that two can be compared without reading either.
 """
 
 from __future__ import annotations
@@ -156,11 +156,23 @@ def write_compiled(source: Path, destination: Path) -> dict[str, Any]:
     """Compile the matrix below ``source`` into ``destination``; returns the index."""
     tables = read_tables(source)
     compiled = compile_entries(read_entries(source).values(), tables)
-    write_files(compiled, tables, destination)
+    write_files(compiled, tables, destination, read_texts(source))
     return compiled.summary
 
 
-def write_files(compiled: Compiled, tables: Mapping[str, Any], destination: Path) -> None:
+def read_texts(folder: Path) -> dict[str, dict[str, str]]:
+    """What the entries below a matrix folder say in other languages, by language and English text."""
+    from compatcheck.language import _source
+
+    return {path.stem: _source.texts(path) for path in sorted(folder.glob("translations/*.po"))}
+
+
+def write_files(
+    compiled: Compiled,
+    tables: Mapping[str, Any],
+    destination: Path,
+    texts: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:
     """Lay the compiled form into a folder. Raises InputError where it cannot be written."""
     try:
         (destination / "tables").mkdir(parents=True, exist_ok=True)
@@ -169,6 +181,9 @@ def write_files(compiled: Compiled, tables: Mapping[str, Any], destination: Path
         (destination / "patterns.jsonl").write_bytes(compiled.patterns)
         for name, table in tables.items():
             (destination / "tables" / f"{name}.json").write_text(_to_json(table), encoding="utf-8")
+        for language, known in (texts or {}).items():
+            (destination / "translations").mkdir(exist_ok=True)
+            (destination / "translations" / f"{language}.json").write_text(_to_json(known), encoding="utf-8")
         about = {key: compiled.summary[key] for key in ABOUT_KEYS}
         (destination / "about.json").write_text(_to_json(about), encoding="utf-8")
         (destination / "index.json").write_text(_to_json(compiled.summary), encoding="utf-8")

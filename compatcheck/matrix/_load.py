@@ -12,6 +12,7 @@ from functools import cache
 from typing import IO, Any, NamedTuple
 
 from compatcheck.errors import DataError, InputError
+from compatcheck.language import ENGLISH, LANGUAGES, current
 from compatcheck.matrix._fetched import newer_than
 from compatcheck.matrix._order import is_vendor_build, parse_version, sort_key
 from compatcheck.model import Environment, Unknown, lookup
@@ -46,7 +47,8 @@ class Matrix(NamedTuple):
     ``guards`` holds by distribution rows of lowest version, highest version and the places of the conditions between;
     ``of_model`` is where those conditions start that are told only of a model that is known.
     ``conditions`` and ``read`` give the conditions and the entries at such places, or all, as plain JSON; ``table``
-    gives a pair table by name; ``patterns`` gives each error pattern with its entry's id and a literal.
+    gives a pair table by name; ``patterns`` gives each error pattern with its entry's id and a literal. ``texts`` gives
+    what the entries say in another language by their English words, as far as it is translated.
     """
 
     revision: str
@@ -60,6 +62,7 @@ class Matrix(NamedTuple):
     read: Reader
     table: Callable[[str], Mapping[str, Any]]
     patterns: Callable[[], list[tuple[str, str, str]]]
+    texts: Callable[[str], Mapping[str, str]] = lambda language: {}
 
 
 def load(folder: str | None = None) -> Matrix:
@@ -138,14 +141,14 @@ def load_compiled(folder: str, advice: str = "reinstall compatcheck") -> Matrix:
         _reader(lambda: open(entries, "rb"), entries, advice),
         cache(lambda name: _read_json(os.path.join(folder, "tables", f"{name}.json"), advice)),
         _patterns(lambda: open(patterns, "rb"), patterns, advice),
-    )
+    )._replace(texts=cache(lambda language: _compiled_texts(folder, language, advice)))
 
 
 def _load_sources(folder: str) -> Matrix:
     from io import BytesIO
     from pathlib import Path
 
-    from compatcheck.matrix._compile import compile_entries, read_entries, read_tables, read_toml
+    from compatcheck.matrix._compile import compile_entries, read_entries, read_tables, read_texts, read_toml
 
     compiled = compile_entries(read_entries(Path(folder)).values(), read_tables(Path(folder)))
     return _matrix(
@@ -154,7 +157,13 @@ def _load_sources(folder: str) -> Matrix:
         _reader(lambda: BytesIO(compiled.entries), folder, _CORRECT),
         cache(lambda name: read_toml(Path(folder) / "tables" / f"{name}.toml")),
         _patterns(lambda: BytesIO(compiled.patterns), folder, _CORRECT),
-    )
+    )._replace(texts=cache(lambda language: read_texts(Path(folder)).get(language, {})))
+
+
+def _compiled_texts(folder: str, language: str, advice: str) -> Mapping[str, str]:
+    """The translated texts; none where the matrix was compiled without them."""
+    path = os.path.join(folder, "translations", f"{language}.json")
+    return _read_json(path, advice) if os.path.exists(path) else {}
 
 
 def _matrix(
@@ -243,16 +252,33 @@ def require_ids(matrix: Matrix, ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(find_entry(matrix, entry_id)["id"] for entry_id in ids)
 
 
+def in_language(matrix: Matrix, entry: dict[str, Any], language: str | None = None) -> dict[str, Any]:
+    """The entry with its prose in a language (by default the one in use) as far as it is translated."""
+    language = language or current()
+    if language == ENGLISH:
+        return entry
+    texts = matrix.texts(language)
+    prose = {field: texts.get(entry[field], entry[field]) for field in ("title", "summary", "mechanism")}
+    remedies = [{**remedy, "why": texts.get(remedy["why"], remedy["why"])} for remedy in entry["remedies"]]
+    misleading = [texts.get(advice, advice) for advice in entry.get("misleading", ())]
+    return {**entry, **prose, "remedies": remedies, **({"misleading": misleading} if misleading else {})}
+
+
 def search(matrix: Matrix, words: Iterable[str]) -> list[dict[str, Any]]:
-    """The entries whose text holds all of the words, in any letter case, or that explain them as a line of an error."""
+    """The entries whose text holds all of the words, in any letter case, or that explain them as a line of an error.
+
+    Words that are not ASCII are looked for in the translations as well.
+    """
     line = " ".join(words)
     wanted = line.casefold().split()
+    languages = (ENGLISH,) if line.isascii() else LANGUAGES
     explained = {entry for entry, regex, literal in matrix.patterns() if literal in line and re.search(regex, line)}
-    return [
-        entry
-        for entry in all_entries(matrix)
-        if entry["id"] in explained or all(word in _text(entry) for word in wanted)
-    ]
+    found = []
+    for entry in all_entries(matrix):
+        text = "\n".join(_text(in_language(matrix, entry, language)) for language in languages)
+        if entry["id"] in explained or all(word in text for word in wanted):
+            found.append(entry)
+    return found
 
 
 def _text(entry: Mapping[str, Any]) -> str:

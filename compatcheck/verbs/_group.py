@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 from typing import Any
 
 import click
+
+from compatcheck.language import ENGLISH, LANGUAGES, VARIABLE, current
+from compatcheck.language import gettext as _
 
 
 class VerbGroup(click.Group):
@@ -16,6 +20,7 @@ class VerbGroup(click.Group):
         super().__init__(*args, **kwargs)
         self.package = package
         self.default = default
+        self.params.append(_language_option())
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         folders = importlib.import_module(self.package).__path__
@@ -27,10 +32,36 @@ class VerbGroup(click.Group):
             return None
         command: click.Command = importlib.import_module(f"{self.package}.{cmd_name}").command
         command.name = cmd_name
-        return command
+        if "lang" not in (parameter.name for parameter in command.params):
+            command.params.append(_language_option())
+        return _in_language(command)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        _in_language(self)
+        before, args = _split_language(args)
         named = args and (args[0] in self.list_commands(ctx) or args[0] in ("--help", "-h", "--version"))
         if self.default is not None and not named:
             args = [self.default, *args]
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, [*before, *args])
+
+
+def _language_option() -> click.Option:
+    """What every verb takes, before its name or after; the language is chosen before options are parsed."""
+    said = f"Language of what people read; without it {VARIABLE} counts, and on a terminal the locale."
+    return click.Option(["--lang"], type=click.Choice(LANGUAGES), expose_value=False, help=said)
+
+
+def _split_language(args: list[str]) -> tuple[list[str], list[str]]:
+    """What stands of ``--lang`` ahead of the verb, and the rest."""
+    words = 2 if args[:1] == ["--lang"] else int(bool(args) and args[0].startswith("--lang="))
+    return args[:words], args[words:]
+
+
+def _in_language(command: click.Command) -> click.Command:
+    """The same command, its help in the language in use."""
+    if current() != ENGLISH:
+        command.help = command.help and _(inspect.cleandoc(command.help))
+        for parameter in command.params:
+            if isinstance(parameter, click.Option):
+                parameter.help = parameter.help and _(parameter.help)
+    return command

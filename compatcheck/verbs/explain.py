@@ -23,7 +23,8 @@ def command(name: str, output: str | None) -> None:
     if name in probes.names():
         write(explanation.render_probe(name, probes.describe(name)), output)
         return
-    entry = matrix.find_entry(matrix.load(), name)
+    known = matrix.load()
+    entry = matrix.in_language(known, matrix.find_entry(known, name))
     probe = (entry.get("probe") or {}).get("name")
     described = probes.describe(probe) if probe in probes.names() else ()
     write(explanation.render(entry, described), output)

@@ -12,7 +12,8 @@ def command(package: str | None) -> None:
     from compatcheck import matrix
     from compatcheck.report import explanation
 
-    entries = [e for e in matrix.all_entries(matrix.load()) if package in (None, *e["packages"])]
-    click.echo(explanation.render_list(entries), nl=False)
+    known = matrix.load()
+    entries = [e for e in matrix.all_entries(known) if package in (None, *e["packages"])]
+    click.echo(explanation.render_list(matrix.in_language(known, entry) for entry in entries), nl=False)
     if not entries:
         click.echo(f"no entry is about {package}", err=True)

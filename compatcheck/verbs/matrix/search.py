@@ -19,8 +19,9 @@ def command(words: tuple[str, ...]) -> None:
     from compatcheck import matrix
     from compatcheck.report import explanation
 
-    found = matrix.search(matrix.load(), words)
-    click.echo(explanation.render_list(found), nl=False)
+    known = matrix.load()
+    found = matrix.search(known, words)
+    click.echo(explanation.render_list(matrix.in_language(known, entry) for entry in found), nl=False)
     if not found:
         click.echo("no entry fits; for a whole log: compatcheck diagnose LOG", err=True)
     sys.exit(_status.CLEAN if found else _status.FINDINGS)

@@ -1,0 +1,107 @@
+"""The language in which compatcheck speaks to people: English, or one that has a catalogue here.
+
+Until `use` is called every text stands for itself, and nothing is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from compatcheck.errors import CompatcheckError, InputError
+
+if TYPE_CHECKING:
+    from gettext import NullTranslations
+
+ENGLISH = "en"
+LANGUAGES = (ENGLISH, "zh")
+VARIABLE = "COMPATCHECK_LANG"
+"""What chooses the language where ``--lang`` does not."""
+
+_LOCALES = ("LC_ALL", "LC_MESSAGES", "LANG")
+_SIMPLIFIED = ("zh", "zh_cn", "zh_sg", "zh_hans")
+_SAMPLES = {"zh": "显存"}
+
+_current = ENGLISH
+_catalogue: NullTranslations | None = None
+
+
+def gettext(text: str) -> str:
+    """The text in the language in use; in English where no catalogue has it."""
+    return text if _catalogue is None or not text else _catalogue.gettext(text)
+
+
+def ngettext(one: str, many: str, count: int) -> str:
+    """The form of a text that fits a count, in the language in use."""
+    if _catalogue is None:
+        return one if count == 1 else many
+    return _catalogue.ngettext(one, many, count)
+
+
+def told(error: CompatcheckError) -> str:
+    """The line of an error, in the language in use as far as its parts are known there."""
+    doing, seen, advice = map(gettext, (error.doing, error.seen, error.advice))
+    said = gettext("{doing} {subject}: {seen}; {advice}")
+    return said.format(doing=doing, subject=error.subject, seen=seen, advice=advice)
+
+
+def current() -> str:
+    """The language in use, one of `LANGUAGES`."""
+    return _current
+
+
+def wanted(arguments: Sequence[str], environ: Mapping[str, str], *, on_terminal: bool) -> str:
+    """The language that ``--lang`` asks for, else the variable, else the locale.
+
+    The locale counts on a terminal only, so that what scripts read does not depend on who runs them. A value that
+    ``--lang`` does not take is left to the parser of options. Raises InputError where the variable has another.
+    """
+    for argument, following in zip(arguments, (*arguments[1:], "")):
+        value = following if argument == "--lang" else argument.removeprefix("--lang=")
+        if argument.startswith("--lang") and value in LANGUAGES:
+            return value
+    stated = environ.get(VARIABLE, "")
+    if stated and stated not in LANGUAGES:
+        raise InputError("reading", VARIABLE, f"no texts are in {stated!r}", f"set it to {' or '.join(LANGUAGES)}")
+    if stated or not on_terminal:
+        return stated or ENGLISH
+    locale = next((environ[name] for name in _LOCALES if environ.get(name)), "")
+    return "zh" if locale.partition(".")[0].partition("@")[0].lower() in _SIMPLIFIED else ENGLISH
+
+
+def use(language: str, encoding: str | None) -> str | None:
+    """Speak a language from now on; returns why English stays, None where it does not.
+
+    ``encoding`` is that of the stream on which people read.
+    """
+    global _current, _catalogue
+    try:
+        _SAMPLES.get(language, "").encode(encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return f"an output in {encoding} cannot show the texts in {language!r}: set PYTHONIOENCODING=utf-8"
+    if language != ENGLISH:
+        found = _read(language)
+        if isinstance(found, str):
+            return found
+        _current, _catalogue = language, found
+    return None
+
+
+def _read(language: str) -> NullTranslations | str:
+    """The catalogue as the wheel carries it, or from its source in a checkout; a reason where there is none."""
+    from gettext import GNUTranslations
+
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), language, "LC_MESSAGES", "compatcheck")
+    try:
+        with open(f"{path}.mo", "rb") as stream:
+            return GNUTranslations(stream)
+    except FileNotFoundError:
+        from io import BytesIO
+
+        from compatcheck.language import _source
+
+        try:
+            return GNUTranslations(BytesIO(_source.compiled(f"{path}.po")))
+        except InputError as error:
+            return str(error)
