@@ -53,15 +53,27 @@ def uv(*arguments: str, cwd: Path | None = None) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def build(source: Path, out: Path, *kinds: str, **environ: str) -> list[Path]:
+    """What `python -m build` makes of a source tree: the kinds asked for, as "--wheel" and "--sdist"."""
+    command = [sys.executable, "-m", "build", *kinds, "--no-isolation", "--outdir", str(out), str(source)]
+    done = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return sorted(out.iterdir())
+
+
+def bare_environment(folder: Path) -> Path:
+    """The interpreter of a new virtual environment that holds nothing."""
+    uv("venv", "--python", sys.executable, str(folder))
+    return folder.joinpath(*(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
+    """Built here, or the one that COMPATCHECK_WHEEL names."""
     folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    done = subprocess.run(build, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    path = next(folder.glob("*.whl"))
-    uv("venv", "--python", sys.executable, str(folder / "venv"))
-    python = folder / "venv" / "bin" / "python"
+    named = os.environ.get("COMPATCHECK_WHEEL")
+    path = Path(named) if named else next(path for path in build(ROOT, folder, "--wheel") if path.suffix == ".whl")
+    python = bare_environment(folder / "venv")
     uv("pip", "install", "--python", str(python), str(path))
     return Wheel(path, python)
 

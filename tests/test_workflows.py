@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,14 @@ import yaml
 
 from .conftest import ROOT
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 FOLDER = ROOT / ".github" / "workflows"
 WORKFLOWS = sorted(FOLDER.glob("*.yml"))
+ACTIONS = sorted(FOLDER.parent.glob("actions/*/action.yml"))
 STRANGERS = re.compile(r"\bpip install\b|\bcompatcheck\b|\bpython\b|\.ci/run")
 FROM_OUTSIDE = re.compile(r"\$\{\{[^}]*(github\.event|github\.head_ref)[^}]*\}\}")
 
@@ -28,10 +35,10 @@ def jobs(path: Path) -> list[tuple[str, dict[str, Any]]]:
     return [(f"{path.stem}.{name}", job) for name, job in read(path)["jobs"].items()]
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", WORKFLOWS + ACTIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_actions_are_pinned_by_their_commit(path: Path) -> None:
     for line in path.read_text(encoding="utf-8").splitlines():
-        if "uses:" in line:
+        if "uses:" in line and "uses: ./" not in line:
             assert re.search(r"uses: [\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line), line
 
 
@@ -46,15 +53,15 @@ def test_rights_are_stated_and_read_only_by_default(path: Path) -> None:
 def test_what_may_write_runs_no_code_of_the_repository(name: str, job: dict[str, Any]) -> None:
     if "write" not in job.get("permissions", {}).values():
         return
-    commands = [step.get("run", "") for step in job["steps"]]
-    if name.startswith("matrix-"):
+    commands = [step.get("run", "") for step in job.get("steps", [])]
+    if not name.startswith("publish-matrix."):
         assert not any(STRANGERS.search(line) for each in commands for line in each.splitlines()), name
     assert not any("merge" in each for each in commands), "a person merges"
 
 
 @pytest.mark.parametrize(("name", "job"), [each for path in WORKFLOWS for each in jobs(path)])
 def test_commands_hold_no_text_of_strangers_and_parse(name: str, job: dict[str, Any]) -> None:
-    for step in job["steps"]:
+    for step in job.get("steps", []):
         command = step.get("run", "")
         assert not FROM_OUTSIDE.search(command), f"{name}: hand it over as a variable of the environment"
         if "${{" not in command:
@@ -68,3 +75,38 @@ def test_the_comment_follows_the_workflow_that_makes_it() -> None:
     put = [step["with"]["name"] for step in made["jobs"]["diff"]["steps"] if "upload" in step.get("uses", "")]
     got = [step["with"]["name"] for step in told["jobs"]["comment"]["steps"] if "download" in step.get("uses", "")]
     assert put == got == ["matrix-diff"]
+
+
+def test_a_linter_of_workflows_finds_nothing() -> None:
+    zizmor = Path(sys.executable).parent / "zizmor"
+    done = subprocess.run(
+        [str(zizmor), "--offline", "--min-severity", "medium", str(ROOT / ".github")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_each_supported_python_is_tested_on_each_system() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    said = [line.rpartition(" ")[2] for line in project["classifiers"] if "Python :: 3." in line]
+    tests = read(FOLDER / "tests.yml")["jobs"]
+    for job in ("quick", "full"):
+        assert tests[job]["strategy"]["matrix"]["python"] == said
+    assert tests["quick"]["strategy"]["matrix"]["os"] == ["ubuntu-latest", "macos-latest", "windows-latest"]
+    assert sorted(tests["passed"]["needs"]) == sorted(set(tests) - {"passed"})
+
+
+def test_nothing_is_published_before_it_is_tested_built_and_attested() -> None:
+    release = read(FOLDER / "release.yml")["jobs"]
+    assert set(release["attest"]["needs"]) == {"tests", "build", "zipapp"}
+    assert (release["publish"]["needs"], release["tell"]["needs"]) == ("attest", "publish")
+    assert release["publish"]["permissions"] == {"id-token": "write"} and release["publish"]["environment"] == "pypi"
+    assert not any("password" in step.get("with", {}) for step in release["publish"]["steps"])
+
+
+def test_one_workflow_deploys_the_site() -> None:
+    deploying = [path.stem for path in WORKFLOWS if "actions/deploy-pages@" in path.read_text(encoding="utf-8")]
+    assert deploying == ["pages"], "a deployment replaces the whole site"
+    assert read(FOLDER / "publish-matrix.yml")["jobs"]["site"]["uses"] == "./.github/workflows/pages.yml"

@@ -57,14 +57,20 @@ def run(arguments: Sequence[str], *, stdin: str = "", on_line: Callable[[str], N
 
 
 def _binary() -> str:
-    from uv import find_uv_bin
-
+    """The uv that was installed with us, else the one on PATH: compatcheck as one file holds none."""
     try:
+        from uv import find_uv_bin
+
         return find_uv_bin()
-    except FileNotFoundError:
-        raise InputError(
-            "looking for", "uv", "its package holds no executable", "install it anew: pip install uv"
-        ) from None
+    except (ImportError, FileNotFoundError):
+        import shutil
+
+        found = shutil.which("uv")
+        if found is None:
+            raise InputError(
+                "looking for", "uv", "neither its package nor PATH holds it", "install it: pip install uv"
+            ) from None
+        return found
 
 
 @contextlib.contextmanager

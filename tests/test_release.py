@@ -1,0 +1,145 @@
+"""What a release is made of: its version, its notes, its files, and the one file that needs no installation."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compatcheck import __version__
+from tests.conftest import ROOT, Wheel, bare_environment, build
+
+NOTES = ROOT / ".github" / "release_notes.py"
+CHANGELOG = "# Changelog\n\n## 0.2.0 (2026-12-01)\n\n- New.\n\n## 0.1.0\n\nFirst.\n\n- Old.\n"
+
+
+def script(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(path), *arguments], capture_output=True, encoding="utf-8", check=False)
+
+
+def checkout(folder: Path, version: str, changelog: str = CHANGELOG) -> Path:
+    """As much of a checkout as the notes are cut from; gives the script in it."""
+    for name, text in (("compatcheck/__init__.py", f'__version__ = "{version}"\n'), ("CHANGELOG.md", changelog)):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / ".github").mkdir()
+    return Path(shutil.copy(NOTES, folder / ".github"))
+
+
+def test_the_changelog_tells_of_this_version() -> None:
+    done = script(NOTES, f"v{__version__}")
+    assert done.returncode == 0 and "compatcheck check" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(("version", "notes"), [("0.2.0", "- New.\n"), ("0.1.0", "First.\n\n- Old.\n")])
+def test_notes_are_the_section_of_the_version(tmp_path: Path, version: str, notes: str) -> None:
+    assert script(checkout(tmp_path, version), f"v{version}").stdout == notes
+
+
+@pytest.mark.parametrize(
+    ("version", "tag", "changelog", "said"),
+    [
+        ("0.2.0", "v0.1.0", CHANGELOG, "the tag is v0.1.0, the version is 0.2.0"),
+        ("0.2.0", "0.2.0", CHANGELOG, "the tag is 0.2.0"),
+        ("0.3.0", "v0.3.0", CHANGELOG, "no text below '## 0.3.0'"),
+        ("0.1", "v0.1", CHANGELOG, "no text below '## 0.1'"),
+        ("0.3.0", "v0.3.0", "## 0.3.0\n\n## 0.2.0\n\n- New.\n", "no text below '## 0.3.0'"),
+    ],
+)
+def test_what_is_no_release_is_refused(tmp_path: Path, version: str, tag: str, changelog: str, said: str) -> None:
+    done = script(checkout(tmp_path, version, changelog), tag)
+    assert done.returncode == 1 and said in done.stderr and not done.stdout
+
+
+def test_the_same_sources_give_the_same_bytes_and_the_sdist_the_same_wheel(tmp_path: Path) -> None:
+    """Wherever they lie, whoever may read them, and in whatever time zone."""
+    names = ("compatcheck", "matrix", "tests/__init__.py", ".github", "pyproject.toml", "README.md", "CHANGELOG.md")
+    for name in (*names, "LICENSE"):
+        source, target = ROOT / name, tmp_path / "elsewhere" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, copy_function=shutil.copyfile, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copyfile(source, target)
+    epoch = {"SOURCE_DATE_EPOCH": "1700000000"}
+    here = build(ROOT, tmp_path / "here", "--wheel", **epoch)
+    there = build(tmp_path / "elsewhere", tmp_path / "there", TZ="Asia/Tokyo", **epoch)
+    assert [path.suffix for path in there] == [".whl", ".gz"], "the wheel of `there` was built from its sdist"
+    assert digest(here[0]) == digest(there[0])
+    assert here[0].stat().st_size < 3_000_000
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+class Zipapp:
+    """The file, run by an interpreter that holds nothing, away from the sources."""
+
+    def __init__(self, folder: Path, wheel: Path) -> None:
+        mine = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        done = script(
+            ROOT / ".github" / "build_zipapp.py",
+            str(wheel),
+            "--python",
+            mine,
+            "--platform",
+            _platform(),
+            "--out",
+            str(folder),
+        )
+        assert done.returncode == 0, done.stderr
+        self.path = Path(done.stdout.strip())
+        self.python = bare_environment(folder / "bare")
+        self.root = folder / "unpacked"
+
+    def run(self, *arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+        kept = {key: os.environ[key] for key in ("PATH", "HOME", "SYSTEMROOT", "TMPDIR") if key in os.environ}
+        return subprocess.run(
+            [str(self.python), str(self.path), *arguments],
+            cwd=cwd,
+            env={**kept, "NO_COLOR": "1", "SHIV_ROOT": str(self.root), **environ},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+
+
+def _platform() -> str:
+    system = {"linux": "linux", "darwin": "macos", "win32": "windows"}[sys.platform]
+    machine = os.uname().machine if hasattr(os, "uname") else "x86_64"
+    return f"{system}-{machine}"
+
+
+@pytest.fixture(scope="module")
+def zipapp(wheel: Wheel, tmp_path_factory: pytest.TempPathFactory) -> Zipapp:
+    return Zipapp(tmp_path_factory.mktemp("zipapp"), wheel.path)
+
+
+def test_the_zipapp_shows_the_demo_and_the_matrix(zipapp: Zipapp, tmp_path: Path) -> None:
+    assert zipapp.path.name == f"compatcheck-{__version__}-{_platform()}.pyz"
+    demo = zipapp.run("demo", "--format", "json", cwd=tmp_path)
+    assert demo.returncode == 1, demo.stderr
+    assert [each["id"] for each in json.loads(demo.stdout)["findings"]] == ["CC-2024-0001"]
+    listed = zipapp.run("matrix", "list", cwd=tmp_path).stdout
+    assert len(listed.splitlines()) >= len(list((ROOT / "matrix").glob("*/CC-*.toml")))
+
+
+def test_the_zipapp_probes_another_environment(zipapp: Zipapp, stack: Path, tmp_path: Path) -> None:
+    done = zipapp.run(*("probe", "softmax", "--smoke", "--python", str(stack), "--format", "json"), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)["probes"][0]
+    assert (result["name"], result["outcome"]) == ("softmax", "pass")
+
+
+def test_the_zipapp_says_that_uv_is_not_in_it(zipapp: Zipapp, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("numpy==1.26.4\n", encoding="utf-8")
+    done = zipapp.run("pin", "requirements.txt", cwd=tmp_path, PATH=str(tmp_path))
+    assert done.returncode == 2 and "uv" in done.stderr and "Traceback" not in done.stderr
