@@ -13,6 +13,7 @@ from compatcheck.matrix.traits import (
     flash_attn_wheel_needs_newer_libc,
     nccl_built_with_cuda_11_0,
     older_nccl_in_same_place,
+    one_gpu_visible,
     rtx_40_peers_left_on,
     wheel_of_another_cxx_interface,
 )
@@ -58,6 +59,7 @@ def test_without_a_labelled_wheel_nothing_is_open(known: matrix.Matrix) -> None:
     ("installed", "libc", "told", "holds"),
     [
         ("2.8.2+cu12torch2.7cxx11abiTRUE", "glibc 2.31", True, True),
+        ("2.8.3+cu128torch2.8", "glibc 2.31", True, None),
         ("2.8.2", "glibc 2.31", True, None),
         ("2.8.2", "glibc 2.32", False, False),
         ("2.8.0", "glibc 2.31", False, False),
@@ -74,6 +76,24 @@ def test_a_wheel_asks_for_the_c_library_it_was_built_on(
         facts["platform"] = {"libc": libc}
     verdict = flash_attn_wheel_needs_newer_libc.find(Environment(facts), known.table)
     assert (bool(verdict.occurrences), verdict.holds) == (told, holds)
+
+
+@pytest.mark.parametrize(
+    ("facts", "holds"),
+    [
+        ({"gpus": [{"name": "Tesla T4"}]}, True),
+        ({"gpus": [{"name": "Tesla T4"}] * 2}, False),
+        ({"gpus": [{"name": "Tesla T4"}] * 2, "training": {"world_size": 1}}, None),
+        ({"gpus": [{"name": "Tesla T4"}] * 2, "environ": {"CUDA_VISIBLE_DEVICES": "1"}}, True),
+        ({"gpus": [{"name": "Tesla T4"}] * 2, "environ": {"CUDA_VISIBLE_DEVICES": "0,1"}}, False),
+        ({"gpus": [{"name": "Tesla T4"}], "environ": {"CUDA_VISIBLE_DEVICES": "-1"}}, False),
+        ({"gpus": [{"name": "Tesla T4", "uncounted": True}]}, None),
+        ({"gpus": []}, False),
+        ({"training": {"world_size": 1}}, None),
+    ],
+)
+def test_one_rank_may_see_several_gpus(known: matrix.Matrix, facts: dict[str, Any], holds: bool | None) -> None:
+    assert one_gpu_visible.find(Environment(facts), known.table).holds is holds
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """A wheel of flash-attn that was built on Ubuntu 22.04 stands on a system whose C library is older than it asks for.
 
 Built there are the wheels from 2.8.0.post1 on; they ask for glibc 2.32. What pip compiled on the spot fits its system,
-and no label tells the two apart:
+and a wheel that others have built says nothing of the C++ interface in its label:
 https://github.com/Dao-AILab/flash-attention/blob/v2.8.0.post1/.github/workflows/publish.yml
 """
 
@@ -28,6 +28,6 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     here = numbers(libc.removeprefix("glibc ")) if libc.startswith("glibc ") else None
     if version is None or first is None or version < first or here is None or here >= _NEEDED:
         return TraitVerdict(False)
-    taken = "+cu" in installed
+    taken = "+cu" in installed and "cxx11abi" in installed.lower()
     summary = f"flash-attn {installed} comes as a wheel that asks for glibc 2.32; this system has {libc}"
     return TraitVerdict(taken or None, (Occurrence(summary, ("flash-attn",)),), () if taken else tuple(facts)[:1])

@@ -1,0 +1,24 @@
+"""The process sees exactly one GPU, which is not the same as training on one rank."""
+
+from __future__ import annotations
+
+import re
+
+from compatcheck.matrix._match import TraitVerdict
+from compatcheck.matrix._traits import Table
+from compatcheck.model import Environment, Unknown, lookup
+
+_VISIBLE = "environ.CUDA_VISIBLE_DEVICES"
+
+
+def find(environment: Environment, table: Table) -> TraitVerdict:
+    visible, gpus = lookup(environment, _VISIBLE), lookup(environment, "gpus")
+    if isinstance(visible, str):
+        return TraitVerdict(re.fullmatch(r"[^,\s]+", visible) is not None and visible != "-1")
+    alone = lookup(environment, "training.world_size") == 1
+    if isinstance(gpus, Unknown) or (gpus and gpus[0].get("uncounted")):
+        return TraitVerdict(None, missing=("gpus",), suspected=alone)
+    if len(gpus or ()) < 2:
+        return TraitVerdict(bool(gpus))
+    hidden = isinstance(visible, Unknown) and alone
+    return TraitVerdict(None, missing=(_VISIBLE,)) if hidden else TraitVerdict(False)
