@@ -51,6 +51,10 @@ def listed(items: Iterable[str], kind: str = "ul", **attributes: str) -> Html:
     return tag(kind, *rows, **attributes) if rows else Html()
 
 
+def impact_mark(impact: str) -> Html:
+    return tag("span", impact, class_=f"impact impact-{impact}")
+
+
 def data_block(identifier: str, value: Any) -> Html:
     """JSON that a script of the page reads; no text in it can end the element."""
     return Html(f'<script type="application/json" id="{identifier}">{in_script(value)}</script>')

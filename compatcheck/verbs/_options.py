@@ -15,6 +15,9 @@ assume = click.option(
 format_name = click.option(
     "--format", "format_name", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
+page_format = click.option(
+    "--format", "format_name", type=click.Choice(["text", "json", "html"]), default="text", show_default=True
+)
 
 
 def _known_device(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -41,7 +44,7 @@ def verdict(command: Any) -> Any:
     """The options of every verb that judges an environment, in the order in which help shows them."""
     for option in reversed(
         [
-            format_name,
+            page_format,
             output,
             click.option(
                 "--fail-on",

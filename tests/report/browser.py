@@ -138,3 +138,36 @@ def started(program: str, folder: Path) -> Iterator[Browser]:
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+CONTRAST = """(() => {
+    const paint = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    function parts(colour) {
+        paint.clearRect(0, 0, 1, 1);
+        paint.fillStyle = colour;
+        paint.fillRect(0, 0, 1, 1);
+        return [...paint.getImageData(0, 0, 1, 1).data];
+    }
+    function light(colour) {
+        const linear = colour.slice(0, 3).map(v => v / 255)
+            .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+    }
+    function ground(node) {
+        for (; node; node = node.parentElement) {
+            const found = parts(getComputedStyle(node).backgroundColor);
+            if (found[3] > 0) return found;
+        }
+        return [255, 255, 255, 255];
+    }
+    const faint = new Set();
+    for (const node of document.querySelectorAll("body *")) {
+        const speaks = [...node.childNodes].some(child => child.nodeType === 3 && child.textContent.trim());
+        if (!speaks || !node.getClientRects().length || node.closest("svg, noscript, script")) continue;
+        const [a, b] = [light(parts(getComputedStyle(node).color)), light(ground(node))];
+        const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (ratio < 4.5) faint.add(`${node.tagName}.${node.className} ${ratio.toFixed(2)}`);
+    }
+    return [...faint];
+})()"""
+"""The kinds of text that stand out less than WCAG AA asks for, 4.5 to 1: https://www.w3.org/TR/WCAG22/#contrast-minimum."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +11,11 @@ import pytest
 from compatcheck import matrix
 from compatcheck.model import Environment
 from compatcheck.report.site._scenarios import GPUS, SETUPS
-from tests.report import browser as chromium
-from tests.report.browser import Browser
+from tests.report.browser import CONTRAST, Browser
 
 SHOWN = "[...document.querySelectorAll('#entries > li:not([hidden])')].map(row => row.dataset.id)"
 COUNT = "document.getElementById('count').textContent"
 FOCUSED = "document.activeElement.id || document.activeElement.getAttribute('aria-label') || ''"
-
-
-@pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = chromium.find()
-    if program is None:
-        pytest.skip(f"no browser: none of {', '.join(chromium.NAMES)} is on the path, and CHROMIUM names none")
-    with chromium.started(program, tmp_path_factory.mktemp("browser")) as browser:
-        yield browser
-
-
-@pytest.fixture
-def browser(started: Browser) -> Iterator[Browser]:
-    started.resize(1280, 900)
-    yield started
-    assert started.complaints() == []
-    assert all(address.startswith(("file:", "about:")) for address in started.requested())
 
 
 def test_search_and_filters_narrow_the_list(browser: Browser, site: Path, entries: list[dict[str, Any]]) -> None:
@@ -150,35 +131,3 @@ def test_text_stands_out_from_its_ground(browser: Browser, site: Path, dark: boo
     for name in ("index.html", "map.html", "entries/CC-2024-0001.html"):
         browser.open((site / name).as_uri())
         assert browser.ask(CONTRAST) == []
-
-
-CONTRAST = """(() => {
-    const paint = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-    function parts(colour) {
-        paint.clearRect(0, 0, 1, 1);
-        paint.fillStyle = colour;
-        paint.fillRect(0, 0, 1, 1);
-        return [...paint.getImageData(0, 0, 1, 1).data];
-    }
-    function light(colour) {
-        const linear = colour.slice(0, 3).map(v => v / 255)
-            .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
-    }
-    function ground(node) {
-        for (; node; node = node.parentElement) {
-            const found = parts(getComputedStyle(node).backgroundColor);
-            if (found[3] > 0) return found;
-        }
-        return [255, 255, 255, 255];
-    }
-    const faint = new Set();
-    for (const node of document.querySelectorAll("body *")) {
-        const speaks = [...node.childNodes].some(child => child.nodeType === 3 && child.textContent.trim());
-        if (!speaks || !node.getClientRects().length || node.closest("svg, noscript, script")) continue;
-        const [a, b] = [light(parts(getComputedStyle(node).color)), light(ground(node))];
-        const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-        if (ratio < 4.5) faint.add(`${node.tagName}.${node.className} ${ratio.toFixed(2)}`);
-    }
-    return [...faint];
-})()"""

@@ -18,7 +18,7 @@ _DARK = """
 
 
 def palette(root: str = ":root", light: str = "", dark: str = "") -> str:
-    """The colours, as the reader's system wants them; ``light`` and ``dark`` select roots whose place decides."""
+    """The colours, as the reader's system wants them; ``light`` and ``dark`` select a root in a place with a theme."""
     rules = [
         f"{root} {{ color-scheme: light dark; {_LIGHT} }}",
         f"@media (prefers-color-scheme: dark) {{ {root} {{ {_DARK} }} }}",

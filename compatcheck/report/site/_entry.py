@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from compatcheck.report._markup import Html, joined, link, listed, section, tag
+from compatcheck.report._markup import Html, impact_mark, joined, link, listed, section, tag
 from compatcheck.report.explanation import condition_in_words
 from compatcheck.report.site._bars import bar
 from compatcheck.report.site._frame import page
@@ -45,10 +45,6 @@ def render(entry: Entry, source: Source, footer: str) -> str:
         root="../",
         footer=footer,
     )
-
-
-def impact_mark(impact: str) -> Html:
-    return tag("span", impact, class_=f"impact impact-{impact}")
 
 
 def _facts(entry: Entry) -> Html:

@@ -6,8 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from compatcheck.report._markup import Html, in_script, link, tag
-from compatcheck.report.site._entry import impact_mark
+from compatcheck.report._markup import Html, impact_mark, in_script, link, tag
 from compatcheck.report.site._frame import page
 from compatcheck.report.site._scenarios import GPUS
 from compatcheck.report.site._source import CONFIDENCES, IMPACTS, Entry, Source
