@@ -10,6 +10,7 @@ from itertools import groupby
 from compatcheck._terminal import PLAIN, Screen
 from compatcheck.model import Comparison, VerdictChange
 from compatcheck.report._lines import Line, written
+from compatcheck.report._markdown import cell
 from compatcheck.report.json import SCHEMA_VERSION
 
 _MOST_SHOWN = 200
@@ -70,19 +71,12 @@ def _markdown(comparison: Comparison) -> Iterator[str]:
     yield "| environment | | entry | before | after |"
     yield "|---|---|---|---|---|"
     for change in comparison.changes[:_MOST_SHOWN]:
-        entry = f"`{change.entry}` {_cell(change.title)}"
+        entry = f"`{change.entry}` {cell(change.title)}"
         steps = " | ".join(f"**{each}**" if change.is_alarm else each for each in _steps(change))
-        yield f"| {_cell(change.environment)} | {_sign(change)} | {entry} | {steps} |"
+        yield f"| {cell(change.environment)} | {_sign(change)} | {entry} | {steps} |"
     if len(comparison.changes) > _MOST_SHOWN:
         yield ""
         yield f"and {len(comparison.changes) - _MOST_SHOWN} more"
-
-
-def _cell(text: str) -> str:
-    """The text as one cell that can neither end its row, nor link, nor call anybody."""
-    return "".join(f"\\{each}" if each in "\\|[]<>`*_~" else each for each in " ".join(text.split())).replace(
-        "@", "@\u200b"
-    )
 
 
 def _head(comparison: Comparison) -> str:
