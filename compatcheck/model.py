@@ -89,8 +89,9 @@ class ProbeResult(NamedTuple):
 class Finding(NamedTuple):
     """One entry of the matrix that speaks of this environment.
 
-    ``partly`` says, for a missing version of which a range is asked for, which part of that is affected. ``ranges``
-    holds, for each condition of the entry that brought it here, the versions by name that it speaks of.
+    ``summary`` is what the user sees, ``mechanism`` why it happens. ``partly`` says, for a missing version of which a
+    range is asked for, which part of that is affected. ``ranges`` holds, for each condition of the entry that brought
+    it here, the versions by name that it speaks of.
     """
 
     id: str
@@ -109,6 +110,7 @@ class Finding(NamedTuple):
     location: Location | None = None
     partly: Mapping[str, str] = {}
     ranges: tuple[Mapping[str, str], ...] = ()
+    mechanism: str = ""
 
 
 class Suppressed(NamedTuple):

@@ -128,6 +128,7 @@ def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, envi
         probe_request=entry.probe.request if entry.probe else {},
         location=_location(verdict, environment),
         partly=verdict.partly,
+        mechanism=entry.mechanism,
     )
 
 
