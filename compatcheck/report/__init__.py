@@ -7,7 +7,7 @@ from importlib import import_module
 from compatcheck._terminal import PLAIN, Screen
 from compatcheck.model import Report
 
-FORMATS = ("text", "json", "html")
+FORMATS = ("text", "json", "html", "markdown", "sarif", "github", "gitlab", "junit")
 
 
 def render(
