@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from compatcheck.report import FORMATS
+
 python = click.option("--python", metavar="PATH", help="Interpreter, venv folder or version to inspect.")
 output = click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
 snapshot = click.option("--snapshot", metavar="FILE", help="Judge a recorded environment; - is standard input.")
@@ -15,8 +17,26 @@ assume = click.option(
 format_name = click.option(
     "--format", "format_name", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-page_format = click.option(
-    "--format", "format_name", type=click.Choice(["text", "json", "html"]), default="text", show_default=True
+
+
+def _reports(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    split = [(name, file) for name, _, file in (value.partition("=") for value in values)]
+    for value, (name, file) in zip(values, split):
+        if name not in FORMATS or not file:
+            raise click.BadParameter(f"{value!r} is not FORMAT=FILE; FORMAT is one of {', '.join(FORMATS)}.")
+    return tuple(split)
+
+
+report_format = click.option("--format", "format_name", type=click.Choice(FORMATS), default="text", show_default=True)
+reports = click.option(
+    "--report",
+    "reports",
+    multiple=True,
+    metavar="FORMAT=FILE",
+    callback=_reports,
+    help="Also write the same verdict here in another format; repeatable.",
 )
 
 
@@ -44,8 +64,9 @@ def verdict(command: Any) -> Any:
     """The options of every verb that judges an environment, in the order in which help shows them."""
     for option in reversed(
         [
-            page_format,
+            report_format,
             output,
+            reports,
             click.option(
                 "--fail-on",
                 type=click.Choice(["confirmed", "affected", "possible", "never"]),

@@ -36,6 +36,8 @@ def judge(
             how = {key: options[key] for key in ("device", "fresh")}
             report = confirm(report, target, budget_seconds=budget, on_probe=show, **how)
     status, reason = _exit_status(report, options["fail_on"], require_probe)
+    for form, file in options["reports"]:
+        write(render(report, form, exit_reason=reason, refuted=options["show_refuted"]), file)
     screen = screen_of(options["output"])
     text = render(report, options["format_name"], exit_reason=reason, refuted=options["show_refuted"], screen=screen)
     write(text, options["output"])
