@@ -7,8 +7,8 @@ its own name. Left out are uv, which is larger than all the rest and needed by `
 take the one on PATH), and hf-xet, which fetches large model files. Needs uv and shiv beside the interpreter that runs
 this.
 
-The first start unpacks the file into ~/.shiv, or below SHIV_ROOT; name a local disk there where the home is on a network or
-cannot be written. Two starts at once do not disturb one another.
+The first start unpacks the file into ~/.shiv, or below SHIV_ROOT; name a local disk there where the home is on a
+network or cannot be written. Two starts at once do not disturb one another.
 """
 
 from __future__ import annotations
