@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from compatcheck.model import Finding, ProbeResult, Remedy, Report, dump
+from compatcheck.model import Finding, ProbeResult, Remedy, Report, dump, fingerprint
 
 if TYPE_CHECKING:
     from compatcheck.fleet import ClusterReport
@@ -22,6 +22,13 @@ def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: b
         "matrix": matrix_shape(report),
         "environment": dump(report.environment),
         "findings": [finding_shape(finding) for finding in report.findings],
+        "suppressed": [
+            {"by": each.by, "why": each.why, "finding": finding_shape(each.finding)} for each in report.suppressed
+        ],
+        "remarks": [
+            {"text": each.text, "location": each.location._asdict() if each.location else None}
+            for each in report.remarks
+        ],
         "exit_reason": exit_reason,
     }
     return json.dumps(finite(shape), indent=2, ensure_ascii=False) + "\n"
@@ -40,6 +47,7 @@ def matrix_shape(judged: Report | Diagnosis | ClusterReport) -> dict[str, Any]:
 def finding_shape(finding: Finding) -> dict[str, Any]:
     return {
         "id": finding.id,
+        "fingerprint": fingerprint(finding),
         "title": finding.title,
         "status": finding.status,
         "impact": finding.impact,

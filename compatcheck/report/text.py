@@ -63,7 +63,7 @@ def _lines(report: Report, refuted: bool, verbose: bool, verdict_first: bool) ->
     if refuted:
         yield from _in_brief(report, "refuted", "matched, but the probe passed on this machine", verbose)
     yield Line()
-    ending = (_judgement(report), tuple(_open(report, verbose)))
+    ending = ((*_judgement(report), *_set_aside(report)), tuple(_open(report, verbose)))
     for part in reversed(ending) if verdict_first else ending:
         yield from part
 
@@ -211,6 +211,18 @@ def _open(report: Report, verbose: bool) -> Iterator[Line]:
     yield from stale(report)
     if wanted:
         yield Line(f"name {' or '.join(wanted)}, or state facts: --assume training.attention=sdpa", "dim")
+
+
+def _set_aside(report: Report) -> Iterator[Line]:
+    """How much the user has set aside, and what of that wants a look."""
+    counted = Counter(each.by for each in report.suppressed)
+    said = (f"{counted['ignore']} ignored", f"{counted['baseline']} known in the baseline")
+    if counted:
+        yield Line(f"set aside: {', '.join(each for each in said if each[0] != '0')}", "dim")
+    for remark in report.remarks:
+        at = remark.location
+        where = f"{at.file}:{at.line}: " if at and at.line else f"{at.file}: " if at else ""
+        yield Line(f"{where}{remark.text}", "yellow", "note", "yellow", 10)
 
 
 def _unknown(environment: Environment, most: int | None) -> Iterator[str]:

@@ -47,11 +47,11 @@ REPORT = Report(
 
 def test_json_has_the_shape_that_scripts_rely_on() -> None:
     shape = json.loads(render(REPORT, "json", exit_reason="1 findings"))
-    assert set(shape) == {"schema_version", "matrix", "environment", "findings", "exit_reason"}
+    assert set(shape) == {"schema_version", "matrix", "environment", "findings", "suppressed", "remarks", "exit_reason"}
     assert shape["schema_version"] == 1
     assert shape["matrix"] == {"revision": "abc", "entries": 3, "date": "2026-11-21", "stale": False}
     finding = shape["findings"][0]
-    expected = "id title status impact confidence packages summary missing remedies evidence probe location"
+    expected = "id fingerprint title status impact confidence packages summary missing remedies evidence probe location"
     assert set(finding) == set(expected.split())
     assert finding["location"] == {"file": "ds_config.json", "line": 14}
     assert finding["probe"]["measured"] == {"theta": "inf"}
