@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compatcheck.matrix._complete import complete
@@ -57,6 +57,7 @@ __all__ = [
     "records",
     "require_ids",
     "require_installed",
+    "ruled_out",
     "schema",
     "search",
     "source_folder",
@@ -182,6 +183,18 @@ def suspects(matrix: Matrix, environment: Environment) -> Iterator[Suspect]:
         entry = Entry.model_validate(in_language(matrix, raw))
         finding = _finding(entry, verdict, next(iter(verdict.occurrences), None), environment)
         yield Suspect(raw, finding, fit, against)
+
+
+def ruled_out(matrix: Matrix, environment: Environment, ids: Collection[str]) -> dict[str, bool]:
+    """For each of the ids that an entry has, whether it is known not to speak of the environment."""
+    traits = trait_finder(matrix.table)
+    known: dict[str, Verdict] = {}
+    return {
+        raw["id"]: bool(raw.get("withdrawn"))
+        or any_of(match_table(table, environment, traits, known) for table in raw["affected"]).holds is False
+        for raw in all_entries(matrix)
+        if raw["id"] in ids
+    }
 
 
 def _failing(table: Conditions, environment: Environment, traits: TraitFinder) -> tuple[str, ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from compatcheck.report import FORMATS
+
+if TYPE_CHECKING:
+    from compatcheck.settings import Settings
 
 python = click.option("--python", metavar="PATH", help="Interpreter, venv folder or version to inspect.")
 output = click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
@@ -60,6 +63,30 @@ imports = click.option(
 )
 
 
+def project(command: Any) -> Any:
+    """The options of every verb that judges in the name of a project, whose settings then count."""
+    for option in reversed(
+        [
+            click.option("--baseline", metavar="FILE", help="Set aside what an earlier JSON report knows already."),
+            click.option("--settings", "settings_file", metavar="FILE", help="Read [tool.compatcheck] of this file."),
+            click.option("--isolated", is_flag=True, help="Read no settings of the project."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def settings_of(settings_file: str | None, isolated: bool) -> Settings:
+    """The project's settings as the options of `project` have it."""
+    from compatcheck import settings
+
+    if isolated and settings_file is not None:
+        raise click.UsageError("--isolated reads no settings, and --settings names some: give one of them")
+    if isolated:
+        return settings.NONE
+    return settings.find() if settings_file is None else settings.read(settings_file)
+
+
 def verdict(command: Any) -> Any:
     """The options of every verb that judges an environment, in the order in which help shows them."""
     for option in reversed(
@@ -70,8 +97,7 @@ def verdict(command: Any) -> Any:
             click.option(
                 "--fail-on",
                 type=click.Choice(["confirmed", "affected", "possible", "never"]),
-                default="affected",
-                show_default=True,
+                show_default="affected",
                 help="The least status that makes the exit status 1.",
             ),
             click.option("--select", multiple=True, metavar="ID", help="Only these entries."),

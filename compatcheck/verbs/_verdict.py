@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from compatcheck import settings
 from compatcheck.verbs import _status
 from compatcheck.verbs._output import progress, screen_of, write
 
 if TYPE_CHECKING:
     from compatcheck.model import Environment, Report, Target
+    from compatcheck.settings import Settings
 
 
 def judge(
@@ -19,23 +21,30 @@ def judge(
     budget: float | None,
     require_probe: bool,
     options: dict[str, Any],
+    project: Settings = settings.NONE,
 ) -> NoReturn:
+    """``project`` holds what stands where an option is not given; its ignores count in any case."""
     from compatcheck import matrix
     from compatcheck.pipelines.check import check as compare
     from compatcheck.pipelines.check import confirm
+    from compatcheck.pipelines.settled import selected, settle
     from compatcheck.report import render
 
     report = compare(
         environment,
         known,
-        select=matrix.require_ids(known, options["select"]),
+        select=selected(known, options["select"], project),
         ignore=matrix.require_ids(known, options["ignore"]),
     )
+    report = settle(report, known, project)
     if target is not None and any(finding.probe_name for finding in report.findings):
         with progress() as show:
             how = {key: options[key] for key in ("device", "fresh")}
             report = confirm(report, target, budget_seconds=budget, on_probe=show, **how)
-    status, reason = _exit_status(report, options["fail_on"], require_probe)
+    baseline = options.get("baseline") or project.baseline
+    if baseline:
+        report = settings.hold_against(report, baseline)
+    status, reason = _exit_status(report, options["fail_on"] or project.fail_on or "affected", require_probe)
     for form, file in options["reports"]:
         write(render(report, form, exit_reason=reason, refuted=options["show_refuted"]), file)
     screen = screen_of(options["output"])

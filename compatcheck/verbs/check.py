@@ -17,8 +17,11 @@ from compatcheck.verbs._verdict import judge
 @_options.snapshot
 @_options.assume
 @_options.verdict
+@_options.project
 @_options.imports
-@click.option("--no-probe", is_flag=True, help="Read only; run nothing in the target's interpreter.")
+@click.option(
+    "--probe/--no-probe", default=None, help="Run the probes of what matched in the target's interpreter, or only read."
+)
 @click.option("--require-probe", is_flag=True, help="Exit with 4 where a probe could not run.")
 @_options.device
 @_options.fresh
@@ -29,9 +32,11 @@ def command(
     snapshot: str | None,
     assume: tuple[str, ...],
     imports: bool | None,
-    no_probe: bool,
+    probe: bool | None,
     require_probe: bool,
     budget: float | None,
+    settings_file: str | None,
+    isolated: bool,
     **options: Any,
 ) -> NoReturn:
     """Judge an environment.
@@ -39,9 +44,17 @@ def command(
     A PATH is a file or folder of the project: a training configuration, launch script, requirements, lock file,
     Dockerfile or model folder. Pinned requirements count over what is installed in an active environment; with --python
     what is installed counts.
+
+    Options that are not given are those of [tool.compatcheck] in the nearest pyproject.toml that has it; its paths and
+    what it assumes say nothing of a --snapshot.
     """
     from compatcheck import matrix
+    from compatcheck.pipelines.settled import assumed
 
+    project = _options.settings_of(settings_file, isolated)
+    if snapshot is None:
+        paths, assume = paths or project.paths, (*assumed(project), *assume)
     known = matrix.load()
     environment, target = environment_of(known, paths, python, snapshot, assume, imports=imports)
-    judge(environment, known, None if no_probe else target, budget, require_probe, options)
+    tried = project.probe if probe is None else probe
+    judge(environment, known, None if tried is False else target, budget, require_probe, options, project)

@@ -1,0 +1,41 @@
+"""What a project's settings make of a report: a step of every verdict that is given in the project's name."""
+
+from __future__ import annotations
+
+from compatcheck import facts, matrix, settings
+from compatcheck.errors import InputError
+from compatcheck.model import Environment, Report
+
+
+def settle(report: Report, known: matrix.Matrix, project: settings.Settings) -> Report:
+    """The report with what the project ignores set aside, and remarks on ignores that want a look.
+
+    It comes before the probes, as a fault that is ignored need not be tried. Raises `InputError` where an ignore names
+    no entry.
+    """
+    if not project.ignores:
+        return report
+    report = settings.set_aside(report, project)
+    return settings.unused(report, project, lambda ids: matrix.ruled_out(known, report.environment, ids))
+
+
+def selected(known: matrix.Matrix, named: tuple[str, ...], project: settings.Settings) -> tuple[str, ...]:
+    """The entries to keep to: those named, else the project's. Raises `InputError` where an id is no entry's."""
+    if named or not project.select:
+        return matrix.require_ids(known, named)
+    try:
+        return matrix.require_ids(known, project.select)
+    except InputError as error:
+        seen = f"select names {', '.join(project.select)}: {error.seen}"
+        raise InputError("reading settings from", project.file or "", seen, "see compatcheck matrix list") from None
+
+
+def assumed(project: settings.Settings) -> tuple[str, ...]:
+    """The facts that the project states. Raises `InputError`, naming its file, where one is none."""
+    for statement in project.assume:
+        try:
+            facts.assume(Environment({}), statement)
+        except InputError as error:
+            seen = f"assume holds {statement}: {error.seen}"
+            raise InputError("reading settings from", project.file or "", seen, "see compatcheck env") from None
+    return project.assume

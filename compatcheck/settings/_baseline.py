@@ -1,0 +1,78 @@
+"""A baseline: an earlier JSON report, whose findings are known already."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from compatcheck._reading import read_text
+from compatcheck.errors import InputError
+from compatcheck.model import Finding, Report, Suppressed, fingerprint
+
+_SCHEMA_VERSION = 1
+_RANKS = {"confirmed": 0, "affected": 0, "possible": 1, "refuted": 2}
+_WRITE = "write it with compatcheck --format json -o FILE"
+_LARGEST = 64 << 20
+
+
+def hold_against(report: Report, baseline: str) -> Report:
+    """The report with every finding among the suppressed that the baseline knows as at least as bad.
+
+    What was only possible then and is affected now is new; a probe that confirms what was affected adds no finding.
+    Raises `InputError` where the file is no JSON report of this version.
+    """
+    ranks = _read(baseline)
+
+    def is_known(finding: Finding) -> bool:
+        before = ranks.get(fingerprint(finding))
+        return finding.status != "refuted" and before is not None and before <= _RANKS[finding.status]
+
+    known = [finding for finding in report.findings if is_known(finding)]
+    return report._replace(
+        findings=tuple(finding for finding in report.findings if not is_known(finding)),
+        suppressed=(*report.suppressed, *(Suppressed(each, "baseline", f"known in {baseline}") for each in known)),
+    )
+
+
+def _read(path: str) -> dict[str, int]:
+    """How bad each finding was, by fingerprint; what that report had set aside as known stays known."""
+    value = _document(path)
+    found = value.get("findings")
+    earlier = value.get("suppressed", [])
+    if not isinstance(found, list) or not isinstance(earlier, list):
+        _refuse(path, "it is no report of compatcheck", _WRITE)
+    rows = [
+        *found,
+        *(row.get("finding") for row in earlier if isinstance(row, Mapping) and row.get("by") == "baseline"),
+    ]
+    ranks: dict[str, int] = {}
+    for row in rows:
+        mark, status = (row.get("fingerprint"), row.get("status")) if isinstance(row, Mapping) else (None, None)
+        if not isinstance(mark, str) or status not in _RANKS:
+            _refuse(path, "a finding in it has no fingerprint or no status", f"it may be older; {_WRITE}")
+        ranks[mark] = min(_RANKS[status], ranks.get(mark, 2))
+    return ranks
+
+
+def _document(path: str) -> Mapping[str, Any]:
+    text = read_text(path, _LARGEST)
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        cut = " and seems cut off" if text.strip() and error.pos >= len(text.rstrip()) - 1 else ""
+        seen = f"line {error.lineno}: it is no JSON{cut}" if text.strip() else "it is empty"
+        _refuse(path, seen, _WRITE)
+    except RecursionError:
+        _refuse(path, "it is nested too deeply", _WRITE)
+    version = value.get("schema_version") if isinstance(value, Mapping) else None
+    if version is None or "findings" not in value:
+        _refuse(path, "it is no report of compatcheck", _WRITE)
+    if version != _SCHEMA_VERSION:
+        _refuse(path, f"its schema_version is {version!r}, and this compatcheck reads {_SCHEMA_VERSION}", _WRITE)
+    shape: Mapping[str, Any] = value
+    return shape
+
+
+def _refuse(path: str, seen: str, advice: str) -> NoReturn:
+    raise InputError("reading the baseline", path, seen, advice)
