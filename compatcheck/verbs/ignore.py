@@ -1,0 +1,73 @@
+"""`compatcheck ignore`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from datetime import date
+
+
+@click.command()
+@click.argument("entry", metavar="ID")
+@click.option("--reason", metavar="TEXT", help="Why it does no harm here, or what it waits for.")
+@click.option("--until", metavar="YYYY-MM-DD", help="The last day on which it is ignored.")
+@click.option("--path", "paths", multiple=True, metavar="GLOB", help="Only in these files, named from pyproject.toml.")
+@click.option("--remove", is_flag=True, help="Take the ignore out again.")
+def command(entry: str, reason: str | None, until: str | None, paths: tuple[str, ...], remove: bool) -> None:
+    """Set a finding aside until a day, with the reason, in the project's pyproject.toml.
+
+    It is the file whose [tool.compatcheck] counts here, else the nearest one, else a new one. Comments and order stay.
+    """
+    from compatcheck import _files, matrix, settings
+
+    if remove and (reason is not None or until is not None):
+        raise click.UsageError("--remove goes with ID and --path only")
+    if remove:
+        path, text, same = settings.without_ignore(".", entry.upper(), paths)
+        _require_some(same, path, entry.upper(), paths)
+        _files.write(path, text)
+        click.echo(f"{path}: {entry.upper()} is ignored no more{_where(paths)}")
+        return
+    found = matrix.find_entry(matrix.load(), entry)
+    ignore = settings.Ignore(found["id"], *_given(found["id"], reason, until), paths)
+    path, text, same = settings.with_ignore(".", ignore)
+    _files.write(path, text)
+    again = "now " if same else ""
+    click.echo(f"{path}: {found['id']} is ignored{_where(paths)} {again}until {ignore.until}: {found['title']}")
+
+
+def _where(paths: tuple[str, ...]) -> str:
+    return f" in {', '.join(paths)}" if paths else ""
+
+
+def _require_some(same: int, path: str, entry: str, paths: tuple[str, ...]) -> None:
+    from compatcheck.errors import InputError
+
+    if not same:
+        seen = f"{entry} is not ignored{_where(paths)} there"
+        raise InputError("removing an ignore from", path, seen, "name ID and every --path as they stand in it")
+
+
+def _given(entry: str, reason: str | None, until: str | None) -> tuple[str, date]:
+    """The reason and the day. Raises InputError where one is missing, or the day is none or is past."""
+    from datetime import date, timedelta
+
+    from compatcheck import settings
+    from compatcheck.errors import InputError
+
+    today = date.today()
+    example = f"as --reason 'batch size is 1' --until {today + timedelta(days=90)}"
+    why = " ".join((reason or "").split())
+    if not why:
+        raise InputError("ignoring", entry, "no reason is given", f"say why it does no harm here, {example}")
+    if until is None:
+        raise InputError("ignoring", entry, "no day is given", f"say up to when, {example}")
+    last = settings.day(until)
+    if last is None:
+        raise InputError("ignoring", entry, f"{until} is no day", f"give one {example}")
+    if last < today:
+        raise InputError("ignoring", entry, f"{until} is past", f"give a day to come, {example}")
+    return why, last
