@@ -1,4 +1,7 @@
-"""Progress of long work, on standard error so that the report stays clean."""
+"""Progress of long work, on standard error so that the report stays clean.
+
+It is drawn over itself on a terminal, with the time that is left as far as it can be told, and told in lines elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +10,60 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from compatcheck._terminal import is_live
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _DOWNLOADING = re.compile(r"Downloading (\S+) \(([\d.]+)([KMG]iB)\)")
 _WHERE = "Using Python "
 _UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_BAR = 20
+
+_silenced = threading.Event()
+
+
+def silence() -> None:
+    """Tell no progress of this process from now on."""
+    _silenced.set()
+
+
+def _is_drawn() -> bool:
+    return is_live(sys.stderr) and not _silenced.is_set()
+
+
+def _note(line: str) -> None:
+    if not _silenced.is_set():
+        print(line, file=sys.stderr, flush=True)
+
+
+def _drawn(doing: str, *columns: Any, told_last: bool = True) -> Progress:
+    """One row that is drawn over itself: what is done, these columns, and the rest of the width for what was told."""
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn
+    from rich.table import Column
+
+    told = [TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True))]
+    console = Console(stderr=True)
+    narrow = console.width < 3 * _BAR
+    shown = [TextColumn(doing), *(columns[-1:] if narrow else columns), *(told if told_last else ())]
+    return Progress(*shown, console=console, transient=True, expand=told_last)
 
 
 @contextmanager
 def probe_progress() -> Iterator[Callable[..., None]]:
-    """A function to call with a probe, its stage and, where known, the seconds left for all probes.
+    """A function to call with a probe, its stage and, where known, the seconds left for all probes."""
+    if _is_drawn():
+        from rich.progress import BarColumn, TimeElapsedColumn
 
-    It shows a bar on a terminal, a line a probe elsewhere.
-    """
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = (
-            TextColumn("probing"),
-            BarColumn(20),
-            TimeElapsedColumn(),
-            TextColumn("{task.description}", markup=False),
-        )
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        with _drawn("probing", BarColumn(_BAR), TimeElapsedColumn()) as bar:
             task = bar.add_task("", total=None)
 
             def show(probe: str, stage: str, left: float | None = None) -> None:
                 done = bar.tasks[0].elapsed or 0.0
-                told = f"{probe}: {stage}" + (f", about {left:.0f} s left" if left is not None else "")
+                told = (f"about {left:.0f} s left, " if left is not None else "") + f"{probe}: {stage}"
                 bar.update(task, description=told, completed=done, total=left and done + left)
 
             yield show
@@ -44,7 +73,7 @@ def probe_progress() -> Iterator[Callable[..., None]]:
     def note(probe: str, stage: str, left: float | None = None) -> None:
         if probe not in seen:
             seen.add(probe)
-            print(f"probing {probe}", file=sys.stderr, flush=True)
+            _note(f"probing {probe}")
 
     yield note
 
@@ -52,16 +81,15 @@ def probe_progress() -> Iterator[Callable[..., None]]:
 @contextmanager
 def bytes_progress(doing: str, total: int) -> Iterator[Callable[[int], None]]:
     """A function to call with bytes done, from any thread: a bar on a terminal, a line a quarter elsewhere."""
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    if _is_drawn():
+        from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 
-        columns = (TextColumn(doing), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+        with _drawn(doing, *columns, told_last=False) as bar:
             task = bar.add_task(doing, total=total)
             yield lambda count: bar.advance(task, count)
         return
-    print(f"{doing}, {total / 1e9:.1f} GB", file=sys.stderr, flush=True)
+    _note(f"{doing}, {total / 1e9:.1f} GB")
     lock, done = threading.Lock(), [0, 0]
 
     def note(count: int) -> None:
@@ -70,7 +98,7 @@ def bytes_progress(doing: str, total: int) -> Iterator[Callable[[int], None]]:
             quarter = min(4 * done[0] // max(total, 1), 4)
             if quarter > done[1]:
                 done[1] = quarter
-                print(f"{doing}, {25 * quarter} %", file=sys.stderr, flush=True)
+                _note(f"{doing}, {25 * quarter} %")
 
     yield note
 
@@ -78,29 +106,33 @@ def bytes_progress(doing: str, total: int) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def imports_progress() -> Iterator[Callable[[str], None]]:
     """A function to call with each module whose imports are followed: a live line on a terminal, one line elsewhere."""
-    if sys.stderr.isatty():
-        from rich.console import Console
+    if _is_drawn():
+        from rich.progress import SpinnerColumn, TimeElapsedColumn
 
-        with Console(stderr=True).status("following imports") as status:
-            yield lambda module: status.update(f"following imports: {module}")
+        with _drawn("following imports", SpinnerColumn(), TimeElapsedColumn()) as bar:
+            task = bar.add_task("some ten seconds in all", total=None)
+            yield lambda module: bar.update(task, description=module)
         return
-    print("following imports", file=sys.stderr, flush=True)
+    _note("following imports")
     yield lambda module: None
 
 
 @contextmanager
-def resolving_progress() -> Iterator[Callable[[], None]]:
-    """A function to call whenever another set of versions is looked for: a live count on a terminal, else a line."""
+def resolving_progress(seconds: float) -> Iterator[Callable[[], None]]:
+    """A function to call whenever another set of versions is looked for, which ends after so many seconds."""
     count = 1
-    if sys.stderr.isatty():
-        from rich.console import Console
+    if _is_drawn():
+        from rich.progress import BarColumn, TimeElapsedColumn
 
-        with Console(stderr=True).status("resolving") as status:
+        with _drawn("resolving", BarColumn(_BAR), TimeElapsedColumn()) as bar:
+            task = bar.add_task(f"{seconds:.0f} s at most", total=seconds)
 
             def show() -> None:
                 nonlocal count
                 count += 1
-                status.update(f"resolving, set {count}")
+                done = bar.tasks[0].elapsed or 0.0
+                told = f"set {count}, {max(seconds - done, 0):.0f} s left at most"
+                bar.update(task, description=told, completed=done)
 
             yield show
         return
@@ -109,7 +141,7 @@ def resolving_progress() -> Iterator[Callable[[], None]]:
         nonlocal count
         count += 1
         if count == 2:
-            print("looking for versions that are clean", file=sys.stderr, flush=True)
+            _note("looking for versions that are clean")
 
     yield note
 
@@ -117,14 +149,10 @@ def resolving_progress() -> Iterator[Callable[[], None]]:
 @contextmanager
 def building_progress() -> Iterator[Callable[[str], None]]:
     """A function to call with what uv tells of an installation: a bar of what is fetched on a terminal, else lines."""
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-        from rich.table import Column
+    if _is_drawn():
+        from rich.progress import BarColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        told_last = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True))
-        columns = (TextColumn("building"), BarColumn(20), TimeElapsedColumn(), told_last)
-        with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as bar:
+        with _drawn("building", BarColumn(_BAR), TimeElapsedColumn(), TimeRemainingColumn()) as bar:
             task = bar.add_task("", total=None)
             sizes: dict[str, float] = {}
 
@@ -143,7 +171,7 @@ def building_progress() -> Iterator[Callable[[str], None]]:
 
     def note(line: str) -> None:
         if line.strip() and not line.startswith((" ", "+", "-", _WHERE)):
-            print(f"building: {line.strip()}", file=sys.stderr, flush=True)
+            _note(f"building: {line.strip()}")
 
     yield note
 
@@ -151,14 +179,12 @@ def building_progress() -> Iterator[Callable[[str], None]]:
 @contextmanager
 def asking_progress(total: int) -> Iterator[Callable[[str], None]]:
     """A function to call with each package that the index was asked for: a bar on a terminal, else one line."""
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    if _is_drawn():
+        from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
-        columns = (TextColumn("asking"), BarColumn(20), MofNCompleteColumn(), TextColumn("{task.description}"))
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        with _drawn("asking", BarColumn(_BAR), MofNCompleteColumn(), TimeRemainingColumn()) as bar:
             task = bar.add_task("", total=total)
             yield lambda package: bar.update(task, description=package, advance=1)
         return
-    print(f"asking the index for {total} packages", file=sys.stderr, flush=True)
+    _note(f"asking the index for {total} packages")
     yield lambda package: None

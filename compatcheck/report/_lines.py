@@ -13,6 +13,7 @@ from compatcheck._terminal import Screen
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 _ADDRESS = re.compile(r"https?://[^\s<>\"']*[^\s<>\"'.,;:)\]]")
 _LEAST_ROOM = 32
+_ENDLESS = 10**6
 
 
 class Line(NamedTuple):
@@ -41,6 +42,11 @@ def written(lines: Iterable[Line], screen: Screen) -> str:
                 row = f"{head}{rest}"
             drawn.append(row.rstrip() + "\n")
     return "".join(drawn)
+
+
+def unfolded(screen: Screen) -> Screen:
+    """The screen for lines that stand in one row each, however wide."""
+    return screen._replace(width=_ENDLESS)
 
 
 def _folded(line: Line, screen: Screen) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from compatcheck._terminal import PLAIN, Screen
 from compatcheck.model import Location, Remedy
 from compatcheck.observation import Diagnosis, Explanation, Log, Moment, Run
 from compatcheck.report import curves
-from compatcheck.report._lines import Line, written
+from compatcheck.report._lines import Line, unfolded, written
 from compatcheck.report.json import SCHEMA_VERSION, finite, matrix_shape
 from compatcheck.report.text import head, stale
 
@@ -27,10 +27,19 @@ def render(diagnosis: Diagnosis, format_name: str, *, screen: Screen = PLAIN, ve
     if format_name == "json":
         return json.dumps(finite(_shape(diagnosis)), indent=2, ensure_ascii=False) + "\n"
     verdict = [_verdict(diagnosis)] if screen.is_terminal else []
-    seen = _seen(diagnosis, screen.width)
-    return written(
-        [*verdict, *_head(diagnosis), *seen, *_explained(diagnosis), *_left(diagnosis, verbose), *verdict], screen
-    )
+    shown = [*_head(diagnosis), *_seen(diagnosis, screen.width), *_explained(diagnosis, verbose)]
+    return written([*verdict, *shown, *_left(diagnosis, verbose), *verdict], screen)
+
+
+def render_failing(diagnosis: Diagnosis, screen: Screen = PLAIN) -> str:
+    """A row for what the log shows, as editors read it, and one for each entry that a fact speaks for."""
+    if diagnosis.healthy and not diagnosis.explanations:
+        return ""
+    run = diagnosis.run
+    place = run.crash.location if run.crash else run.onset.location if run.onset else Location(diagnosis.log.path)
+    shown = [each for each in diagnosis.explanations if each.fit != "open" or each.line]
+    fitting = (Line(f"{each.finding.id} {each.finding.title}", "", f"{_MEANING[each.fit]} ") for each in shown)
+    return written([Line(run.signature.words, "", f"{_place(place)}: "), *fitting], unfolded(screen))
 
 
 def _verdict(diagnosis: Diagnosis) -> Line:
@@ -86,7 +95,7 @@ def _other_runs(log: Log, judged: Run) -> Iterator[Line]:
             yield _labelled("run", f"{number} (lines {run.first_line}-{run.last_line}): {run.signature.words}")
 
 
-def _explained(diagnosis: Diagnosis) -> Iterator[Line]:
+def _explained(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
     if diagnosis.healthy and not diagnosis.explanations:
         return
     if not diagnosis.explanations:
@@ -95,13 +104,13 @@ def _explained(diagnosis: Diagnosis) -> Iterator[Line]:
         yield Line(f"no entry of the matrix explains this{known}")
     for number, explanation in enumerate(diagnosis.explanations, 1):
         yield Line()
-        yield from _explanation(number, explanation)
+        yield from _explanation(number, explanation, verbose)
     if diagnosis.more:
         yield Line()
         yield Line(f"{diagnosis.more} more would fit less well")
 
 
-def _explanation(number: int, explanation: Explanation) -> Iterator[Line]:
+def _explanation(number: int, explanation: Explanation, verbose: bool) -> Iterator[Line]:
     """An entry as far as it is worth reading: of one that no fact speaks for, what would decide and one way out."""
     finding, spoken_for = explanation.finding, explanation.fit != "open" or explanation.line is not None
     head = f"{number:2}. {_MEANING[explanation.fit]:<10}{finding.id}"
@@ -110,6 +119,8 @@ def _explanation(number: int, explanation: Explanation) -> Iterator[Line]:
         yield _labelled("" if at else "fits", why)
     for at, way in enumerate(explanation.tells_apart if spoken_for else explanation.tells_apart[:1]):
         yield _labelled("or" if at else "decide", way)
+    for at, address in enumerate(finding.evidence if verbose else ()):
+        yield _labelled("" if at else "see", address)
     for at, remedy in enumerate(finding.remedies[: _MOST_REMEDIES[explanation.fit]]):
         yield from _remedy("or" if at else "fix", remedy)
     for at, text in enumerate(explanation.misleading if spoken_for else ()):

@@ -15,8 +15,9 @@ _MOST_ALONG = 6
 _STYLES: dict[Outcome, str] = {"pass": "green", "watch": "yellow", "skip": "dim"}
 
 
-def render(report: PinReport, screen: Screen = PLAIN) -> str:
-    return written(_lines(report), screen)
+def render(report: PinReport, screen: Screen = PLAIN, *, verbose: bool = False) -> str:
+    """What became of it; ``verbose`` names every package that moves along."""
+    return written(_lines(report, verbose), screen)
 
 
 def render_json(report: PinReport) -> str:
@@ -47,8 +48,8 @@ def _trial_shape(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _lines(report: PinReport) -> Iterator[Line]:
-    yield from _moves(report)
+def _lines(report: PinReport, verbose: bool) -> Iterator[Line]:
+    yield from _moves(report, None if verbose else _MOST_ALONG)
     for choice in report.choices:
         head = choice.entry if choice.by_versions else f"left {choice.entry}"
         yield Line(_choice(choice), "", head, "bold" if choice.by_versions else "bold red", len(head) + 2)
@@ -74,7 +75,7 @@ def _possible(findings: Iterable[Finding]) -> str:
     return f"possible, and not steered by: {', '.join(named)}; state what is missing with --assume, or give --strict"
 
 
-def _moves(report: PinReport) -> Iterator[Line]:
+def _moves(report: PinReport, most: int | None) -> Iterator[Line]:
     asked = [each for each in report.moved if each.entries]
     along = [each for each in report.moved if each.was and not each.entries]
     new = [each for each in report.moved if not each.was and not each.entries]
@@ -84,14 +85,14 @@ def _moves(report: PinReport) -> Iterator[Line]:
         yield Line(f"{_step(each)}: {why}", "", each.name, "bold", width)
     if along:
         cause = "with them" if asked else "no entry asks for it, the requirements leave no other way:"
-        yield Line(f"{cause} {_some(along)}", "dim" if asked else "yellow")
+        yield Line(f"{cause} {_some(along, most)}", "dim" if asked else "yellow")
     if new:
-        yield Line(f"new {_some(new)}", "dim")
+        yield Line(f"new {_some(new, most)}", "dim")
 
 
-def _some(moves: Sequence[Moved]) -> str:
-    shown = ", ".join(f"{each.name} {_step(each) if each.was else each.now}" for each in moves[:_MOST_ALONG])
-    more = len(moves) - _MOST_ALONG
+def _some(moves: Sequence[Moved], most: int | None) -> str:
+    shown = ", ".join(f"{each.name} {_step(each) if each.was else each.now}" for each in moves[:most])
+    more = 0 if most is None else len(moves) - most
     return shown + (f" and {more} more" if more > 0 else "")
 
 

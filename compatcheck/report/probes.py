@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from compatcheck._terminal import PLAIN, Screen
 from compatcheck.model import Outcome, ProbeResult
-from compatcheck.report._lines import Line, written
+from compatcheck.report._lines import Line, unfolded, written
 from compatcheck.report.json import SCHEMA_VERSION, finite, probe_shape
 
 _STYLES: dict[Outcome, str] = {
@@ -44,21 +44,43 @@ class Card(Protocol):
     def asked_by(self) -> tuple[str, ...]: ...
 
 
-def render(results: Sequence[ProbeResult], format_name: str, screen: Screen = PLAIN) -> str:
-    """Outcome, probe, seconds and reason of each, and a line on all of them; folded to a terminal."""
+def render(results: Sequence[ProbeResult], format_name: str, screen: Screen = PLAIN, *, verbose: bool = False) -> str:
+    """Outcome, probe, seconds and reason of each, and a line on all of them; folded to a terminal.
+
+    ``verbose`` adds what each of them took its time for.
+    """
     if format_name == "json":
         shape = {"probes": [probe_shape(each) for each in results], "seconds": _seconds(results)}
         return _json({**shape, "times": _times(results)})
     if not screen.is_terminal:
         width = max((len(each.probe) for each in results), default=0)
-        lines = (f"{each.outcome:<8}{each.probe:<{width}} {each.seconds:6.1f} s  {each.why}\n" for each in results)
+        lines = (
+            f"{each.outcome:<8}{each.probe:<{width}} {each.seconds:6.1f} s  {each.why}{_spent(each, verbose)}\n"
+            for each in results
+        )
         return "".join(lines) + "".join(f"{line}\n" for line in (_summary(results), *_advice(results)))
     told = (
-        Line(f"{each.probe}, {each.seconds:.1f} s: {each.why}", "", each.outcome, _STYLES[each.outcome], 8)
+        Line(f"{each.probe}, {each.seconds:.1f} s: {each.why}{_spent(each, verbose)}", "", *_margin(each))
         for each in results
     )
     advice = (Line(line, "dim") for line in _advice(results))
     return written((*told, Line(_summary(results), "bold"), *advice), screen)
+
+
+def render_failing(results: Sequence[ProbeResult], screen: Screen = PLAIN) -> str:
+    """A row for each and nothing else."""
+    return written((Line(f"{each.probe}: {each.why}", "", *_margin(each)) for each in results), unfolded(screen))
+
+
+def _margin(result: ProbeResult) -> tuple[str, str, int]:
+    return result.outcome, _STYLES[result.outcome], 8
+
+
+def _spent(result: ProbeResult, verbose: bool) -> str:
+    """What the time went into, in seconds by the kind of work."""
+    times = _times([result]) if verbose else {}
+    told = ", ".join(f"{kind} {seconds:.1f} s" for kind, seconds in times.items() if seconds)
+    return f" ({told})" if told else ""
 
 
 def _advice(results: Sequence[ProbeResult]) -> tuple[str, ...]:

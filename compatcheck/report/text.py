@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from compatcheck import __version__
 from compatcheck._terminal import PLAIN, Screen
 from compatcheck.model import Environment, Finding, Remedy, Report, Status, Unknown, lookup
-from compatcheck.report._lines import Line, written
+from compatcheck.report._lines import Line, unfolded, written
 
 if TYPE_CHECKING:
     from compatcheck.fleet import ClusterReport
@@ -21,7 +21,6 @@ _NAMED_DISTRIBUTIONS = ("torch", "transformers", "deepspeed", "peft", "accelerat
 _FILES = {"training": "a training configuration", "model": "a model folder"}
 _ASKED_FOR = ("gpus", "cuda.driver", "training", "model")
 _MOST_REASONS = 8
-_UNFOLDED = 10**6
 
 
 def render(
@@ -38,7 +37,7 @@ def render_failing(report: Report, failing: Collection[Status], screen: Screen =
         for finding in report.findings
         if finding.status in failing
     )
-    return written(lines, screen._replace(width=_UNFOLDED))
+    return written(lines, unfolded(screen))
 
 
 def _prefix(finding: Finding) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -11,12 +12,35 @@ from compatcheck.report import FORMATS
 if TYPE_CHECKING:
     from compatcheck.settings import Settings
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
 python = click.option("--python", metavar="PATH", help="Interpreter, venv folder or version to inspect.")
 output = click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
 snapshot = click.option("--snapshot", metavar="FILE", help="Judge a recorded environment; - is standard input.")
 assume = click.option(
     "--assume", multiple=True, metavar="KEY=VALUE", help="State a fact, as gpu.compute_capability=9.0."
 )
+
+
+def _not_both(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
+    if value and (context.params.get("quiet") or context.params.get("verbose")):
+        raise click.UsageError("--quiet and --verbose ask for opposite things: give one of them")
+    if value and parameter.name == "quiet":
+        from compatcheck import _progress
+
+        _progress.silence()
+    return value
+
+
+quiet = click.option(
+    "-q", "--quiet", is_flag=True, callback=_not_both, help="Print only what fails, a line each, and no progress."
+)
+
+
+def verbose(explanation: str) -> Callable[[_Command], _Command]:
+    return click.option("-v", "--verbose", is_flag=True, callback=_not_both, help=explanation)
+
+
 format_name = click.option(
     "--format", "format_name", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
@@ -103,6 +127,8 @@ def verdict(command: Any) -> Any:
             click.option("--select", multiple=True, metavar="ID", help="Only these entries."),
             click.option("--ignore", multiple=True, metavar="ID", help="All but these entries."),
             click.option("--show-refuted", is_flag=True, help="Also list what a probe refuted here."),
+            quiet,
+            verbose("Also evidence, what was refuted, every fact that is not known and why, and times."),
         ]
     ):
         command = option(command)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from compatcheck import settings
 from compatcheck.verbs import _status
 from compatcheck.verbs._output import progress, screen_of, write
+from compatcheck.verbs._stopwatch import stage, tell
 
 if TYPE_CHECKING:
-    from compatcheck.model import Environment, Report, Target
+    from compatcheck.model import Environment, Report, Status, Target
     from compatcheck.settings import Settings
 
 
@@ -30,37 +31,56 @@ def judge(
     from compatcheck.pipelines.settled import selected, settle
     from compatcheck.report import render
 
-    report = compare(
-        environment,
-        known,
-        select=selected(known, options["select"], project),
-        ignore=matrix.require_ids(known, options["ignore"]),
-    )
-    report = settle(report, known, project)
+    with stage("matrix"):
+        report = compare(
+            environment,
+            known,
+            select=selected(known, options["select"], project),
+            ignore=matrix.require_ids(known, options["ignore"]),
+        )
+        report = settle(report, known, project)
     if target is not None and any(finding.probe_name for finding in report.findings):
-        with progress() as show:
+        with progress() as show, stage("probes"):
             how = {key: options[key] for key in ("device", "fresh")}
             report = confirm(report, target, budget_seconds=budget, on_probe=show, **how)
     baseline = options.get("baseline") or project.baseline
     if baseline:
         report = settings.hold_against(report, baseline)
-    status, reason = _exit_status(report, options["fail_on"] or project.fail_on or "affected", require_probe)
+    options["fail_on"] = options["fail_on"] or project.fail_on or "affected"
+    status, reason = _exit_status(report, options["fail_on"], require_probe)
     for form, file in options["reports"]:
         write(render(report, form, exit_reason=reason, refuted=options["show_refuted"]), file)
-    screen = screen_of(options["output"])
-    text = render(report, options["format_name"], exit_reason=reason, refuted=options["show_refuted"], screen=screen)
-    write(text, options["output"])
+    write(_rendered(report, status, reason, options), options["output"])
+    if options["verbose"]:
+        tell()
     sys.exit(status)
+
+
+def _rendered(report: Report, status: int, reason: str, options: dict[str, Any]) -> str:
+    """The report in the format asked for; a quiet one in text is what the exit status stands for."""
+    from compatcheck.report import render, text
+
+    screen, form = screen_of(options["output"]), options["format_name"]
+    if options["quiet"] and form == "text":
+        told = text.render_failing(report, _failing(options["fail_on"]), screen)
+        return told + (f"{reason}\n" if status == _status.PROBE_MISSING else "")
+    shown = {"refuted": options["show_refuted"], "verbose": options["verbose"]}
+    return render(report, form, exit_reason=reason, screen=screen, **shown)
+
+
+def _failing(fail_on: str) -> tuple[Status, ...]:
+    """The statuses that make the exit status 1."""
+    from compatcheck.model import STATUSES
+
+    return STATUSES[: STATUSES.index(fail_on) + 1] if fail_on != "never" else ()
 
 
 def _exit_status(report: Report, fail_on: str, require_probe: bool) -> tuple[int, str]:
     """The exit status, and the reason for it in words."""
-    from compatcheck.model import STATUSES
-
     unrun = [
         f for f in report.findings if f.probe_name and (not f.probe or f.probe.outcome in ("skip", "crash", "timeout"))
     ]
-    failing = STATUSES[: STATUSES.index(fail_on) + 1] if fail_on != "never" else ()
+    failing = _failing(fail_on)
     count = sum(finding.status in failing for finding in report.findings)
     if require_probe and unrun:
         return _status.PROBE_MISSING, f"the probe of {unrun[0].id} could not run"

@@ -8,6 +8,7 @@ import click
 
 from compatcheck.pipelines.environment import environment as environment_of
 from compatcheck.verbs import _options
+from compatcheck.verbs._stopwatch import stage
 from compatcheck.verbs._verdict import judge
 
 
@@ -54,7 +55,9 @@ def command(
     project = _options.settings_of(settings_file, isolated)
     if snapshot is None:
         paths, assume = paths or project.paths, (*assumed(project), *assume)
-    known = matrix.load()
-    environment, target = environment_of(known, paths, python, snapshot, assume, imports=imports)
+    with stage("matrix"):
+        known = matrix.load()
+    with stage("facts"):
+        environment, target = environment_of(known, paths, python, snapshot, assume, imports=imports)
     tried = project.probe if probe is None else probe
     judge(environment, known, None if tried is False else target, budget, require_probe, options, project)

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 @_options.format_name
 @_options.output
 @click.option("--svg", metavar="FILE", help="Draw the curves into an SVG file as well.")
-@click.option("-v", "--verbose", is_flag=True, help="Also name what the known facts rule out.")
+@_options.quiet
+@_options.verbose("Also name what the known facts rule out, and where each entry is documented.")
 def command(
     logs: tuple[str, ...],
     python: str | None,
@@ -39,6 +40,7 @@ def command(
     format_name: str,
     output: str | None,
     svg: str | None,
+    quiet: bool,
     verbose: bool,
 ) -> NoReturn:
     """Say what a training log shows, when it began, and what explains it.
@@ -56,6 +58,9 @@ def command(
     found = diagnose(logs, environment, known, stated)
     if svg:
         write(curves.svg(found.run.curves, title=found.run.signature.words), svg)
+    if quiet and format_name == "text":
+        write(diagnosis.render_failing(found, screen_of(output)), output)
+        sys.exit(_status.CLEAN if found.healthy and not found.explanations else _status.FINDINGS)
     write(diagnosis.render(found, format_name, screen=screen_of(output), verbose=verbose), output)
     sys.exit(_status.CLEAN if found.healthy and not found.explanations else _status.FINDINGS)
 

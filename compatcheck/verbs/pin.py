@@ -14,6 +14,7 @@ from compatcheck.advice import formats
 from compatcheck.errors import InputError
 from compatcheck.verbs import _options, _status
 from compatcheck.verbs._output import write
+from compatcheck.verbs._stopwatch import stage, tell
 
 if TYPE_CHECKING:
     from compatcheck.model import PinReport, Target
@@ -50,6 +51,8 @@ _OF_SUBJECT = (
 @click.option("--budget", type=click.FloatRange(min=0), default=120.0, show_default=True, metavar="SECONDS")
 @click.option("--report", "report_file", metavar="FILE", help="Write what moved, and why, as JSON.")
 @click.option("--offline", is_flag=True, help="Resolve from uv's cache alone.")
+@_options.quiet
+@_options.verbose("Also every package that moves along, and times.")
 def command(**options: Any) -> NoReturn:
     """Print pins that leave no affected finding, as near as can be to what there is.
 
@@ -65,10 +68,11 @@ def command(**options: Any) -> NoReturn:
     output = _output(options)
     format_name = _format(output, options)
     subject = pin.subject(matrix.load(), options["paths"], **{key: options[key] for key in _OF_SUBJECT})
-    click.echo(f"pinning {subject.place}", err=True)
+    if not options["quiet"]:
+        click.echo(f"pinning {subject.place}", err=True)
     before = {path: _content(path) for path in (output, *subject.sources) if path}
     deadline = time.monotonic() + options["budget"]
-    with resolving_progress() as show:
+    with resolving_progress(options["budget"]) as show, stage("resolving"):
         planned = pin.plan(subject.task, lambda: time.monotonic() > deadline, show)
     if isinstance(planned, search.Conflict):
         click.echo(search.explain(planned), err=True, nl=False)
@@ -76,8 +80,9 @@ def command(**options: Any) -> NoReturn:
     previous = before.get(output) if output else None
     text = pin.written(planned, format_name, previous, options["generate_hashes"])
     if options["verify"]:
-        planned = _proven(planned, subject.installed)
-    _tell(planned.report, pin.left_out(planned, format_name, previous, text))
+        with stage("verifying"):
+            planned = _proven(planned, subject.installed)
+    _tell(planned.report, pin.left_out(planned, format_name, previous, text), options)
     if options["report_file"]:
         write(pins.render_json(planned.report), options["report_file"])
     if planned.report.refuted or (planned.report.unfinished and output):
@@ -140,13 +145,18 @@ def _proven(planned: Plan, installed: Target | None) -> Plan:
     return pin.prove(planned, installed, building_progress, progress)
 
 
-def _tell(report: PinReport, left_out: Iterable[str]) -> None:
+def _tell(report: PinReport, left_out: Iterable[str], options: Mapping[str, Any]) -> None:
+    """Say what became of the request; a quiet one only where something is wrong with these pins."""
     from compatcheck._terminal import screen
     from compatcheck.report import pins
 
     for line in left_out:
         click.echo(line, err=True)
-    click.echo(pins.render(report, screen(sys.stderr)), err=True, nl=False, color=True)
+    if not options["quiet"] or report.left or report.refuted or report.unverified or report.unfinished:
+        told = pins.render(report, screen(sys.stderr), verbose=options["verbose"])
+        click.echo(told, err=True, nl=False, color=True)
+    if options["verbose"]:
+        tell()
 
 
 def _deliver(text: str, before: Mapping[str, str | None], output: str | None, options: Mapping[str, Any]) -> bool:

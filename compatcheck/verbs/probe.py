@@ -40,6 +40,8 @@ def _profile(name: str, explanation: str) -> Callable[[_Command], _Command]:
 @click.option("--require-probe", is_flag=True, help="Exit with 4 where a probe could not run.")
 @_options.format_name
 @_options.output
+@_options.quiet
+@_options.verbose("Also the times of the kinds of work of each probe.")
 def command(
     names: tuple[str, ...],
     listed: bool,
@@ -55,6 +57,8 @@ def command(
     require_probe: bool,
     format_name: str,
     output: str | None,
+    quiet: bool,
+    verbose: bool,
 ) -> NoReturn:
     """Run probes in the target's interpreter: those named, or those of a profile.
 
@@ -76,8 +80,14 @@ def command(
         sys.exit(_status.CLEAN)
     with progress() as show:
         results = probing.probe(chosen, asked, python, budget_seconds=budget, fresh=fresh, on_probe=show)
-    write(pages.render(results, format_name, screen_of(output)), output)
-    sys.exit(_exit_status(results, require_probe))
+    status = _exit_status(results, require_probe)
+    if quiet and format_name == "text":
+        unmet = {"crash", "timeout"} | ({"fail"} if status == _status.FINDINGS else {"fail", "skip"})
+        failing = [each for each in results if status != _status.CLEAN and each.outcome in unmet]
+        write(pages.render_failing(failing, screen_of(output)), output)
+    else:
+        write(pages.render(results, format_name, screen_of(output), verbose=verbose), output)
+    sys.exit(status)
 
 
 def _exit_status(results: Sequence[ProbeResult], require_probe: bool) -> int:

@@ -46,7 +46,7 @@ def command(
     if env_only:
         write(snapshot, options["output"])
         return None
-    if options["format_name"] == "text" and options["output"] is None:
+    if options["format_name"] == "text" and options["output"] is None and not options["quiet"]:
         write("".join(f"{line}\n" for line in _told(environment)), None)
     judge(environment, matrix.load(), None, None, False, options)
 

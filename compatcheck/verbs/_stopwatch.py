@@ -1,0 +1,25 @@
+"""How long each stage of a command takes, for those who ask with --verbose."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+_seconds: dict[str, float] = {}
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Count the time until the end of the block to the stage."""
+    started = perf_counter()
+    try:
+        yield
+    finally:
+        _seconds[name] = _seconds.get(name, 0.0) + perf_counter() - started
+
+
+def tell() -> None:
+    """Say on standard error what was counted, which is another thing each time, unlike the report."""
+    print("took", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in _seconds.items()), file=sys.stderr)
