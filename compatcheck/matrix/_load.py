@@ -24,6 +24,8 @@ _COMPILED_FILES = ("index.json", "conditions.jsonl", "entries.jsonl", "patterns.
 _INDEX_KEYS = {"revision", "entries", "date", "environ", "guards", "unguarded", "of_model"}
 
 _CORRECT = "correct the matrix"
+_NEAR = 0.9
+"""How much of an id must be right for another to be offered: all but a letter."""
 
 REFETCH = "run compatcheck matrix update"
 """What mends a fetched matrix."""
@@ -241,10 +243,16 @@ def all_entries(matrix: Matrix) -> list[dict[str, Any]]:
 
 def find_entry(matrix: Matrix, entry_id: str) -> dict[str, Any]:
     """The entry with an id, in any letter case. Raises InputError where there is none."""
+    ids = []
     for entry in all_entries(matrix):
         if entry["id"] == entry_id.upper():
             return entry
-    raise InputError("looking up", entry_id, "the matrix has no such entry", "see compatcheck matrix list")
+        ids.append(entry["id"])
+    from difflib import get_close_matches
+
+    near = ", ".join(get_close_matches(entry_id.upper(), ids, 3, _NEAR))
+    advice = f"did you mean {near}?" if near else "see compatcheck matrix list"
+    raise InputError("looking up", entry_id, "the matrix has no such entry", advice)
 
 
 def require_ids(matrix: Matrix, ids: Iterable[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from compatcheck._terminal import PLAIN, Screen, screen
+from compatcheck._terminal import PLAIN, Screen, is_live, screen
 from compatcheck.errors import InputError
 
 
@@ -32,6 +32,21 @@ def write(text: str, output: str | None) -> None:
         raise
     except OSError as error:
         raise InputError("writing", "standard output", error.strerror or str(error), "make room, or use -o") from None
+
+
+def write_page(text: str) -> None:
+    """Write to standard output, through the pager of PAGER where it is a terminal that the text is too long for.
+
+    As with git an empty PAGER or cat is none, and less keeps colours and leaves the text where it was read.
+    """
+    from shutil import get_terminal_size
+
+    is_long = text.count("\n") >= get_terminal_size().lines
+    if is_long and is_live(sys.stdout) and os.environ.get("PAGER") not in ("", "cat"):
+        os.environ.setdefault("LESS", "FRX")
+        click.echo_via_pager(text)
+    else:
+        write(text, None)
 
 
 def make_folder(path: str) -> None:

@@ -2,29 +2,62 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from compatcheck.verbs import _options
-from compatcheck.verbs._output import write
+from compatcheck.verbs._output import screen_of, write, write_page
+
+if TYPE_CHECKING:
+    from compatcheck._terminal import Screen
+    from compatcheck.matrix import Matrix
+
+_MOST_NEAR = 3
 
 
 @click.command()
 @click.argument("name", metavar="ID|PROBE")
 @_options.output
-def command(name: str, output: str | None) -> None:
+@click.option("--no-pager", is_flag=True, help="Never use a pager, however long the page is.")
+def command(name: str, output: str | None, no_pager: bool) -> None:
     """Show one entry or probe as a page.
 
     Of an entry what goes wrong, why, the evidence, the way out, the advice that misleads; of a probe what it measures,
-    its bound and what a failure means.
+    its bound and what a failure means. A page that is longer than the terminal goes through PAGER.
     """
+    page = _page(name, screen_of(output))
+    if output is None and not no_pager:
+        write_page(page)
+    else:
+        write(page, output)
+
+
+def _page(name: str, screen: Screen) -> str:
     from compatcheck import matrix, probes
     from compatcheck.report import explanation
 
     if name in probes.names():
-        write(explanation.render_probe(name, probes.describe(name)), output)
-        return
+        return explanation.render_probe(name, probes.describe(name), screen)
     known = matrix.load()
+    _require_name(known, name)
     entry = matrix.in_language(known, matrix.find_entry(known, name))
     probe = (entry.get("probe") or {}).get("name")
     described = probes.describe(probe) if probe in probes.names() else ()
-    write(explanation.render(entry, described), output)
+    return explanation.render(entry, described, screen)
+
+
+def _require_name(known: Matrix, name: str) -> None:
+    """Raise InputError for a word that is no id; it names the probes spelled like it and the entries that hold it."""
+    if name.upper().startswith("CC-"):
+        return
+    from difflib import get_close_matches
+
+    from compatcheck import matrix, probes
+    from compatcheck.errors import InputError
+
+    holding = [entry["id"] for entry in matrix.search(known, [name])]
+    near = [*get_close_matches(name, probes.names(), _MOST_NEAR), *holding[:_MOST_NEAR]]
+    more = f"; {len(holding)} entries hold the word: compatcheck matrix search {name}" if holding else ""
+    advice = f"did you mean {', '.join(near)}?{more}" if near else "see compatcheck matrix list, or probe --list"
+    raise InputError("looking up", name, "no entry or probe is called that", advice)
