@@ -47,6 +47,7 @@ _FRAMEWORKS = {
     "transformers": r"transformers|\btrainer\b|fastchat|llava|lmflow|glm-4 finetune_demo|qwen-vl finetune",
     "deepspeed": r"deepspeed",
 }
+_SWITCHES = {"unsloth": "unsloth", "vllm": "use_vllm"}
 _DTYPES = {
     "bf16": "bfloat16",
     "bfloat16": "bfloat16",
@@ -79,6 +80,8 @@ def snapshot(case: Mapping[str, Any]) -> Environment:
     for name, version in (env.get("packages") or {}).items():
         if _version(str(version)):
             versions[normalised(name)] = str(version)
+        elif re.match(r"[<>=!~]", str(version)):
+            known.setdefault("distribution_ranges", {})[normalised(name)] = str(version)
         else:
             reasons[f"distributions.{normalised(name)}"] = f"given as {version}"
     known["distributions"] = versions
@@ -150,6 +153,7 @@ def _training(context: Mapping[str, Any]) -> dict[str, Any]:
     name = next((each for each, pattern in _FRAMEWORKS.items() if re.search(pattern, framework)), None)
     if name and method != "inference":
         said["framework"] = name
+    said |= {switch: True for word, switch in _SWITCHES.items() if re.search(rf"\b{word}\b", framework)}
     dtypes = {full for word, full in _DTYPES.items() if word in re.split(r"\W+", (context.get("dtype") or "").lower())}
     if len(dtypes) == 1:
         said["dtype"] = dtypes.pop()
@@ -326,6 +330,8 @@ def applied(environment: Environment, fix: Mapping[str, Any]) -> Environment:
     for key, value in fix["config"].items():
         _set(known, key, value)
         _rebuild(known, installed, key, str(value))
+    if gpus := gpus_in(str(fix["config"].get("gpu", "")), context=True):
+        known["gpus"] = gpus.value()
     stale = ["torch_build"] if "torch" in versions else []
     facts_left = {key: value for key, value in environment.facts.items() if key not in stale}
     return facts.overlay(environment._replace(facts=facts_left), Facts(known))

@@ -79,7 +79,8 @@ def test_a_finding_for_want_of_a_fact_helps(known: matrix.Matrix) -> None:
 def test_what_is_no_version_stays_unknown() -> None:
     environment = score_cases.snapshot(changed(env__packages={"deepspeed": "main", "torch": ">=2.0"}))
     assert environment.facts["distributions"] == {}
-    assert set(environment.reasons) == {"distributions.deepspeed", "distributions.torch"}
+    assert environment.facts["distribution_ranges"] == {"torch": ">=2.0"}
+    assert set(environment.reasons) == {"distributions.deepspeed"}
 
 
 @pytest.mark.parametrize(
@@ -182,3 +183,16 @@ def test_the_script_prints_the_four_figures_and_what_is_unsolved(tmp_path: Path)
     assert "made__up__2" in said and "made__up__1" not in said
     pasted = subprocess.run([*command, "--pasted"], capture_output=True, text=True, check=True).stdout
     assert "2 of 2 pasted texts give the findings of their snapshot" in pasted
+
+
+def test_the_framework_of_a_report_is_what_it_runs_through() -> None:
+    environment = score_cases.snapshot(changed(context__framework="unsloth", context__other=None))
+    assert environment.facts["training"]["unsloth"] is True
+    assert "use_vllm" not in environment.facts["training"]
+
+
+def test_another_gpu_is_a_fix(known: matrix.Matrix) -> None:
+    case = changed(env__packages={}, context__framework="unsloth", context__zero_stage=None, cause__packages=["triton"])
+    case["env"]["gpus"] = ["Tesla P100-PCIE-16GB"]
+    assert status(known, {**case, "fix": {"packages": {}, "config": {"gpu": "a T4, of capability 7.5"}}}) == "affected"
+    assert status(known, {**case, "fix": {"packages": {}, "config": {"gpu": "another P100"}}}) is None

@@ -85,6 +85,12 @@ _OFF_UNLESS_ASKED = (
 _OF_NO_TRAINING = ("traits", "training.predict_with_generate", "training.use_cache")
 _SPOKEN_OF = ("model.", "traits", "training.observed.", "every_gpu.", "torch_build.hip", *_OFF_UNLESS_ASKED)
 _ONLY_FOR = {"training.use_liger_kernel": "distributions.liger-kernel"}
+_USED_WHERE = {
+    "liger-kernel": "training.use_liger_kernel",
+    "unsloth": "training.unsloth",
+    "unsloth-zoo": "training.unsloth",
+    "vllm": "training.use_vllm",
+}
 _OWN_SETTINGS = {"deepspeed": "training.deepspeed", "peft": "training.lora", "bitsandbytes": "training.quantization"}
 _KINDS = {
     "gpu": "hardware",
@@ -145,12 +151,12 @@ def match_table(
             return Verdict(False)
         parts["gpu" if path in gpu else path] = known[key]
     verdict = _all_of(parts.values())
-    narrowed = verdict.holds is None and _is_narrowed(parts)
+    narrowed = verdict.holds is None and _is_narrowed(parts, environment)
     of_code = (f"model.traits.{name}" for name in conditions.get("traits", ()))
     return verdict._replace(narrowed=narrowed, paths=(*of_code, *conditions))
 
 
-def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
+def _is_narrowed(parts: Mapping[str, Verdict], environment: Environment) -> bool:
     """Whether a table that is still open is worth telling; the first of these that speaks decides.
 
     - Yes, where a trait was seen somewhere, or holds by something singular.
@@ -158,8 +164,8 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
       without training would not state.
     - No, where what the entry is about is not known to be there: the model, a trait, what was seen in a log, a class of
       GPU, a build for AMD's, or what is off unless asked for. A package that serves one switch alone speaks for it.
-    - No, where a package is not known to be there, unless a setting that only this package has is stated, or facts of
-      two kinds single the case out already: a GPU and a setting, a model and a setting.
+    - No, where a package is not known to be there, unless a setting that only this package has is stated, the run is
+      known to use it, or facts of two kinds single the case out already: a GPU and a setting, a model and a setting.
     - Yes, where something singular holds beside the GPU, of which every machine has one: a setting, a trait, or a
       version below an upper bound. That a package is there, or newer than some release, is true of almost everyone.
 
@@ -175,9 +181,16 @@ def _is_narrowed(parts: Mapping[str, Verdict]) -> bool:
     for path in (path for path, part in parts.items() if part.holds is None and not (part.narrowed or part.expected)):
         if path.startswith(_SPOKEN_OF) and _ONLY_FOR.get(path) not in holding:
             return False
-        if path.startswith("distributions.") and len(kinds) < 2 and not _has_settings(path[14:], holding):
+        if not path.startswith("distributions.") or len(kinds) > 1 or _is_used(path[14:], environment):
+            continue
+        if not _has_settings(path[14:], holding):
             return False
     return any(_kind(path) != "hardware" for path in holding)
+
+
+def _is_used(name: str, environment: Environment) -> bool:
+    """Whether the run itself is known to go through the package, of which only the version is not known."""
+    return name in _USED_WHERE and lookup(environment, _USED_WHERE[name]) is True
 
 
 def _has_settings(name: str, holding: Iterable[str]) -> bool:

@@ -15,9 +15,10 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     visible, gpus = lookup(environment, _VISIBLE), lookup(environment, "gpus")
     if isinstance(visible, str):
         return TraitVerdict(re.fullmatch(r"[^,\s]+", visible) is not None and visible != "-1")
-    alone = lookup(environment, "training.world_size") == 1
+    ranks = lookup(environment, "training.world_size")
+    alone = ranks == 1
     if isinstance(gpus, Unknown) or (gpus and gpus[0].get("uncounted")):
-        return TraitVerdict(None, missing=("gpus",), suspected=alone)
+        return TraitVerdict(None, missing=("gpus",), suspected=alone or isinstance(ranks, Unknown))
     if len(gpus or ()) < 2:
         return TraitVerdict(bool(gpus))
     hidden = isinstance(visible, Unknown) and alone
