@@ -128,8 +128,28 @@ class Remark(NamedTuple):
     location: Location | None = None
 
 
+class VersionMap(NamedTuple):
+    """What the matrix says of an environment with other versions of two of its packages.
+
+    ``names`` are the package of the columns and that of the rows, ``cells`` hold for each row and column the statuses
+    by entry, ``entries`` the title and impact of each of these. ``here`` are the two versions at hand, ``advised``
+    those to go to.
+    """
+
+    names: tuple[str, str]
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    cells: tuple[tuple[Mapping[str, Status], ...], ...]
+    entries: Mapping[str, tuple[str, str]]
+    here: tuple[str, str]
+    advised: tuple[str, str] | None = None
+
+
 class Report(NamedTuple):
-    """What one check has to say; ``findings`` are the worst first and hold nothing that is ``suppressed``."""
+    """What one check has to say; ``findings`` are the worst first and hold nothing that is ``suppressed``.
+
+    ``maps`` are drawn for a reader of pages alone.
+    """
 
     environment: Environment
     findings: tuple[Finding, ...]
@@ -139,6 +159,7 @@ class Report(NamedTuple):
     matrix_stale: bool = False
     suppressed: tuple[Suppressed, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    maps: tuple[VersionMap, ...] = ()
 
 
 def fingerprint(finding: Finding) -> str:
@@ -279,6 +300,7 @@ class PinReport(NamedTuple):
     notes: tuple[str, ...] = ()
     trials: tuple[Trial, ...] | None = None
     unverified: str | None = None
+    maps: tuple[VersionMap, ...] = ()
 
     @property
     def verified(self) -> bool:

@@ -47,6 +47,10 @@ def judge(
     if baseline:
         report = settings.hold_against(report, baseline)
     options["fail_on"] = options["fail_on"] or project.fail_on or "affected"
+    if "html" in (options["format_name"], *(form for form, _ in options["reports"])):
+        from compatcheck.pipelines.version_maps import with_maps
+
+        report = with_maps(report, known)
     status, reason = _exit_status(report, options["fail_on"], require_probe)
     for form, file in options["reports"]:
         write(render(report, form, exit_reason=reason, refuted=options["show_refuted"]), file)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from compatcheck import __version__
 from compatcheck.model import STATUSES, Finding, Report
 from compatcheck.report._markup import Html, impact_mark, joined, listed, tag
-from compatcheck.report.html import _environment, _findings
+from compatcheck.report.html import _environment, _findings, _map
 
 _BAD = ("confirmed", "affected")
 
@@ -36,6 +36,7 @@ def body(report: Report, *, exit_reason: str, refuted: bool) -> Iterator[str | N
     yield _findings.cards(
         "What may be wrong", possible, "These fit as far as the facts go; those that are missing decide."
     )
+    yield _map.render(report.maps)
     yield _findings.remarks(report.remarks)
     yield _findings.set_aside(report.suppressed)
     if refuted:

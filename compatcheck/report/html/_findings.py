@@ -42,6 +42,7 @@ def card(finding: Finding, *more: str | None) -> Html:
         "article",
         heading(finding),
         tag("p", finding.summary),
+        tag("details", tag("summary", "Why"), tag("p", finding.mechanism)) if finding.mechanism else None,
         section_of("What to do" if len(finding.remedies) < 2 else "What to do, the best first", remedies(finding)),
         _missing(finding),
         _probe(finding.probe),

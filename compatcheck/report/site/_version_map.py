@@ -6,25 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, product
 from typing import Any
 
-from compatcheck.report._markup import Html, data_block, listed, tag
+from compatcheck._releases import minors
+from compatcheck.report._markup import Html, data_block, tag
+from compatcheck.report._signs import legend
 from compatcheck.report.site._frame import page
 from compatcheck.report.site._scenarios import GPUS, SETUPS, UNSTATED, Scenario, models
 from compatcheck.report.site._source import Choice, Source, Told
 
 TORCH = "torch"
 BESIDE = ("transformers", "deepspeed", "peft", "accelerate", "trl", "numpy")
-_YEARS = 4
-"""Releases of the last years are mapped; what is older stands in the entries."""
-
 _MARKS = {"affected": "a", "possible": "p"}
-_LEGEND = (
-    ("bad-wrong", "≠", "known bad: trains wrong without saying so, or diverges"),
-    ("bad-stop", "×", "known bad: fails or hangs"),
-    ("bad-slow", "~", "known bad: slow"),
-    ("may", "?", "may be bad: it depends on what is not stated"),
-    ("good", "✓", "the probe of an entry was measured here and passed"),
-    ("none", " ", "nothing known, which does not mean good"),
-)
 
 
 def render(source: Source, footer: str) -> str:
@@ -39,7 +30,7 @@ def render(source: Source, footer: str) -> str:
         ),
         tag("noscript", tag("p", "The map needs a script; the entries do not.")),
         _controls(source),
-        _legend(),
+        legend(),
         tag("p", "", id="count", role="status", aria_live="polite"),
         tag(
             "div",
@@ -75,14 +66,6 @@ def _controls(source: Source) -> Html:
     )
 
 
-def _legend() -> Html:
-    marks = [
-        Html(tag("span", symbol, class_=f"cell {kind}", aria_hidden="true") + tag("span", f" {words}"))
-        for kind, symbol, words in _LEGEND
-    ]
-    return listed(marks, class_="legend", aria_label="What the signs mean")
-
-
 def _data(source: Source) -> dict[str, Any]:
     torch = minors(source.history(TORCH))
     places = {entry["id"]: place for place, entry in enumerate(source.entries)}
@@ -107,16 +90,6 @@ def _data(source: Source) -> dict[str, Any]:
         "beside": beside,
         "entries": [[entry["id"], entry["title"], entry["impact"]] for entry in source.entries],
     }
-
-
-def minors(history: Sequence[tuple[str, str]]) -> list[list[str]]:
-    """The minor releases of the last years, the newest first, each with its newest patch."""
-    if not history:
-        return []
-    newest = max(day for _, day in history)
-    since = f"{int(newest[:4]) - _YEARS}{newest[4:]}"
-    patches = {".".join(version.split(".")[:2]): version for version, day in history if day >= since}
-    return [[minor, version] for minor, version in reversed(patches.items())]
 
 
 def _torch(version: str, runtime: str | None) -> Choice:
