@@ -167,7 +167,7 @@ def fingerprint(finding: Finding) -> str:
     from hashlib import sha256
 
     file = finding.location.file.replace("\\", "/") if finding.location else ""
-    return sha256(f"{finding.id}\n{file}".encode()).hexdigest()[:32]
+    return sha256(f"{finding.id}\n{file}".encode(errors="surrogateescape")).hexdigest()[:32]
 
 
 def dump(environment: Environment) -> dict[str, Any]:

@@ -116,4 +116,4 @@ def _folded(title: str, lines: Iterable[str]) -> Iterator[str]:
 def _html(text: str) -> str:
     from html import escape
 
-    return escape(" ".join(text.split()))
+    return escape(" ".join(text.split())).replace("@", "@\u200b")
