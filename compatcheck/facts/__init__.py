@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from compatcheck.model import dump as dump
 
 if TYPE_CHECKING:
+    from compatcheck.facts.project._commit import Change
     from compatcheck.facts.project._pinned import Pins, Reading
     from compatcheck.model import Environment, Facts, Target
 
@@ -41,6 +42,13 @@ def with_paths(
     from compatcheck.facts.project import _pinned
 
     return _pinned.over(environment, project.read_paths(paths, weights, environment.facts.get("python")), pins)
+
+
+def changes(files: Sequence[str]) -> tuple[Change, ...]:
+    """What is to be judged where these files change; see `compatcheck.facts.project._commit.changes`."""
+    from compatcheck.facts.project import _commit
+
+    return _commit.changes(files)
 
 
 def read_model(model: str, *, online: bool = False, weights: bool = False) -> Environment:

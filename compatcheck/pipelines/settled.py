@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from compatcheck import facts, matrix, settings
 from compatcheck.errors import InputError
 from compatcheck.model import Environment, Report
 
 
-def settle(report: Report, known: matrix.Matrix, project: settings.Settings) -> Report:
+def settle(report: Report, known: matrix.Matrix, project: settings.Settings, *, whole: bool = True) -> Report:
     """The report with what the project ignores set aside, and remarks on ignores that want a look.
 
-    It comes before the probes, as a fault that is ignored need not be tried. Raises `InputError` where an ignore names
-    no entry.
+    It comes before the probes, as a fault that is ignored need not be tried. Of a part of the project, which is not the
+    ``whole``, no ignore is said to be unneeded. Raises `InputError` where an ignore names no entry.
     """
     if not project.ignores:
         return report
     report = settings.set_aside(report, project)
-    return settings.unused(report, project, lambda ids: matrix.ruled_out(known, report.environment, ids))
+
+    def ruled_out(ids: Collection[str]) -> dict[str, bool]:
+        return {entry: out and whole for entry, out in matrix.ruled_out(known, report.environment, ids).items()}
+
+    return settings.unused(report, project, ruled_out)
 
 
 def selected(known: matrix.Matrix, named: tuple[str, ...], project: settings.Settings) -> tuple[str, ...]:

@@ -87,6 +87,16 @@ imports = click.option(
 )
 
 
+fail_on = click.option(
+    "--fail-on",
+    type=click.Choice(["confirmed", "affected", "possible", "never"]),
+    show_default="affected",
+    help="The least status that makes the exit status 1.",
+)
+select = click.option("--select", multiple=True, metavar="ID", help="Only these entries.")
+ignore = click.option("--ignore", multiple=True, metavar="ID", help="All but these entries.")
+
+
 def project(command: Any) -> Any:
     """The options of every verb that judges in the name of a project, whose settings then count."""
     for option in reversed(
@@ -118,14 +128,9 @@ def verdict(command: Any) -> Any:
             report_format,
             output,
             reports,
-            click.option(
-                "--fail-on",
-                type=click.Choice(["confirmed", "affected", "possible", "never"]),
-                show_default="affected",
-                help="The least status that makes the exit status 1.",
-            ),
-            click.option("--select", multiple=True, metavar="ID", help="Only these entries."),
-            click.option("--ignore", multiple=True, metavar="ID", help="All but these entries."),
+            fail_on,
+            select,
+            ignore,
             click.option("--show-refuted", is_flag=True, help="Also list what a probe refuted here."),
             quiet,
             verbose("Also evidence, what was refuted, every fact that is not known and why, and times."),
