@@ -20,6 +20,13 @@ def find_target(python: str | None, environ: Mapping[str, str]) -> Target:
     return _target.find_target(python, environ)
 
 
+def is_active(environ: Mapping[str, str]) -> bool:
+    """Whether somebody has activated an environment; see `_target.is_active`."""
+    from compatcheck.facts import _target
+
+    return _target.is_active(environ)
+
+
 def collect(target: Target, environ_names: Iterable[str] = (), architectures: bool = True) -> Environment:
     """Everything the collectors can tell of a target without importing or running any of it."""
     from compatcheck.facts import _collect

@@ -14,6 +14,7 @@ from compatcheck.model import Target
 _WINDOWS = os.name == "nt"
 _VERSION_ASKED = re.compile(r"\d+(\.\d+){0,2}t?\Z")
 _LIBRARY_FOLDER = re.compile(r"(?:python|pypy)(\d+\.\d+)t?\Z")
+ACTIVATED = ("VIRTUAL_ENV", "CONDA_PREFIX")
 _DOING = "selecting the interpreter"
 
 
@@ -25,10 +26,19 @@ def find_target(python: str | None, environ: Mapping[str, str]) -> Target:
     """
     if python:
         return _asked_for(python, environ)
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+    for variable in ACTIVATED:
         if environ.get(variable):
             return _of_prefix(os.path.abspath(environ[variable]), environ, variable)
     return _ourselves(environ, "the interpreter compatcheck runs in")
+
+
+def is_active(environ: Mapping[str, str]) -> bool:
+    """Whether somebody has activated an environment; the one that pre-commit makes for a hook is nobody's.
+
+    https://pre-commit.com/#python: it is named ``py_env-`` and its Python, and ``PRE_COMMIT`` is set while hooks run.
+    """
+    of_a_hook = os.path.basename(environ.get("VIRTUAL_ENV", "").rstrip("/\\")).startswith("py_env-")
+    return any(map(environ.get, ACTIVATED)) and not (of_a_hook and environ.get("PRE_COMMIT"))
 
 
 def _asked_for(python: str, environ: Mapping[str, str]) -> Target:

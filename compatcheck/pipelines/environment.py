@@ -68,7 +68,9 @@ def _pins_mode(python: str | None, target: Target | None) -> Pins:
     An interpreter that is named counts as it is; into an active environment the pins will be installed; the one
     compatcheck happens to run in has nothing to do with them.
     """
+    from compatcheck import facts
+
     if python is not None:
         return "ignored"
-    own = target is not None and target.prefix == sys.prefix and not {"VIRTUAL_ENV", "CONDA_PREFIX"} & set(os.environ)
+    own = target is not None and target.prefix == sys.prefix and not facts.is_active(os.environ)
     return "instead" if own else "over"

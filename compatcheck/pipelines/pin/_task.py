@@ -104,7 +104,7 @@ def subject(
 
 def _is_meant(python: str | None, snapshot: str | None) -> bool:
     """Whether the pins are for the environment at hand: named or active, not the one we happen to run in."""
-    return bool(python or snapshot or {"VIRTUAL_ENV", "CONDA_PREFIX"} & set(os.environ))
+    return bool(python or snapshot or facts.is_active(os.environ))
 
 
 def _place(
