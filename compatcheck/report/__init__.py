@@ -18,12 +18,20 @@ def render(
     refuted: bool = False,
     screen: Screen = PLAIN,
     verbose: bool = False,
+    exit_status: int | None = None,
 ) -> str:
-    """The report in one of `FORMATS`, ending in a newline; only text is drawn for a screen, and can be verbose."""
+    """The report in one of `FORMATS`, ending in a newline.
+
+    Only text is drawn for a screen, and can be verbose; SARIF alone has a field for the exit status.
+    """
     if format_name == "text":
         from compatcheck.report import text
 
         return text.render(report, exit_reason=exit_reason, refuted=refuted, screen=screen, verbose=verbose)
+    if format_name == "sarif":
+        from compatcheck.report import sarif
+
+        return sarif.render(report, exit_reason=exit_reason, exit_status=exit_status, refuted=refuted or verbose)
     unit = import_module(f"compatcheck.report.{format_name}")
     told: str = unit.render(report, exit_reason=exit_reason, colour=screen.colour, refuted=refuted or verbose)
     return told

@@ -28,7 +28,7 @@ _LONGEST_DESCRIPTION = 1024
 """GitHub's limit."""
 
 
-def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
+def render(report: Report, *, exit_reason: str, exit_status: int | None = None, refuted: bool = False) -> str:
     """One run. A finding that was set aside is a result with its suppression, and one that a probe refuted a pass.
 
     GitHub does not heed suppressions: what is uploaded there should hold none, or each becomes an open alert.
@@ -41,7 +41,7 @@ def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: b
         "tool": {"driver": _driver(report, rules)},
         "columnKind": "utf16CodeUnits",
         "originalUriBaseIds": {_ROOT: {"uri": f"{_file_uri(root)}/"}},
-        "invocations": [_invocation(report, exit_reason, root)],
+        "invocations": [_invocation(report, exit_reason, exit_status, root)],
         "results": list(_results(report, shown, [rule["id"] for rule in rules], root)),
     }
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -89,7 +89,8 @@ def _help_markdown(finding: Finding) -> Iterator[str]:
     yield from ("", f"More: {_markdown.code(f'compatcheck explain {finding.id}')}")
 
 
-def _invocation(report: Report, exit_reason: str, root: str) -> dict[str, Any]:
+def _invocation(report: Report, exit_reason: str, exit_status: int | None, root: str) -> dict[str, Any]:
+    """How the run ended. One that found something has done its work; one whose probe could not run has not."""
     notes = [
         {
             "level": "warning",
@@ -99,7 +100,8 @@ def _invocation(report: Report, exit_reason: str, root: str) -> dict[str, Any]:
         for remark in report.remarks
     ]
     return {
-        "executionSuccessful": True,
+        "executionSuccessful": exit_status in (None, 0, 1),
+        **({} if exit_status is None else {"exitCode": exit_status}),
         "exitCodeDescription": exit_reason,
         **({"toolConfigurationNotifications": notes} if notes else {}),
     }

@@ -53,7 +53,8 @@ def judge(
         report = with_maps(report, known)
     status, reason = _exit_status(report, options["fail_on"], require_probe)
     for form, file in options["reports"]:
-        write(render(report, form, exit_reason=reason, refuted=options["show_refuted"]), file)
+        text = render(report, form, exit_reason=reason, exit_status=status, refuted=options["show_refuted"])
+        write(text, file)
     write(_rendered(report, status, reason, options), options["output"])
     if options["verbose"]:
         tell()
@@ -69,7 +70,7 @@ def _rendered(report: Report, status: int, reason: str, options: dict[str, Any])
         told = text.render_failing(report, _failing(options["fail_on"]), screen)
         return told + (f"{reason}\n" if status == _status.PROBE_MISSING else "")
     shown = {"refuted": options["show_refuted"], "verbose": options["verbose"]}
-    return render(report, form, exit_reason=reason, screen=screen, **shown)
+    return render(report, form, exit_reason=reason, exit_status=status, screen=screen, **shown)
 
 
 def _failing(fail_on: str) -> tuple[Status, ...]:

@@ -108,6 +108,12 @@ def test_the_tool_says_which_matrix_has_judged(demo: Report) -> None:
     assert run["columnKind"] == "utf16CodeUnits"
 
 
+@pytest.mark.parametrize(("status", "done"), [(0, True), (1, True), (4, False)])
+def test_a_run_that_could_not_decide_is_no_success(demo: Report, status: int, done: bool) -> None:
+    (invocation,) = sarif(demo, exit_status=status)["invocations"]
+    assert invocation["exitCode"] == status and invocation["executionSuccessful"] is done
+
+
 def test_levels_follow_the_status(demo: Report, finding: Finding) -> None:
     found = (
         finding._replace(status="confirmed", probe=PROBE),
@@ -143,6 +149,7 @@ def test_a_project_s_files_are_the_places(folder: Path) -> None:
     done = run_command(sys.executable, ".", "--no-probe", "--format", "sarif", "-o", "out.sarif", cwd=project)
     assert done.returncode == 1, done.stderr
     run = run_of((project / "out.sarif").read_text(encoding="utf-8"))
+    assert run["invocations"][0]["exitCode"] == 1
     placed = {each["ruleId"]: each["locations"][0] for each in run["results"]}
     stated = placed["CC-2024-0040"]["physicalLocation"]
     assert stated["artifactLocation"] == {"uri": "sub%20dir/train%20100%25.sh", "uriBaseId": "%SRCROOT%"}
