@@ -37,10 +37,8 @@ def with_maps(report: Report, known: matrix.Matrix) -> Report:
 def maps_of_pins(
     environment: Environment, known: matrix.Matrix, before: Mapping[str, str], after: Mapping[str, str]
 ) -> tuple[VersionMap, ...]:
-    """The maps for an environment with pinned versions, from those there were before."""
-    others = {name: version for name, version in after.items() if name != _COLUMNS}
-    facts = {**environment.facts, "distributions": {**before, **others}}
-    return tuple(_maps(environment._replace(facts=facts), known, before, after))
+    """The maps for an environment whose versions are pinned, from those there were before."""
+    return tuple(_maps(environment, known, before, after))
 
 
 def _versions(environment: Environment) -> dict[str, str]:

@@ -63,23 +63,45 @@ def terminal(curves: Sequence[Curve], width: int = 86) -> str:
 def svg(curves: Sequence[Curve], title: str = "") -> str:
     """A picture of its own, light or dark as the reader's screen is, with a description for those who hear it."""
     drawn = [curve for curve in curves if curve.points]
-    steps = [step for curve in drawn for step, _ in curve.points]
-    ends = (min(steps, default=0.0), max(steps, default=0.0))
-    height = _TOP + len(drawn) * (_PLOT_HEIGHT + _GAP)
-    width = _LEFT + _PLOT_WIDTH + 20
-    said = "; ".join(f"{_label(curve)}: {_range(curve)}" for curve in drawn) or "nothing was logged"
-    onset = next((curve.onset for curve in drawn if curve.onset is not None), None)
-    described = said + (f"; the symptom began at {drawn[0].axis} {onset:g}" if onset is not None else "")
+    width, height = _size(drawn)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="compatcheck-curves" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" role="img" aria-labelledby="curves-title curves-desc">',
         f'<title id="curves-title">{_text(title or "training curves")}</title>',
-        f'<desc id="curves-desc">{_text(described)}</desc>',
+        f'<desc id="curves-desc">{_text(_described(drawn))}</desc>',
         f"<style>{_STYLE}</style>",
-        *(part for number, curve in enumerate(drawn) for part in _plot(curve, number, *ends)),
+        *_plots(drawn),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def embedded(curves: Sequence[Curve], title: str) -> str:
+    """The picture for a page that has a style for it and room of its own; empty without curves."""
+    drawn = [curve for curve in curves if curve.points]
+    if not drawn:
+        return ""
+    width, height = _size(drawn)
+    named = _text(f"{title}: {_described(drawn)}").replace('"', "&quot;")
+    head = f'<svg class="curves" viewBox="0 0 {width} {height}" role="img" aria-label="{named}">'
+    return "".join((head, *_plots(drawn), "</svg>"))
+
+
+def _size(drawn: Sequence[Curve]) -> tuple[int, int]:
+    return _LEFT + _PLOT_WIDTH + 20, _TOP + len(drawn) * (_PLOT_HEIGHT + _GAP)
+
+
+def _described(drawn: Sequence[Curve]) -> str:
+    said = "; ".join(f"{_label(curve)}: {_range(curve)}" for curve in drawn) or "nothing was logged"
+    onset = next((curve.onset for curve in drawn if curve.onset is not None), None)
+    return said + (f"; the symptom began at {drawn[0].axis} {onset:g}" if onset is not None else "")
+
+
+def _plots(drawn: Sequence[Curve]) -> Iterator[str]:
+    steps = [step for curve in drawn for step, _ in curve.points]
+    ends = (min(steps, default=0.0), max(steps, default=0.0))
+    for number, curve in enumerate(drawn):
+        yield from _plot(curve, number, *ends)
 
 
 def _plot(curve: Curve, number: int, first: float, last: float) -> Iterator[str]:
@@ -100,7 +122,7 @@ def _plot(curve: Curve, number: int, first: float, last: float) -> Iterator[str]
     for value in dict.fromkeys((high, low)):
         yield f'<text x="{_LEFT - 6}" y="{up(value) + 4}" text-anchor="end">{value:.4g}</text>'
     for step, anchor, said in ((first, "start", f"{curve.axis} {first:g}"), (last, "end", f"{last:g}")):
-        yield f'<text x="{at(step)}" y="{top + _PLOT_HEIGHT + 14}" text-anchor="{anchor}">{said}</text>'
+        yield f'<text x="{at(step)}" y="{top + _PLOT_HEIGHT + 14}" text-anchor="{anchor}">{_text(said)}</text>'
     for stretch in _finite_stretches(curve.points):
         if len(stretch) == 1:
             yield f'<circle class="dot" cx="{at(stretch[0][0])}" cy="{up(stretch[0][1])}" r="2"/>'

@@ -17,13 +17,17 @@ from compatcheck.report.text import head, stale
 _INDENT = 10
 _ROOMY = 60
 _NAMES = {"memory_mib": "memory (MiB)"}
-_MEANING = {"affected": "affected", "possible": "possible", "open": "would fit"}
+FITS = {"affected": "affected", "possible": "possible", "open": "would fit"}
 _LONGEST_LINE = 300
 _MOST_REMEDIES = {"affected": 4, "possible": 3, "open": 1}
 
 
 def render(diagnosis: Diagnosis, format_name: str, *, screen: Screen = PLAIN, verbose: bool = False) -> str:
     """The diagnosis as ``text`` or ``json``, ending in a newline."""
+    if format_name == "html":
+        from compatcheck.report import html
+
+        return html.render_diagnosis(diagnosis)
     if format_name == "json":
         return json.dumps(finite(_shape(diagnosis)), indent=2, ensure_ascii=False) + "\n"
     verdict = [_verdict(diagnosis)] if screen.is_terminal else []
@@ -38,7 +42,7 @@ def render_failing(diagnosis: Diagnosis, screen: Screen = PLAIN) -> str:
     run = diagnosis.run
     place = run.crash.location if run.crash else run.onset.location if run.onset else Location(diagnosis.log.path)
     shown = [each for each in diagnosis.explanations if each.fit != "open" or each.line]
-    fitting = (Line(f"{each.finding.id} {each.finding.title}", "", f"{_MEANING[each.fit]} ") for each in shown)
+    fitting = (Line(f"{each.finding.id} {each.finding.title}", "", f"{FITS[each.fit]} ") for each in shown)
     return written([Line(run.signature.words, "", f"{_place(place)}: "), *fitting], unfolded(screen))
 
 
@@ -72,13 +76,13 @@ def _seen(diagnosis: Diagnosis, width: int) -> Iterator[Line]:
         if len(run.crash.ranks) > 1:
             yield _labelled("", f"on ranks {', '.join(run.crash.ranks)}")
     if run.onset and not run.signature.benign:
-        yield _labelled("began", _moment(run.onset, path))
+        yield _labelled("began", moment_in_words(run.onset, path))
     if run.healthy:
-        yield _labelled("before", f"last healthy: {_moment(run.healthy, path)}")
+        yield _labelled("before", f"last healthy: {moment_in_words(run.healthy, path)}")
     elif run.onset and run.readings and not run.signature.benign:
         yield _labelled("before", "no healthy reading came before: it is so from the start")
     if run.signature.benign and run.last:
-        yield _labelled("last", f"{_moment(run.last, path)}, the last of {run.readings} readings")
+        yield _labelled("last", f"{moment_in_words(run.last, path)}, the last of {run.readings} readings")
     for note in run.notes:
         yield _labelled("note", note.words)
     yield from _other_runs(diagnosis.log, run)
@@ -113,7 +117,7 @@ def _explained(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
 def _explanation(number: int, explanation: Explanation, verbose: bool) -> Iterator[Line]:
     """An entry as far as it is worth reading: of one that no fact speaks for, what would decide and one way out."""
     finding, spoken_for = explanation.finding, explanation.fit != "open" or explanation.line is not None
-    head = f"{number:2}. {_MEANING[explanation.fit]:<10}{finding.id}"
+    head = f"{number:2}. {FITS[explanation.fit]:<10}{finding.id}"
     yield Line(finding.title, "bold", head, "bold", len(head) + 2)
     for at, why in enumerate(explanation.why if spoken_for else ()):
         yield _labelled("" if at else "fits", why)
@@ -154,7 +158,7 @@ def _left(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
         yield Line(told, "dim")
 
 
-def _moment(moment: Moment, path: str) -> str:
+def moment_in_words(moment: Moment, path: str) -> str:
     parts = []
     if moment.step is not None:
         parts.append(f"{'about ' if moment.about else ''}step {moment.step:g}")

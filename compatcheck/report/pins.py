@@ -52,7 +52,7 @@ def _lines(report: PinReport, verbose: bool) -> Iterator[Line]:
     yield from _moves(report, None if verbose else _MOST_ALONG)
     for choice in report.choices:
         head = choice.entry if choice.by_versions else f"left {choice.entry}"
-        yield Line(_choice(choice), "", head, "bold" if choice.by_versions else "bold red", len(head) + 2)
+        yield Line(choice_in_words(choice), "", head, "bold" if choice.by_versions else "bold red", len(head) + 2)
     told = {choice.entry for choice in report.choices if not choice.by_versions}
     for finding in report.left:
         if finding.id not in told:
@@ -64,7 +64,7 @@ def _lines(report: PinReport, verbose: bool) -> Iterator[Line]:
         yield Line(note, "", "note", "yellow", 6)
     for trial in report.trials or ():
         yield from _trial(trial)
-    yield Line(_verdict(report), "bold")
+    yield Line(verdict(report), "bold")
 
 
 def _possible(findings: Iterable[Finding]) -> str:
@@ -100,7 +100,7 @@ def _step(move: Moved) -> str:
     return f"{move.was} -> {move.now}" if move.was else f"{move.now} is new"
 
 
-def _choice(choice: Choice) -> str:
+def choice_in_words(choice: Choice) -> str:
     """Both ways out, each with what it costs."""
     settings = f"{'; '.join(choice.settings)} ({_count(len(choice.settings), 'setting')})"
     if choice.by_versions:
@@ -134,7 +134,7 @@ def _trial(trial: Trial) -> Iterator[Line]:
             yield Line(f"{result.outcome}: {result.why}", style, f"  {when}", "dim", 14)
 
 
-def _verdict(report: PinReport) -> str:
+def verdict(report: PinReport) -> str:
     tries = _count(report.resolutions, "resolution")
     moves = [each for each in report.moved if each.was]
     if not moves:

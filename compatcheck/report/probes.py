@@ -49,6 +49,10 @@ def render(results: Sequence[ProbeResult], format_name: str, screen: Screen = PL
 
     ``verbose`` adds what each of them took its time for.
     """
+    if format_name == "html":
+        from compatcheck.report import html
+
+        return html.render_probes(results)
     if format_name == "json":
         shape = {"probes": [probe_shape(each) for each in results], "seconds": _seconds(results)}
         return _json({**shape, "times": _times(results)})
@@ -58,13 +62,13 @@ def render(results: Sequence[ProbeResult], format_name: str, screen: Screen = PL
             f"{each.outcome:<8}{each.probe:<{width}} {each.seconds:6.1f} s  {each.why}{_spent(each, verbose)}\n"
             for each in results
         )
-        return "".join(lines) + "".join(f"{line}\n" for line in (_summary(results), *_advice(results)))
+        return "".join(lines) + "".join(f"{line}\n" for line in (summary(results), *next_steps(results)))
     told = (
         Line(f"{each.probe}, {each.seconds:.1f} s: {each.why}{_spent(each, verbose)}", "", *_margin(each))
         for each in results
     )
-    advice = (Line(line, "dim") for line in _advice(results))
-    return written((*told, Line(_summary(results), "bold"), *advice), screen)
+    advice = (Line(line, "dim") for line in next_steps(results))
+    return written((*told, Line(summary(results), "bold"), *advice), screen)
 
 
 def render_failing(results: Sequence[ProbeResult], screen: Screen = PLAIN) -> str:
@@ -83,13 +87,13 @@ def _spent(result: ProbeResult, verbose: bool) -> str:
     return f" ({told})" if told else ""
 
 
-def _advice(results: Sequence[ProbeResult]) -> tuple[str, ...]:
+def next_steps(results: Sequence[ProbeResult]) -> tuple[str, ...]:
     """What to do next about the first of the worst."""
     wrong = [(outcome, each.probe) for outcome in _NEXT for each in results if each.outcome == outcome]
     return tuple(_NEXT[outcome].format(name) for outcome, name in wrong[:1])
 
 
-def _summary(results: Sequence[ProbeResult]) -> str:
+def summary(results: Sequence[ProbeResult]) -> str:
     counts = Counter(result.outcome for result in results)
     counted = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     times = _times(results)

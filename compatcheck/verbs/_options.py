@@ -44,6 +44,9 @@ def verbose(explanation: str) -> Callable[[_Command], _Command]:
 format_name = click.option(
     "--format", "format_name", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
+page_format = click.option(
+    "--format", "format_name", type=click.Choice(["text", "json", "html"]), default="text", show_default=True
+)
 
 
 def _reports(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     metavar="PATH",
     help="A file or folder of the project, as for check; repeatable.",
 )
-@_options.format_name
+@_options.page_format
 @_options.output
 @click.option("--svg", metavar="FILE", help="Draw the curves into an SVG file as well.")
 @_options.quiet

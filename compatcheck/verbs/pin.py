@@ -49,7 +49,12 @@ _OF_SUBJECT = (
 @click.option("--strict", is_flag=True, help="Steer clear of what is only possible, too.")
 @click.option("--ignore", multiple=True, metavar="ID", help="Let these entries steer nothing.")
 @click.option("--budget", type=click.FloatRange(min=0), default=120.0, show_default=True, metavar="SECONDS")
-@click.option("--report", "report_file", metavar="FILE", help="Write what moved, and why, as JSON.")
+@click.option(
+    "--report",
+    "report_file",
+    metavar="FILE",
+    help="Write what moved, and why, as JSON, or as a page into an .html file.",
+)
 @click.option("--offline", is_flag=True, help="Resolve from uv's cache alone.")
 @_options.quiet
 @_options.verbose("Also every package that moves along, and times.")
@@ -63,7 +68,6 @@ def command(**options: Any) -> NoReturn:
     from compatcheck._progress import resolving_progress
     from compatcheck.advice import search
     from compatcheck.pipelines import pin
-    from compatcheck.report import pins
 
     output = _output(options)
     format_name = _format(output, options)
@@ -84,7 +88,7 @@ def command(**options: Any) -> NoReturn:
             planned = _proven(planned, subject.installed)
     _tell(planned.report, pin.left_out(planned, format_name, previous, text), options)
     if options["report_file"]:
-        write(pins.render_json(planned.report), options["report_file"])
+        _write_report(planned, options["report_file"])
     if planned.report.refuted or (planned.report.unfinished and output):
         sys.exit(_status.FINDINGS)
     differs = _deliver(text, before, output, options)
@@ -157,6 +161,14 @@ def _tell(report: PinReport, left_out: Iterable[str], options: Mapping[str, Any]
         click.echo(told, err=True, nl=False, color=True)
     if options["verbose"]:
         tell()
+
+
+def _write_report(planned: Plan, path: str) -> None:
+    from compatcheck.pipelines import pin
+    from compatcheck.report import html, pins
+
+    is_page = path.lower().endswith((".html", ".htm"))
+    write(html.render_pins(pin.with_maps(planned).report) if is_page else pins.render_json(planned.report), path)
 
 
 def _deliver(text: str, before: Mapping[str, str | None], output: str | None, options: Mapping[str, Any]) -> bool:

@@ -38,7 +38,7 @@ def _profile(name: str, explanation: str) -> Callable[[_Command], _Command]:
 @click.option("--budget", type=click.FloatRange(min=0), metavar="SECONDS", help="Start no probe after this long.")
 @_options.fresh
 @click.option("--require-probe", is_flag=True, help="Exit with 4 where a probe could not run.")
-@_options.format_name
+@_options.page_format
 @_options.output
 @_options.quiet
 @_options.verbose("Also the times of the kinds of work of each probe.")
@@ -76,6 +76,8 @@ def command(
     probes.require_device(asked["device"])
     chosen = probes.choose(names, profile or ("deep" if listed else "quick"), asked)
     if listed:
+        if format_name == "html":
+            raise click.UsageError("--list goes with --format text and json")
         write(pages.render_list([probes.card(name) for name in chosen], format_name, screen_of(output)), output)
         sys.exit(_status.CLEAN)
     with progress() as show:

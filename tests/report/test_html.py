@@ -12,14 +12,32 @@ import pytest
 
 from compatcheck import facts, matrix
 from compatcheck.model import (
+    Choice,
     Environment,
+    Facts,
     Finding,
     Location,
+    Moved,
+    PinReport,
     ProbeResult,
     Remark,
     Remedy,
     Report,
     Suppressed,
+    Trial,
+    VersionMap,
+)
+from compatcheck.observation import (
+    Crash,
+    Curve,
+    Diagnosis,
+    Dropped,
+    Explanation,
+    Hit,
+    Log,
+    Moment,
+    Run,
+    Signature,
 )
 from compatcheck.pipelines.check import check
 from compatcheck.report import html, render
@@ -132,15 +150,67 @@ def _row(theta: Any) -> dict[str, Any]:
     return {"dtype": HOSTILE, "variant": HOSTILE, "case": HOSTILE, "theta": theta, "rho": 1.0, "tensor": HOSTILE}
 
 
-def test_nothing_breaks_out_of_the_page() -> None:
-    for text in (
-        html.render(hostile_report(), exit_reason=HOSTILE, refuted=True),
-        html.fragment(hostile_report(), refuted=True),
-    ):
-        page = Page(text)
-        assert page.handlers == [] and page.loads == [] and "img" not in page.seen
-        assert page.seen.count("script") == text.startswith("<!DOCTYPE")
-        assert all(address.startswith("https://example.org/") for address in page.links)
+def hostile_pages() -> dict[str, str]:
+    report = hostile_report()
+    finding = report.findings[0]
+    probe = finding.probe
+    assert probe is not None
+    at = Location(HOSTILE, 1)
+    moved = Moved(HOSTILE, HOSTILE, HOSTILE, (HOSTILE,), 1)
+    drawn = VersionMap(
+        (HOSTILE, HOSTILE),
+        (HOSTILE,),
+        (HOSTILE,),
+        (({HOSTILE: "affected"},),),
+        {HOSTILE: (HOSTILE, HOSTILE)},
+        (HOSTILE, HOSTILE),
+        (HOSTILE, HOSTILE),
+    )
+    pins = PinReport(
+        (moved, moved._replace(entries=())),
+        {HOSTILE: HOSTILE},
+        1,
+        1,
+        True,
+        choices=(Choice(HOSTILE, (moved,), (HOSTILE,), True),),
+        left=(finding,),
+        possible=(report.findings[1],),
+        notes=(HOSTILE,),
+        trials=(Trial(HOSTILE, HOSTILE, probe, probe),),
+        unverified=HOSTILE,
+        maps=(drawn,),
+    )
+    moment = Moment(at, 3.0, values={HOSTILE: 1.0})
+    signature = Signature(HOSTILE, HOSTILE, details=(HOSTILE,))
+    curve = Curve(HOSTILE, HOSTILE, ((1.0, 2.0), (2.0, float("nan"))), 2.0, HOSTILE)
+    run = Run(
+        signature, 1, 2, 3, moment, moment, moment, (signature,), (curve,), Crash(HOSTILE, HOSTILE, at, (HOSTILE,))
+    )
+    hit = Hit(HOSTILE, HOSTILE, at)
+    log = Log(HOSTILE, (run, run._replace(readings=9)), (), (hit,), Facts({}), (HOSTILE,))
+    explained = Explanation(finding, "affected", (HOSTILE,), (HOSTILE,), (HOSTILE,), hit)
+    dropped = (Dropped(HOSTILE, HOSTILE, (HOSTILE,), hit),)
+    diagnosis = Diagnosis(
+        (log,), log, run, (explained,), 2, dropped, report.environment, False, HOSTILE, 1, HOSTILE, True
+    )
+    return {
+        "check": html.render(report._replace(maps=(drawn,)), exit_reason=HOSTILE, refuted=True),
+        "probes": html.render_probes([probe]),
+        "pins": html.render_pins(pins),
+        "diagnosis": html.render_diagnosis(diagnosis),
+        "element": html.fragment(report) + html.fragment(pins) + html.fragment([probe]),
+    }
+
+
+@pytest.mark.parametrize("name", ["check", "probes", "pins", "diagnosis", "element"])
+def test_nothing_breaks_out_of_a_page(name: str) -> None:
+    text = hostile_pages()[name]
+    page = Page(text)
+    assert page.handlers == [] and page.loads == [] and "img" not in page.seen
+    assert page.seen.count("script") == text.startswith("<!DOCTYPE")
+    assert all(address.startswith("https://example.org/") for address in page.links)
+    assert "onerror=alert(2)" in words(text)
+    if name != "probes":
         assert "javascript:alert(1)" in words(text)
 
 

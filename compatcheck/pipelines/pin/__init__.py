@@ -5,9 +5,22 @@ plan    = search(resolve, violations) versions that the matrix calls clean, as n
 proof   = probes before and after     the same experiments where the fault was and where it should be gone
 """
 
+from compatcheck.pipelines.pin._maps import with_maps
 from compatcheck.pipelines.pin._plan import Plan, plan, solved
 from compatcheck.pipelines.pin._proof import prove
 from compatcheck.pipelines.pin._task import BY_HAND_COSTS, Subject, Task, subject
 from compatcheck.pipelines.pin._text import left_out, written
 
-__all__ = ["BY_HAND_COSTS", "Plan", "Subject", "Task", "left_out", "plan", "prove", "solved", "subject", "written"]
+__all__ = [
+    "BY_HAND_COSTS",
+    "Plan",
+    "Subject",
+    "Task",
+    "left_out",
+    "plan",
+    "prove",
+    "solved",
+    "subject",
+    "with_maps",
+    "written",
+]

@@ -1,18 +1,38 @@
-"""The report as one HTML file: verdict first, then what to do, then what it stands on. It loads nothing.
+"""Reports as one HTML file each: verdict first, then what to do, then what it stands on. They load nothing.
 
-`fragment` gives the same for a page of somebody else's, such as a notebook.
+`fragment` and its like give the same for a page of somebody else's, such as a notebook.
 """
 
 from __future__ import annotations
 
-from compatcheck.model import Report
-from compatcheck.report.html import _check, _page
+from collections.abc import Sequence
+
+from compatcheck.model import PinReport, ProbeResult, Report
+from compatcheck.observation import Diagnosis
+from compatcheck.report.html import _check, _diagnosis, _pins, _probes
+from compatcheck.report.html._page import element, page
 
 
 def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
-    return _page.page(_check.title(report), *_check.body(report, exit_reason=exit_reason, refuted=refuted))
+    return page(_check.verdict(report).words, *_check.body(report, exit_reason=exit_reason, refuted=refuted))
 
 
-def fragment(report: Report, *, exit_reason: str = "", refuted: bool = False) -> str:
-    """The report as an element with its own style; any number of them go on one page."""
-    return _page.fragment(*_check.body(report, exit_reason=exit_reason, refuted=refuted))
+def render_probes(results: Sequence[ProbeResult]) -> str:
+    return page(_probes.verdict(results).words, *_probes.body(results))
+
+
+def render_pins(report: PinReport) -> str:
+    return page(_pins.verdict(report).words, *_pins.body(report))
+
+
+def render_diagnosis(diagnosis: Diagnosis) -> str:
+    return page(_diagnosis.verdict(diagnosis).words, *_diagnosis.body(diagnosis))
+
+
+def fragment(report: Report | PinReport | Sequence[ProbeResult]) -> str:
+    """What a notebook shows for its ``_repr_html_``: an element with its own style; any number of them go on a page."""
+    if isinstance(report, Report):
+        return element(*_check.body(report, exit_reason="", refuted=True))
+    if isinstance(report, PinReport):
+        return element(*_pins.body(report))
+    return element(*_probes.body(report))

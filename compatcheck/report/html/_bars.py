@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -15,8 +15,8 @@ BOUND, FAILS = 1.0, 4.0
 RATIO_BOUND, RATIO_FAILS = 2.0, 4.0
 """The same for the error over that of the plain formula."""
 
-_LEAST = 1e-3
-_MOST_BARS, _MOST_CASES = 24, 10
+_LEAST, _MOST = 1e-3, 1e3
+_MOST_BARS, _MOST_CASES = 16, 6
 OUTCOME_SIGNS: dict[Outcome, tuple[str, str]] = {
     "pass": ("good", "✓"),
     "watch": ("may", "!"),
@@ -93,110 +93,71 @@ def details(result: ProbeResult, heading: str = "h4") -> Html:
 
 
 def table(bars: Sequence[Bar], caption: str, *, by_case: bool = False) -> Html:
-    end = _end(bars)
-    heads = [
-        *(["Shape"] if by_case else []),
-        "Implementation",
-        "Type",
-        "Error over its bound",
-        "Over the plain formula's",
-    ]
-    cells = [tag("th", words, scope="col", class_="bar-head" if "bound" in words else None) for words in heads]
-    cells[-2] = tag("th", "Error over its bound", axis(end), scope="col", class_="bar-head")
+    heads = [*(["Shape"] if by_case else []), "Implementation", "Type"]
+    cells = [tag("th", words, scope="col") for words in heads]
     return tag(
         "div",
         tag(
             "table",
             tag("caption", caption),
-            tag("thead", tag("tr", *cells)),
-            tag("tbody", *(_row(bar, end, by_case) for bar in bars)),
+            tag("thead", tag("tr", *cells, head(), tag("th", "Over the plain formula's", scope="col"))),
+            tag("tbody", *(_row(bar, by_case) for bar in bars)),
             class_="bars",
         ),
         class_="wide",
     )
 
 
-def _row(bar: Bar, end: float, by_case: bool) -> Html:
+def _row(bar: Bar, by_case: bool) -> Html:
     kind = " (for comparison)" if bar.compared else ""
     return tag(
         "tr",
         tag("td", bar.case) if by_case else None,
         tag("th", f"{bar.variant}{kind}", scope="row"),
         tag("td", bar.dtype),
-        tag("td", drawn(bar.theta, end, "none" if bar.compared else OUTCOME_SIGNS[bar.outcome][0]), " ", said(bar)),
+        error_cell(bar),
         tag("td", number(bar.rho), class_="number"),
         class_="compared" if bar.compared else None,
     )
 
 
-def said(bar: Bar) -> Html:
-    """The number beside a bar, with what it means where that is not health."""
-    words = {"fail": "fails", "watch": "watch"}.get(bar.outcome, "") if not bar.compared else ""
-    return tag("span", number(bar.theta), tag("strong", f" {words}") if words else None, class_="number")
+def head() -> Html:
+    """The scale above the bars."""
+    ticks = [
+        tag("text", words, x=f"{_place(value)}%", y=11, text_anchor=anchor)
+        for value, words, anchor in ((_LEAST, "0.001", "start"), (BOUND, "bound 1", "middle"), (_MOST, "1000", "end"))
+    ]
+    scale = tag("svg", *ticks, class_="axis", aria_hidden="true", focusable="false")
+    return tag("th", "Error over its bound", scale, scope="col", class_="error")
+
+
+def error_cell(bar: Bar | None) -> Html:
+    """The error as a bar, with the bound and where a fault begins as lines, and the number beside it in words."""
+    if bar is None:
+        return tag("td", class_="error")
+    words = {"fail": " fails", "watch": " watch"}.get(bar.outcome) if not bar.compared else None
+    kind = "none" if bar.compared else OUTCOME_SIGNS[bar.outcome][0]
+    drawing = tag(
+        "svg",
+        tag("rect", class_="track"),
+        tag("rect", class_=f"{kind}-bar", width=f"{max(_place(bar.theta), 0.5):g}%"),
+        tag("rect", class_="bound"),
+        tag("rect", class_="fault"),
+        class_="bar",
+        aria_hidden="true",
+        focusable="false",
+    )
+    said = tag("span", number(bar.theta), tag("strong", words) if words else None, class_="number")
+    return tag("td", tag("div", drawing, said), class_="error")
 
 
 def number(value: float) -> str:
     return f"{value:.2g}" if math.isfinite(value) else "not finite"
 
 
-def _end(bars: Iterable[Bar]) -> float:
-    """The right end of the scale: room for the largest finite error, and for the bounds."""
-    largest = max((bar.theta for bar in bars if math.isfinite(bar.theta)), default=FAILS)
-    return float(10 ** math.ceil(math.log10(max(largest, FAILS) * 1.2)))
-
-
-def scale_of(bars: Iterable[Bar]) -> float:
-    return _end(bars)
-
-
-def _place(value: float, end: float) -> float:
-    """Where a value stands, in hundredths of the width."""
+def _place(value: float) -> float:
+    """Where a value stands on the scale, in hundredths of its width; what is beyond it ends with it."""
     if not math.isfinite(value):
         return 100.0
-    share = (math.log10(max(value, _LEAST)) - math.log10(_LEAST)) / (math.log10(end) - math.log10(_LEAST))
+    share = (math.log10(max(value, _LEAST)) - math.log10(_LEAST)) / (math.log10(_MOST) - math.log10(_LEAST))
     return round(min(share, 1.0) * 100, 1)
-
-
-def drawn(value: float, end: float, kind: str) -> Html:
-    """A bar from the left end of the scale, and a line at the bound and where a fault begins."""
-    width = max(_place(value, end), 0.5)
-    beyond = tag("rect", class_="hatch", x="96%", y=3, width="4%", height=12) if not math.isfinite(value) else None
-    return tag(
-        "svg",
-        tag("rect", class_="track", x=0, y=3, width="100%", height=12),
-        tag("rect", class_=f"{kind}-bar", x=0, y=3, width=f"{width}%", height=12),
-        beyond,
-        *_lines(end),
-        class_="bar",
-        width="100%",
-        height=18,
-        aria_hidden="true",
-        focusable="false",
-    )
-
-
-def _lines(end: float) -> Iterator[Html]:
-    for value, kind in ((BOUND, "bound"), (FAILS, "fault")):
-        place = f"{_place(value, end)}%"
-        yield tag("line", class_=kind, x1=place, x2=place, y1=0, y2=18)
-
-
-def axis(end: float) -> Html:
-    """The scale above the bars."""
-    least, most = round(math.log10(_LEAST)), round(math.log10(end))
-    powers = [power for power in range(least, most + 1) if power % 2 == 0 or most - least < 6]
-    ticks = [
-        tag("text", _power(power), x=f"{_place(10.0**power, end)}%", y=12, text_anchor=_anchor(power, least, most))
-        for power in powers
-        if power not in (0, least)
-    ]
-    bound = tag("text", "bound 1", x=f"{_place(BOUND, end)}%", y=12, text_anchor="middle", class_="bound-name")
-    return tag("svg", *ticks, bound, class_="axis", width="100%", height=16, aria_hidden="true", focusable="false")
-
-
-def _anchor(power: int, least: int, most: int) -> str:
-    return "start" if power == least else "end" if power == most else "middle"
-
-
-def _power(power: int) -> str:
-    return f"{10.0**power:g}"

@@ -36,30 +36,37 @@ def cards(heading: str, findings: Sequence[Finding], lead: str = "") -> Html:
     return section(heading, tag("p", lead) if lead else None, *map(card, findings)) if findings else Html()
 
 
-def card(finding: Finding, *more: str | None) -> Html:
-    """One finding; ``more`` stands before its evidence."""
+def card(finding: Finding) -> Html:
+    return _card(finding, sign(finding.status), _MEANINGS[finding.status], MARKS[finding.status][0], _missing(finding))
+
+
+def explained(finding: Finding, mark: Html, fit: str, parts: Sequence[Html], kind: str) -> Html:
+    """A finding as an explanation: what speaks for it stands where a check says which facts are missing."""
+    return _card(finding, mark, fit, kind, *parts)
+
+
+def _card(finding: Finding, mark: Html, meaning: str, kind: str, *parts: Html) -> Html:
     return tag(
         "article",
-        heading(finding),
+        _heading(finding, mark, meaning),
         tag("p", finding.summary),
         tag("details", tag("summary", "Why"), tag("p", finding.mechanism)) if finding.mechanism else None,
         section_of("What to do" if len(finding.remedies) < 2 else "What to do, the best first", remedies(finding)),
-        _missing(finding),
+        *parts,
         _probe(finding.probe),
-        *more,
         _evidence(finding.evidence),
-        class_=f"finding {MARKS[finding.status][0]}-finding",
+        class_=f"finding {kind}-finding",
     )
 
 
-def heading(finding: Finding) -> Html:
+def _heading(finding: Finding, mark: Html, meaning: str) -> Html:
     place = f" · {place_of(finding.location)}" if finding.location else ""
     told = f" {finding.id} · {finding.confidence} · {' '.join(finding.packages)}{place}"
     return joined(
         (
-            tag("h3", sign(finding.status), " ", finding.title),
+            tag("h3", mark, " ", finding.title),
             tag("p", impact_mark(finding.impact), told, class_="meta"),
-            tag("p", _MEANINGS[finding.status], class_="meta"),
+            tag("p", meaning, class_="meta"),
         )
     )
 

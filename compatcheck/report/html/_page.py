@@ -37,7 +37,7 @@ def page(title: str, *body: str | None) -> str:
     return f'<!DOCTYPE html>\n<html lang="en">{head}{tag("body", tag("main", *body), class_="compatcheck")}</html>\n'
 
 
-def fragment(*body: str | None) -> str:
+def element(*body: str | None) -> str:
     """The same without a script and without ids, so that several can stand on one page.
 
     Where a notebook strips the style, headings, lists and tables are left to the notebook's own.
