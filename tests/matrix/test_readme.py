@@ -19,7 +19,7 @@ from tests.matrix.conftest import SOURCES
 from tests.matrix_readme import README, fields, replaced
 
 TEXT = README.read_text(encoding="utf-8")
-ISSUE = ROOT / "tests" / "issues" / "kernels-import.md"
+ISSUE = ROOT / "tests" / "pipelines" / "issues" / "kernels-import.md"
 
 
 def part(name: str) -> str:
