@@ -11,13 +11,13 @@ from compatcheck.errors import InputError
 def write(path: str, text: str) -> None:
     """Replace the file's content in one step, so that what was there before is never half lost.
 
-    A link is followed; a pipe or a device is written to as it is. Raises InputError where the folder cannot be
-    written or the disk is full; nothing is left behind then.
+    A link is followed; a pipe or a device is written to as it is. Line ends stay those of the text. Raises InputError
+    where the folder cannot be written or the disk is full; nothing is left behind then.
     """
     real = os.path.realpath(path)
     try:
         if os.path.exists(real) and not os.path.isfile(real):
-            with open(real, "w", encoding="utf-8", errors="replace") as stream:
+            with open(real, "w", encoding="utf-8", errors="replace", newline="") as stream:
                 stream.write(text)
         else:
             _replace(real, text)
@@ -31,7 +31,7 @@ def _replace(path: str, text: str) -> None:
 
     handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path))
     try:
-        with open(handle, "w", encoding="utf-8", errors="replace") as stream:
+        with open(handle, "w", encoding="utf-8", errors="replace", newline="") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
