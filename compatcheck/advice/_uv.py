@@ -120,19 +120,19 @@ def _listen(process: subprocess.Popen[str], lines: list[str], on_line: Callable[
 def _end(process: subprocess.Popen[str]) -> None:
     """A request, some seconds to tidy up, then the end of the whole group."""
     if process.poll() is None:
-        _signal_group(process, signal.SIGTERM)
+        _signal_group(process, forced=False)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE_SECONDS)
-    _signal_group(process, signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
+    _signal_group(process, forced=True)
     process.wait()
 
 
-def _signal_group(process: subprocess.Popen[str], number: signal.Signals) -> None:
+def _signal_group(process: subprocess.Popen[str], *, forced: bool) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
-            process.send_signal(number)
+            process.terminate()
         else:
-            os.killpg(process.pid, number)
+            os.killpg(process.pid, signal.SIGKILL if forced else signal.SIGTERM)
 
 
 @contextlib.contextmanager

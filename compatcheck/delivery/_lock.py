@@ -32,11 +32,10 @@ def only_one(folder: str) -> Iterator[None]:
 
 
 def _acquire(handle: int) -> None:
-    platform = sys.platform
-    if platform == "win32":
+    if sys.platform == "win32":
         import msvcrt
 
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
     else:
         import fcntl
 

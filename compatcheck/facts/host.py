@@ -8,7 +8,7 @@ from typing import Any
 
 from compatcheck.model import Facts, Target
 
-_SYSTEMS = {"win32": "Windows", "cygwin": "CYGWIN", "darwin": "Darwin"}
+_SYSTEMS = {"cygwin": "CYGWIN", "darwin": "Darwin"}
 
 
 def collect(target: Target) -> Facts:
@@ -26,6 +26,8 @@ def collect(target: Target) -> Facts:
 
 def system() -> str:
     """What ``platform.system()`` gives, without the cost of importing ``platform``."""
+    if sys.platform == "win32":
+        return "Windows"
     return _SYSTEMS.get(sys.platform) or os.uname().sysname
 
 
@@ -37,6 +39,8 @@ def machine() -> str:
 
 
 def _libc() -> str | None:
+    if sys.platform == "win32":
+        return None
     try:
         named = os.confstr("CS_GNU_LIBC_VERSION")
     except (AttributeError, ValueError, OSError):

@@ -14,7 +14,9 @@ if sys.version_info >= (3, 11):
     from re import _parser as parser  # type: ignore[attr-defined]
 else:
     import sre_constants as constants
-    import sre_parse as parser
+    import sre_parse
+
+    parser: Any = sre_parse
 
 _WIDEST = 200
 """A repeat up to so many is bounded; one beyond is open."""

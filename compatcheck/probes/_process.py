@@ -134,7 +134,7 @@ def _private(control: Path) -> dict[str, str]:
         "TORCHINDUCTOR_CACHE_DIR": str(control / "inductor"),
         "CUDA_CACHE_PATH": str(control / "cuda"),
         "HF_MODULES_CACHE": str(control / "modules"),
-        "TMPDIR": str(control),
+        **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(control)),
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",
@@ -188,11 +188,14 @@ def wait(child: Child, events: Events, limit: float, on_stage: OnStage | None, u
 
 
 def end(child: Child) -> None:
-    """End the child and whatever it started: SIGTERM, a second, SIGKILL to the process group."""
+    """End the child and whatever it started: SIGTERM, a second, SIGKILL to the process group.
+
+    Windows knows no such groups: there the child itself is ended, at once.
+    """
     if child.poll() is None:
-        _signal_group(child.pid, signal.SIGTERM)
+        _signal_group(child.pid, forced=False)
         _await_end(child)
-    _signal_group(child.pid, signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
+    _signal_group(child.pid, forced=True)
     _await_end(child)
 
 
@@ -202,13 +205,15 @@ def _await_end(child: Child) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def _signal_group(pid: int, number: signal.Signals) -> None:
+def _signal_group(pid: int, *, forced: bool) -> None:
     """Without a pid the child has not begun, and there is nobody to signal."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        if pid and sys.platform == "win32":
-            os.kill(pid, number)
-        elif pid:
-            os.killpg(pid, number)
+        if not pid:
+            return
+        if sys.platform == "win32":
+            os.kill(pid, signal.SIGTERM)
+        else:
+            os.killpg(pid, signal.SIGKILL if forced else signal.SIGTERM)
 
 
 class TailReader:
