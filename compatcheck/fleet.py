@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from compatcheck.model import Environment, Finding, ProbeResult
 
-Fault = Literal["absent", "dead", "hung", "silent", "no torch", "other version", "unread", "cut off"]
+Fault = Literal["absent", "dead", "hung", "silent", "no torch", "lacks a package", "other version", "unread", "cut off"]
 
 
 class Member(NamedTuple):

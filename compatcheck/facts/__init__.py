@@ -34,6 +34,13 @@ def collect(target: Target, environ_names: Iterable[str] = (), architectures: bo
     return _collect.collect(target, environ_names, architectures)
 
 
+def state_of_gpus(target: Target) -> Facts:
+    """How the GPUs are set and how they fare; what only matters between machines."""
+    from compatcheck.facts import gpu_state
+
+    return gpu_state.collect(target)
+
+
 def read_paths(paths: Sequence[str], weights: bool = False) -> Reading:
     """What the user's own files say: training configurations, model folders, requirements."""
     from compatcheck.facts import project

@@ -21,7 +21,7 @@ _PATHS = ("cuda.driver", "cuda.driver_api", "gpus")
 
 def collect(target: Target) -> Facts:
     """``cuda.driver``, ``cuda.driver_api`` (the CUDA level it offers) and ``gpus``; memory in MiB."""
-    if not any(map(os.path.exists, (_MODULE, _PROC, _DEVICE, *_LIBRARIES))):
+    if not is_here():
         return _unknown("no NVIDIA driver on this machine", None)
     version = kernel_module_version()
     try:
@@ -36,6 +36,11 @@ def collect(target: Target) -> Facts:
         return _describe(pynvml, version)
     finally:
         pynvml.nvmlShutdown()
+
+
+def is_here() -> bool:
+    """Whether an NVIDIA driver has left any trace on this machine."""
+    return any(map(os.path.exists, (_MODULE, _PROC, _DEVICE, *_LIBRARIES)))
 
 
 def kernel_module_version(module: str = _MODULE, proc: str = _PROC) -> str | None:
@@ -72,15 +77,15 @@ def _why_not(nvml: Any, error: Any) -> str:
 def _describe(nvml: Any, version: str | None) -> Facts:
     cuda: dict[str, Any] = {}
     reasons: dict[str, str] = {}
-    driver = _asked(nvml, nvml.nvmlSystemGetDriverVersion)
-    api = _asked(nvml, nvml.nvmlSystemGetCudaDriverVersion)
+    driver = asked(nvml, nvml.nvmlSystemGetDriverVersion)
+    api = asked(nvml, nvml.nvmlSystemGetCudaDriverVersion)
     for key, value in (("driver", _text(driver) or version), ("driver_api", _api_level(api))):
         if value is None:
             reasons[f"cuda.{key}"] = "NVML does not tell"
         else:
             cuda[key] = value
     known: dict[str, Any] = {"cuda": cuda} if cuda else {}
-    count = _asked(nvml, nvml.nvmlDeviceGetCount)
+    count = asked(nvml, nvml.nvmlDeviceGetCount)
     if count is None:
         reasons["gpus"] = "NVML does not tell how many GPUs there are"
     else:
@@ -90,21 +95,22 @@ def _describe(nvml: Any, version: str | None) -> Facts:
 
 def _gpu(nvml: Any, index: int) -> dict[str, Any]:
     """One GPU; what the driver refuses to tell, as it may for a MIG slice, is left out."""
-    handle = _asked(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
+    handle = asked(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
     if handle is None:
         return {}
-    capability = _asked(nvml, nvml.nvmlDeviceGetCudaComputeCapability, handle)
-    memory = _asked(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
+    capability = asked(nvml, nvml.nvmlDeviceGetCudaComputeCapability, handle)
+    memory = asked(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
     found = {
-        "name": _text(_asked(nvml, nvml.nvmlDeviceGetName, handle)),
+        "name": _text(asked(nvml, nvml.nvmlDeviceGetName, handle)),
         "compute_capability": ".".join(map(str, capability)) if capability else None,
         "memory_mib": memory.total >> 20 if memory else None,
-        "uuid": _text(_asked(nvml, nvml.nvmlDeviceGetUUID, handle)),
+        "uuid": _text(asked(nvml, nvml.nvmlDeviceGetUUID, handle)),
     }
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _asked(nvml: Any, question: Callable[..., Any], *arguments: Any) -> Any:
+def asked(nvml: Any, question: Callable[..., Any], *arguments: Any) -> Any:
+    """The answer to one question, None where NVML refuses it."""
     try:
         return question(*arguments)
     except nvml.NVMLError:

@@ -10,16 +10,22 @@ from typing import Any, NamedTuple
 from compatcheck.errors import InputError
 from compatcheck.probes import _units
 from compatcheck.probes._criterion import UNIT_ROUNDOFF
+from compatcheck.probes._joint import JOINT, Order, RankProcess, joint_cases, joint_result
 from compatcheck.probes._run import Memory, run, run_all
 
 __all__ = [
     "DEVICES",
+    "JOINT",
     "PROFILES",
     "Card",
     "Memory",
+    "Order",
+    "RankProcess",
     "card",
     "choose",
     "describe",
+    "joint_cases",
+    "joint_result",
     "names",
     "parse_request",
     "require_device",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from compatcheck.verbs import _options, _status
-from compatcheck.verbs._output import screen_of, write
+from compatcheck.verbs._output import make_folder, screen_of, write
 
 if TYPE_CHECKING:
     from compatcheck.fleet import ClusterReport
@@ -17,6 +18,19 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--snapshots", metavar="FOLDER", help="Judge the machines whose snapshots lie there.")
+@click.option("--record", metavar="FOLDER", help="Only write this machine's snapshot there, without asking others.")
+@_options.python
+@click.option("--hash-weights", is_flag=True, help="Hash the weight files of a model folder as well.")
+@click.option("--no-probe", is_flag=True, help="Compare what is here; try nothing.")
+@_options.device
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a rank may take to come, or one operation to end.",
+)
 @_options.format_name
 @_options.output
 @click.option(
@@ -31,13 +45,22 @@ if TYPE_CHECKING:
 def command(
     paths: tuple[str, ...],
     snapshots: str | None,
-    format_name: str,
-    output: str | None,
-    fail_on: str,
+    record: str | None,
+    python: str | None,
+    hash_weights: bool,
+    no_probe: bool,
+    device: str,
+    timeout: float,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    **options: Any,
 ) -> NoReturn:
-    """Judge many machines at once: what they share, where they differ, and what the matrix says of each kind."""
+    """Judge many machines at once: what they share, where they differ, and whether they can work together.
+
+    Start it as the training is started: torchrun --nnodes=2 --nproc-per-node=8 ... -m compatcheck cluster, or under
+    srun or mpirun. Each rank says what it has, rank 0 prints one verdict. A PATH is a file or folder of the project, as
+    for check. Where machines cannot talk: --record FOLDER on each, then --snapshots FOLDER.
+    """
     from compatcheck import matrix
     from compatcheck.pipelines import cluster
 
@@ -46,16 +69,28 @@ def command(
         "select": matrix.require_ids(known, select),
         "ignore": matrix.require_ids(known, ignore),
     }
-    report = cluster.recorded(snapshots or "", known, **chosen)
-    _finish(report, format_name, output, fail_on)
+    if record is not None:
+        make_folder(record)
+        click.echo(cluster.record(record, known, paths, python, hash_weights), err=True)
+        sys.exit(_status.CLEAN)
+    if snapshots is not None:
+        sys.exit(_publish(cluster.recorded(snapshots, known, **chosen), **options))
+    from compatcheck.cluster import launch
+
+    names = () if no_probe else cluster.PROBES
+    trials = cluster.Trials(names, device, timeout)
+    publish = partial(_publish, **options)
+    chosen.update(python=python, hash_weights=hash_weights)
+    sys.exit(cluster.take_part(launch(os.environ), known, paths, trials, publish, **chosen))
 
 
-def _finish(report: ClusterReport, format_name: str, output: str | None, fail_on: str) -> NoReturn:
+def _publish(report: ClusterReport, format_name: str, output: str | None, fail_on: str) -> int:
+    """Say the verdict; gives the exit status."""
     from compatcheck.report import cluster as pages
 
     status, reason = _exit_status(report, fail_on)
     write(pages.render(report, format_name, exit_reason=reason, screen=screen_of(output)), output)
-    sys.exit(status)
+    return status
 
 
 def _exit_status(report: ClusterReport, fail_on: str) -> tuple[int, str]:

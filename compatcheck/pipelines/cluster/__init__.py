@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+import os
+import socket
+from collections.abc import Callable, Collection
+from typing import Any
 
-from compatcheck import cluster, facts, matrix
-from compatcheck.errors import NothingInspectedError
+from compatcheck import _files, cluster, facts, matrix, probes
+from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.fleet import ClusterReport, Failure, Group
-from compatcheck.model import Environment, Finding
+from compatcheck.model import Environment, Finding, dump
 from compatcheck.pipelines.check import check
+from compatcheck.pipelines.cluster._live import Live, Trials, follow, lead
+from compatcheck.pipelines.cluster._present import Presented, here, present
+
+__all__ = ["PROBES", "Trials", "judge", "record", "recorded", "take_part"]
+
+PROBES = probes.JOINT
 
 
 def recorded(
@@ -18,6 +28,56 @@ def recorded(
     gathered = cluster.gather(folder, facts.load_file)
     world = sum(len(members) for members in gathered.members.values()) + len(gathered.failures)
     return judge(gathered, known, f"snapshots in {folder}", world, select=select, ignore=ignore)
+
+
+def take_part(
+    launch: cluster.Launch,
+    known: matrix.Matrix,
+    paths: tuple[str, ...],
+    trials: Trials,
+    publish: Callable[[ClusterReport], int],
+    *,
+    python: str | None = None,
+    hash_weights: bool = False,
+    select: Collection[str] = (),
+    ignore: Collection[str] = (),
+) -> int:
+    """One rank of a run, from its snapshot to the exit status; rank 0 has ``publish`` say the verdict.
+
+    Raises CompatcheckError where rank 0 cannot be reached in time.
+    """
+    presented = present(launch, known, paths, python, hash_weights)
+    if launch.rank:
+        return follow(launch, presented, trials.seconds)
+
+    def verdict(live: Live) -> int:
+        report = judge(live.gathered, known, launch.launcher, launch.world, select=select, ignore=ignore)
+        return publish(report._replace(trials=live.results, links=live.links, limits=live.limits))
+
+    return lead(launch, presented, trials._replace(request=_request(presented)), verdict)
+
+
+def record(
+    folder: str, known: matrix.Matrix, paths: tuple[str, ...], python: str | None = None, hash_weights: bool = False
+) -> str:
+    """Write this machine's snapshot into the folder, for machines that cannot talk; gives the file's path."""
+    try:
+        launch = cluster.launch(os.environ)
+        node = {"name": launch.node, "rank": launch.rank}
+    except InputError:
+        node = {"name": socket.gethostname()}
+    found, _ = here(known, paths, python, hash_weights)
+    name = ".".join(str(part) for part in node.values())
+    path = os.path.join(folder, f"{name}.json")
+    text = json.dumps({**dump(found), "node": node}, indent=2, ensure_ascii=False) + "\n"
+    _files.write(path, text)
+    return path
+
+
+def _request(presented: Presented) -> dict[str, Any]:
+    """What probes are told of the user's own run, as rank 0 knows it."""
+    training = presented.snapshot.get("training") or {}
+    return {"training": training, **({"dtype": training["dtype"]} if training.get("dtype") else {})}
 
 
 def judge(

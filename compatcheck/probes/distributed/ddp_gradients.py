@@ -98,6 +98,11 @@ def _one_rank_short(parallel: Any, problem: _toy.Problem, rank: Rank) -> None:
         torch.distributed.all_reduce(parameter.grad)
 
 
+def joint_cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
+    """What ranks on several machines try."""
+    return [case for case in _cases({"seed": 0, **request}) if case["passes"] == 1 and not case["uneven"]]
+
+
 def _cases(request: Mapping[str, Any]) -> List[Dict[str, Any]]:
     dtypes = ("float32",) if request.get("dtype") == "float32" else ("float32", "bfloat16")
     cases = [

@@ -22,7 +22,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 from compatcheck.probes import _criterion
 
@@ -52,6 +65,7 @@ UNANSWERED = "no answer"
 Case = Dict[str, Any]
 Answer = Dict[str, Any]
 Row = Dict[str, Any]
+Outcomes = Tuple[Case, List[Answer], str]
 
 
 class Place(NamedTuple):
@@ -108,19 +122,24 @@ def passes(number: int) -> str:
 def rows(
     probe: str, cases: Sequence[Case], where: Place, stage: Callable[[str], None], environ: Mapping[str, str]
 ) -> Iterator[Row]:
+    """The rows of all cases, run here; see `told`."""
+    yield from told(run(probe, cases, where, stage, environ), where.stands_in)
+
+
+def told(outcomes: Iterable[Outcomes], stands_in: bool) -> Iterator[Row]:
     """The worst rank's row of each case, and once for each ``case`` that of one process.
 
     A case without an answer (a hang, a death, a machine too busy) is recorded, not judged. So is one that raised where
     the CPU stands in for GPUs, unless the case has ``any_device``: it says nothing about them.
     """
     controlled = set()
-    for case, answers, error in run(probe, cases, where, stage, environ):
+    for case, answers, error in outcomes:
         row: Row = {key: case[key] for key in ("case", "variant", "dtype", "recorded") if key in case}
         if error:
             row["error"] = error
             if error.startswith(UNANSWERED):
                 row["recorded"] = UNANSWERED
-            elif where.stands_in and not case.get("any_device"):
+            elif stands_in and not case.get("any_device"):
                 row["recorded"] = "raised on the CPU, not on a GPU"
             yield row
             continue
@@ -135,7 +154,20 @@ def rows(
             }
         yield {**row, **max((answer["measured"] for answer in answers), key=lambda measured: measured["theta"])}
         if len({answer["digest"] for answer in answers}) > 1:
-            yield {**row, "tensor": "agreement of the ranks", "theta": math.inf, "rho": math.inf, "nonfinite": 0}
+            differing = _minority([answer["digest"] for answer in answers])
+            says = "the ranks' results of %s in %s differ in a bit: %s" % (case["case"], case["dtype"], differing)
+            disagreed = {"tensor": "agreement of the ranks", "theta": math.inf, "rho": math.inf, "nonfinite": 0}
+            yield {**row, **disagreed, "says": says}
+
+
+def _minority(digests: Sequence[str]) -> str:
+    """Which ranks hold what most do not."""
+    usual = max(digests, key=digests.count)
+    odd = [str(number) for number, digest in enumerate(digests) if digest != usual]
+    if 2 * len(odd) == len(digests):
+        return "half of them hold one thing, half another"
+    shown = ", ".join(odd[:8]) + (" and %d more" % (len(odd) - 8) if len(odd) > 8 else "")
+    return "rank%s %s against the others" % ("" if len(odd) == 1 else "s", shown)
 
 
 def judge(measured: Mapping[str, Any]) -> "Tuple[Outcome, str]":
@@ -241,7 +273,8 @@ def _told(folder: str, rank: int, number: int) -> Any:
     except FileNotFoundError:
         return None
     events = (json.loads(line) for line in lines)
-    return next((event for event in events if event["number"] == number), None)
+    spoken = (event for event in events if "answer" in event or "error" in event)
+    return next((event for event in spoken if event["number"] == number), None)
 
 
 def _silence(ranks: "List[subprocess.Popen[bytes]]", folder: str, dead: Sequence[int], seconds: float) -> str:

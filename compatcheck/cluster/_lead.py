@@ -1,0 +1,148 @@
+"""What rank 0 does: wait for all, ask for what differs, have nodes reach one another, and part."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from compatcheck.cluster._hub import Heard, Hub, Stopped
+from compatcheck.cluster._ledger import Ledger
+from compatcheck.cluster._messages import Hello, Over, Reach, Reached, Snapshot, Want
+from compatcheck.fleet import Failure, Fault, Member
+
+_TICK_SECONDS = 0.2
+_SETTLE_SECONDS = 1.0
+_REACH_SECONDS = 5.0
+_BOTH_WAYS = 64
+SILENT_SECONDS = 20.0
+
+
+class Leader:
+    """The run as rank 0 sees it; ``failures`` grows as ranks fall out."""
+
+    def __init__(self, hub: Hub, version: str) -> None:
+        self.hub = hub
+        self.version = version
+        self.ledger = Ledger(hub.launch.world)
+        self.failures: list[Failure] = []
+        self.doing = "the ranks came together"
+
+    def gather(self, seconds: float) -> None:
+        """Hear every rank and one snapshot of each kind; who has not come after so many seconds is absent.
+
+        Raises Stopped where this process is asked to end; what has come until then is kept.
+        """
+        deadline = time.monotonic() + seconds
+        try:
+            while not self.ledger.complete() and time.monotonic() < deadline:
+                self.listen()
+                if self.ledger.lost and len(self.ledger.hellos) == self.ledger.world:
+                    deadline = min(deadline, time.monotonic() + _SETTLE_SECONDS)
+        finally:
+            missing = tuple(self.member(rank) for rank in self.ledger.missing())
+            if missing:
+                waited = seconds - max(deadline - time.monotonic(), 0)
+                what = f"never came within {waited:.0f} s; the launcher's output may say why, or rank 0 is out of reach"
+                self.failures.append(Failure("absent", missing, what))
+            self.failures += self.ledger.failures(self.version)
+
+    def listen(self, seconds: float = _TICK_SECONDS) -> list[Heard]:
+        """What ranks say beside their introductions, which are dealt with here, as is their falling out."""
+        rest = []
+        for heard in self.hub.poll(seconds):
+            message = heard.message
+            if isinstance(message, Hello):
+                if self.ledger.hear(message):
+                    self.hub.send(heard.rank, Want())
+            elif isinstance(message, Snapshot):
+                self.ledger.keep(message.digest, message.snapshot)
+            else:
+                if message is None:
+                    self._lose(heard)
+                rest.append(heard)
+        self.hub.flush()
+        self._notice_silence()
+        return rest
+
+    def settle(self) -> None:
+        """Learn for a moment who is gone already, where the launcher ends the run because of one rank."""
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        self.hub.stopping = False
+        while time.monotonic() < deadline:
+            try:
+                self.listen()
+            except Stopped:
+                self.hub.stopping = False
+
+    def member(self, rank: int) -> Member:
+        return Member(rank, self.ledger.nodes().get(rank, "node unknown"))
+
+    def members(self, ranks: Sequence[int]) -> tuple[Member, ...]:
+        names = self.ledger.nodes()
+        return tuple(Member(rank, names.get(rank, "node unknown")) for rank in ranks)
+
+    def fail(self, fault: Fault, ranks: Sequence[int], what: str) -> None:
+        self.failures.append(Failure(fault, self.members(ranks), what))
+
+    def firsts(self) -> dict[str, int]:
+        """The first living rank of each node."""
+        names = self.ledger.nodes()
+        found: dict[str, int] = {}
+        for rank in self.ledger.alive():
+            found.setdefault(names[rank], rank)
+        return found
+
+    def reach(self) -> None:
+        """Have the first rank of every node connect to the others, and tell which pairs of nodes cannot."""
+        firsts = self.firsts()
+        places = list(firsts.values())
+        answers: dict[int, dict[int, str]] = {}
+        asked = {}
+        for number, rank in enumerate(places):
+            others = [each for each in places if each != rank] if len(places) <= _BOTH_WAYS else places[number + 1 :]
+            peers = {each: (self.hub.address(each), self.ledger.hellos[each].port) for each in others}
+            if peers:
+                asked[rank] = peers
+                self.hub.send(rank, Reach(peers=peers, seconds=_REACH_SECONDS))
+        deadline = time.monotonic() + 2 * _REACH_SECONDS + len(places) / 10
+        while len(answers) < len(asked) and time.monotonic() < deadline:
+            for heard in self.listen():
+                if isinstance(heard.message, Reached):
+                    answers[heard.rank] = heard.message.failed
+                elif heard.message is None:
+                    asked.pop(heard.rank, None)
+        self._tell_cut(asked, answers)
+
+    def _tell_cut(self, asked: dict[int, dict[int, tuple[str, int]]], answers: dict[int, dict[int, str]]) -> None:
+        names = self.ledger.nodes()
+        told: set[frozenset[int]] = set()
+        for rank, failed in sorted(answers.items()):
+            for other, seen in sorted(failed.items()):
+                if frozenset((rank, other)) not in told and other in self.ledger.alive():
+                    told.add(frozenset((rank, other)))
+                    both = " (nor the other way round)" if rank in answers.get(other, {}) else ""
+                    host = asked[rank][other][0]
+                    what = f"{names[rank]} cannot reach {names[other]} at {host}: {seen}{both}"
+                    self.fail("cut off", (rank, other), what)
+        for rank in sorted(asked.keys() - answers.keys() - self.ledger.lost):
+            self.fail("silent", (rank,), "gave no answer when asked which nodes it reaches")
+
+    def part(self, status: int) -> None:
+        self.hub.part(Over(status=status))
+
+    def _lose(self, heard: Heard) -> None:
+        heir = self.ledger.lose(heard.rank)
+        if heir is not None:
+            self.hub.send(heir, Want())
+        left = self.hub.leaving.get(heard.rank)
+        what = f"left when {self.doing}: {left}" if left else f"gone when {self.doing}: {heard.why}"
+        self.fail("dead", (heard.rank,), what)
+
+    def _notice_silence(self) -> None:
+        now = time.monotonic()
+        for rank in self.ledger.alive():
+            quiet = now - self.hub.heard_at.get(rank, now)
+            if quiet > SILENT_SECONDS:
+                self.ledger.lose(rank)
+                what = f"silent for {quiet:.0f} s when {self.doing}: its machine, its process or its link is down"
+                self.fail("silent", (rank,), what)

@@ -1,0 +1,93 @@
+"""Who has presented itself with which digest, and whose snapshot is still wanted; no I/O.
+
+Only digests come from everybody: what is kept of a rank is its hello, and of snapshots one of each kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compatcheck.cluster._messages import Hello
+from compatcheck.fleet import Failure, Fault, Member
+
+
+class Ledger:
+    """Fill it with `hear` and `keep`; ``missing`` tells who has still to come, ``wanting`` which digests lack."""
+
+    def __init__(self, world: int) -> None:
+        self.world = world
+        self.hellos: dict[int, Hello] = {}
+        self.snapshots: dict[str, Mapping[str, Any]] = {}
+        self.wanting: dict[str, int] = {}
+        self.lost: set[int] = set()
+
+    def hear(self, hello: Hello) -> bool:
+        """Whether the snapshot of this rank is wanted, being the first of its kind."""
+        if hello.rank in self.hellos or not 0 <= hello.rank < self.world:
+            return False
+        self.hellos[hello.rank] = hello
+        if hello.unread or hello.digest in self.snapshots or hello.digest in self.wanting:
+            return False
+        self.wanting[hello.digest] = hello.rank
+        return True
+
+    def keep(self, digest: str, snapshot: Mapping[str, Any]) -> None:
+        if self.wanting.pop(digest, None) is not None:
+            self.snapshots[digest] = snapshot
+
+    def lose(self, rank: int) -> int | None:
+        """Another rank to ask for the snapshot that the lost one was asked for, if there is any."""
+        self.lost.add(rank)
+        digest = next((digest for digest, asked in self.wanting.items() if asked == rank), None)
+        if digest is None:
+            return None
+        alike = (each.rank for each in self.hellos.values() if each.digest == digest and each.rank not in self.lost)
+        heir = next(alike, None)
+        if heir is None:
+            del self.wanting[digest]
+        else:
+            self.wanting[digest] = heir
+        return heir
+
+    def missing(self) -> list[int]:
+        return [rank for rank in range(self.world) if rank not in self.hellos]
+
+    def complete(self) -> bool:
+        return len(self.hellos) == self.world and not self.wanting
+
+    def alive(self) -> list[int]:
+        return sorted(self.hellos.keys() - self.lost)
+
+    def nodes(self) -> dict[int, str]:
+        """The name of each rank's machine; machines that share a name are told apart by their numbers."""
+        places: dict[str, set[str]] = {}
+        for hello in self.hellos.values():
+            places.setdefault(hello.node, set()).add(hello.place)
+        return {
+            rank: hello.node if len(places[hello.node]) == 1 else f"{hello.node}#{hello.place}"
+            for rank, hello in self.hellos.items()
+        }
+
+    def members(self) -> dict[str, list[Member]]:
+        """Those whose snapshot is known, by digest."""
+        names, found = self.nodes(), dict[str, list[Member]]()
+        for rank, hello in sorted(self.hellos.items()):
+            if hello.digest in self.snapshots:
+                found.setdefault(hello.digest, []).append(Member(rank, names[rank]))
+        return found
+
+    def failures(self, own_version: str) -> list[Failure]:
+        """Ranks whose snapshot could not be taken, that lack torch, or are of another compatcheck."""
+        names = self.nodes()
+        found: dict[tuple[Fault, str], list[Member]] = {}
+        for rank, hello in sorted(self.hellos.items()):
+            member = Member(rank, names[rank])
+            if hello.version != own_version:
+                what = f"it runs compatcheck {hello.version} and rank 0 {own_version}; install the same everywhere"
+                found.setdefault(("other version", what), []).append(member)
+            if hello.unread:
+                found.setdefault(("unread", hello.unread), []).append(member)
+            elif hello.torch is None:
+                found.setdefault(("no torch", "torch is not installed in its interpreter"), []).append(member)
+        return [Failure(fault, tuple(members), what) for (fault, what), members in found.items()]

@@ -1,0 +1,219 @@
+"""The ranks of one run, joined: rank 0 leads and judges, every rank takes part."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from compatcheck import __version__, cluster, probes
+from compatcheck.cluster._conduct import Conductor, Plan
+from compatcheck.cluster._hub import Hub, Stopped
+from compatcheck.cluster._lead import Leader
+from compatcheck.cluster._messages import Work
+from compatcheck.cluster._participant import Participant
+from compatcheck.errors import CompatcheckError
+from compatcheck.fleet import Link
+from compatcheck.model import Environment, ProbeResult
+from compatcheck.pipelines.cluster._present import Presented
+
+_SLOW_SHARE = 0.4
+_PAIRS_THAT_COMPARE = 3
+_SPREAD = 4
+
+
+class Trials(NamedTuple):
+    """What is to be tried: nothing, where ``names`` is empty; ``seconds`` is for one operation or arrival."""
+
+    names: tuple[str, ...]
+    device: str
+    seconds: float
+    request: Mapping[str, Any] = {}
+
+
+class Live(NamedTuple):
+    """What the ranks have shown: who has what, and what came of trying."""
+
+    gathered: cluster.Gathered
+    results: tuple[ProbeResult, ...]
+    links: tuple[Link, ...]
+    limits: tuple[str, ...]
+
+
+def follow(launch: cluster.Launch, presented: Presented, seconds: float) -> int:
+    """Take part as a rank that is not the first; the exit status is what rank 0 says."""
+    participant = _participant(launch, presented, seconds)
+    with _ending(lambda name: setattr(participant, "stopping", f"the launcher sent {name}")):
+        return participant.run(presented.hello, presented.snapshot, seconds)
+
+
+def lead(launch: cluster.Launch, presented: Presented, trials: Trials, publish: Callable[[Live], int]) -> int:
+    """Lead as rank 0, which takes part beside that; ``publish`` makes a verdict of it all, and the exit status."""
+    with Hub(launch) as hub:
+        with _ending(lambda _: setattr(hub, "stopping", True)):
+            own = launch._replace(ports=(hub.port(),))
+            participant = _participant(own, presented, trials.seconds)
+            taking_part = threading.Thread(
+                target=_take_part, args=(participant, presented, trials.seconds), daemon=True
+            )
+            taking_part.start()
+            leader = Leader(hub, __version__)
+            live = _look(leader, trials)
+            status = publish(live)
+            leader.part(status)
+            participant.stopping = participant.stopping or "all is over"
+            taking_part.join(2.0)
+        return status
+
+
+def _look(leader: Leader, trials: Trials) -> Live:
+    """Gather, then try; where the launcher ends the run, what is known until then."""
+    results: list[ProbeResult] = []
+    links: list[Link] = []
+    limits: list[str] = []
+    try:
+        leader.gather(trials.seconds)
+        _try(leader, trials, results, links, limits)
+    except Stopped:
+        leader.settle()
+        limits.append("the launcher, or a person, ended the run before it was through")
+    ledger = leader.ledger
+    environments = {digest: _environment(snapshot) for digest, snapshot in ledger.snapshots.items()}
+    gathered = cluster.Gathered(ledger.members(), environments, ledger.snapshots, tuple(leader.failures))
+    return Live(gathered, tuple(results), tuple(links), tuple(limits))
+
+
+def _try(leader: Leader, trials: Trials, results: list[ProbeResult], links: list[Link], limits: list[str]) -> None:
+    """Reach, then every probe in turn, on those ranks that live and have torch."""
+    firsts = leader.firsts()
+    if len(firsts) > 1:
+        leader.reach()
+    ranks = tuple(rank for rank in leader.ledger.alive() if leader.ledger.hellos[rank].torch)
+    if len(ranks) < 2:
+        if trials.names:
+            limits.append("no probe was run: fewer than two ranks have torch")
+        return
+    if any(failure.fault == "cut off" for failure in leader.failures):
+        limits.append("no probe was run: nodes cannot reach one another")
+        return
+    conductor, broken = Conductor(leader), ""
+    backend, device, stands_in = _backend(leader, ranks, trials.device)
+    for name in trials.names:
+        chosen = _chosen(name, ranks, leader)
+        if len(chosen) < 2:
+            continue
+        if broken:
+            limits.append(f"{name} was not run: {broken}")
+            continue
+        started = time.monotonic()
+        cases = probes.joint_cases(name, trials.request, device)
+        environ = {"DS_ACCELERATOR": "cpu"} if device == "cpu" else {}
+        plan = Plan(name, cases, chosen, backend, device, environ, trials.seconds)
+        outcomes, unmet, broken = conductor.conduct(plan)
+        names = [f"rank {member.rank} on {member.node}" for member in leader.members(chosen)]
+        result = probes.joint_result(name, outcomes, stands_in, names, time.monotonic() - started)
+        if broken:
+            result = result._replace(outcome="timeout", why=f"{broken}; before that: {result.why}")
+        elif unmet:
+            result = result._replace(outcome="skip", why=unmet)
+        results.append(result._replace(why=f"{len(chosen)} ranks over {backend}: {result.why}"))
+        if name == "link_speed":
+            links += _links(outcomes, [member.node for member in leader.members(chosen)])
+    if device == "cpu" and results:
+        limits.append("tried on the CPU over gloo, which has no streams: what a GPU's overlap breaks does not show")
+
+
+def _chosen(name: str, ranks: tuple[int, ...], leader: Leader) -> tuple[int, ...]:
+    """Who takes part: all, one of every node for links, and a few spread over the nodes for gradients."""
+    firsts = tuple(rank for rank in leader.firsts().values() if rank in ranks)
+    if name == "link_speed":
+        return firsts
+    if name == "ddp_gradients":
+        spread = (*firsts, *(rank for rank in ranks if rank not in firsts))[:_SPREAD]
+        return tuple(sorted(spread[: 4 if len(spread) >= 4 else 2]))
+    return ranks
+
+
+def _backend(leader: Leader, ranks: tuple[int, ...], wanted: str) -> tuple[str, str, bool]:
+    """Backend, device, and whether the CPU stands in for GPUs that train: NCCL where every rank has a GPU."""
+    hellos = [leader.ledger.hellos[rank] for rank in ranks]
+    have = all(hello.gpus > hello.local_rank for hello in hellos)
+    if wanted == "cpu" or (wanted == "auto" and not have):
+        return "gloo", "cpu", any(hello.gpus for hello in hellos)
+    return "nccl", "cuda", False
+
+
+def _links(outcomes: list[tuple[Any, Any, str]], nodes: list[str]) -> Iterator[Link]:
+    """The better of the two ends' figures for each pair; slow against the median, where there are enough pairs."""
+    speeds: dict[tuple[int, int], float] = {}
+    for _, answers, _ in outcomes:
+        for number, answer in enumerate(answers):
+            for partner, speed in answer["measured"]["speeds"].items():
+                pair = (min(number, int(partner)), max(number, int(partner)))
+                speeds[pair] = max(speed, speeds.get(pair, 0.0))
+    ordered = sorted(speeds.values())
+    median = ordered[len(ordered) // 2] if len(ordered) >= _PAIRS_THAT_COMPARE else 0.0
+    for (one, other), speed in sorted(speeds.items()):
+        yield Link((nodes[one], nodes[other]), speed, speed < _SLOW_SHARE * median)
+
+
+def _environment(snapshot: Mapping[str, Any]) -> Environment:
+    facts = {key: value for key, value in snapshot.items() if key not in ("schema_version", "unknown", "locations")}
+    return Environment(facts, snapshot.get("unknown", {}))
+
+
+def _participant(launch: cluster.Launch, presented: Presented, seconds: float) -> Participant:
+    def start(work: Work) -> probes.RankProcess:
+        assert presented.target is not None
+        environ = {**work.environ, **_interface(work)}
+        order = probes.Order(
+            work.probe,
+            work.cases,
+            work.number,
+            work.world,
+            work.local,
+            work.backend,
+            work.device,
+            work.limit,
+            work.limit,
+            environ,
+        )
+        return probes.RankProcess(order, presented.target.executable)
+
+    return Participant(launch, start)
+
+
+def _interface(work: Work) -> dict[str, str]:
+    """Gloo looks for its interface by the host's name, which may lead to loopback: it gets the one in use."""
+    from compatcheck.cluster import _network
+
+    if work.backend != "gloo" or "GLOO_SOCKET_IFNAME" in os.environ:
+        return {}
+    name = _network.interface_of(work.own)
+    return {"GLOO_SOCKET_IFNAME": name} if name else {}
+
+
+def _take_part(participant: Participant, presented: Presented, seconds: float) -> None:
+    """Rank 0's own part; what goes wrong there is heard at its hub."""
+    try:
+        participant.run(presented.hello, presented.snapshot, seconds)
+    except CompatcheckError as error:
+        if not participant.stopping:
+            print(f"compatcheck: {error}", file=sys.stderr)
+
+
+@contextmanager
+def _ending(stop: Callable[[str], None]) -> Iterator[None]:
+    """Within it a request to end calls ``stop`` with the signal's name."""
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, lambda got, _: stop(signal.Signals(got).name)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

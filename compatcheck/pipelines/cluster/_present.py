@@ -1,0 +1,79 @@
+"""What a rank says of itself: its snapshot, with what only matters between machines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from compatcheck import __version__, cluster, facts, matrix
+from compatcheck.cluster._messages import Hello
+from compatcheck.errors import CompatcheckError
+from compatcheck.model import Environment, Target, dump
+from compatcheck.pipelines.environment import environment
+
+# Variables of communication and of the loader; none that holds a secret or is each rank's own.
+_PREFIXES = (
+    "NCCL_",
+    "TORCH_NCCL_",
+    "GLOO_",
+    "UCX_",
+    "FI_",
+    "OFI_",
+    "RCCL_",
+    "OMP_",
+    "MKL_",
+    "CUDA_",
+    "PYTORCH_",
+    "DS_",
+)
+_NAMES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "TOKENIZERS_PARALLELISM")
+_EACH_RANKS_OWN = ("CUDA_VISIBLE_DEVICES", "NCCL_HOSTID", "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY")
+
+
+class Presented(NamedTuple):
+    """A rank's hello and snapshot, and the interpreter its probes run in, None where that cannot be inspected."""
+
+    hello: Hello
+    snapshot: Mapping[str, Any]
+    target: Target | None
+
+
+def present(
+    launch: cluster.Launch, known: matrix.Matrix, paths: tuple[str, ...], python: str | None, hash_weights: bool
+) -> Presented:
+    """What this machine has; where that cannot be told, the reason goes in its place."""
+    hello = Hello(
+        rank=launch.rank,
+        local_rank=launch.local_rank,
+        node=launch.node,
+        place=launch.place,
+        version=__version__,
+        digest="",
+    )
+    try:
+        found, target = here(known, paths, python, hash_weights)
+    except CompatcheckError as error:
+        return Presented(hello.model_copy(update={"unread": str(error)}), {}, None)
+    snapshot = dump(found)
+    told = {
+        "digest": cluster.digest(snapshot),
+        "torch": (found.facts.get("distributions") or {}).get("torch"),
+        "gpus": len(found.facts.get("gpus") or ()) if (found.facts.get("torch_build") or {}).get("cuda") else 0,
+    }
+    return Presented(hello.model_copy(update=told), snapshot, target)
+
+
+def here(
+    known: matrix.Matrix, paths: tuple[str, ...], python: str | None, hash_weights: bool
+) -> tuple[Environment, Target | None]:
+    """The environment of this machine, with its GPUs' state and the variables of communication that are set."""
+    found, _ = environment(known, paths, python, None, (), hash_weights, imports=False)
+    variables = {name: value for name, value in os.environ.items() if _between_machines(name)}
+    stated = {**found.facts, "environ": {**(found.facts.get("environ") or {}), **variables}}
+    target = facts.find_target(python, os.environ)
+    return facts.overlay(found._replace(facts=stated), facts.state_of_gpus(target)), target
+
+
+def _between_machines(name: str) -> bool:
+    return (name.startswith(_PREFIXES) or name in _NAMES) and name not in _EACH_RANKS_OWN

@@ -1,0 +1,90 @@
+"""Collectives over all sizes: exact sums, every bit delivered, the same again.
+
+all_reduce, reduce_scatter, all_gather, broadcast and all_to_all in float32, bfloat16 and float16, on buffers from 1
+KiB to 256 MiB, each several times. Whole numbers so small that no partial sum rounds in the dtype have to come out
+exact; where ranks only pass on what others hold, each element tells who sent it. Drawn values may miss their float64
+sum by the bound of `all_reduce`: in float32 u |y| + 8 sqrt(W) u (|y| + |t|), |t| the 2-norm of the W terms of an
+element; in 16 bits, where each partial sum is rounded to the dtype, u |y| + 2 (W - 1) u |t|. Beyond 4 times that an
+element fails, as do ranks whose results differ in a bit, a repetition that gives other numbers, and a collective that
+raises.
+
+Sizes go up until the time for an operation and dtype is spent; those left out are told, and so is the bus bandwidth
+reached: bytes a second times 2 (W - 1) / W for all_reduce, (W - 1) / W where every rank holds a part, 1 for broadcast.
+A race that does not show in so many repetitions is not found.
+
+Runs over gloo on the CPU, over NCCL where two GPUs are free.
+
+Request: seed, device, seconds (for all of it, default 20; on GPUs 60), training (skipped where its world_size is 1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+
+from compatcheck.probes.distributed import _ranks
+from compatcheck.probes.distributed._ranks import _exchange
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+    from compatcheck.probes.distributed._ranks._rank import Rank
+
+NEEDS: Dict[str, str] = {"torch": ">=1.13"}
+TIMEOUT: float = 400.0
+PROFILE: str = "deep"
+SECONDS: float = 20.0
+ASKED_BY: Tuple[str, ...] = ()
+FRESH = True
+
+DTYPES = ("float32", "bfloat16", "float16")
+BUDGET = {"cpu": 20.0, "cuda": 60.0}
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """Rows of one operation and dtype each, and of the control."""
+    if (request.get("training") or {}).get("world_size") == 1:
+        return {"unsupported": "the training runs in one process"}
+    where = _ranks.place(request)
+    if isinstance(where, str):
+        return {"unsupported": where}
+    yield from _ranks.rows(__file__, joint_cases(request, where.device), where, stage, {})
+    return {"ranks": where._asdict()}
+
+
+def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+    """In each rank: one operation and dtype, over the sizes."""
+    return _exchange.over_sizes(case, rank)
+
+
+def judge(measured: Mapping[str, Any]) -> "Tuple[Outcome, str]":
+    """As for all ranks; a pass says how far it went, and that it proves no more."""
+    outcome, why = _ranks.judge(measured)
+    tried = [row["sizes"] for row in measured.get("rows", ()) if row.get("sizes") and "recorded" not in row]
+    if outcome != "pass" or not tried:
+        return outcome, why
+    reached = sorted(sizes[-1]["bytes"] for sizes in tried)
+    told = [
+        "%d operations and dtypes are exact or within rounding" % len(tried),
+        "from 1 KiB to %s, in time for %s in all of them" % tuple(map(_exchange.in_words, (reached[-1], reached[0]))),
+    ]
+    silent = [row for row in measured["rows"] if "sizes" not in row and "recorded" in row]
+    told += ["not tried: " + ", ".join(sorted({str(row["case"]) for row in silent}))] if silent else []
+    return outcome, ", ".join(told) + "; a race need not show in so few repetitions"
+
+
+def joint_cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
+    """One case for each operation and dtype, with its share of the time."""
+    seconds = float(request.get("seconds") or BUDGET[device])
+    return [
+        {
+            "case": operation,
+            "variant": "whole numbers and drawn ones",
+            "dtype": dtype,
+            "seed": int(request.get("seed", 0)),
+            "operation": operation,
+            "seconds": seconds / (len(_exchange.OPERATIONS) * len(DTYPES)),
+        }
+        for operation in _exchange.OPERATIONS
+        for dtype in DTYPES
+    ]

@@ -1,0 +1,117 @@
+"""Speed between processes: what every pair exchanges, one pair at a time for each.
+
+Each pair sends the other a buffer and receives one, in rounds in which everybody has another partner, twice over; the
+better speed of the two counts, in bytes a second each way. On one machine that is the speed of its own memory; between
+nodes (`compatcheck cluster`) a link that reaches less than 0.4 of the median is told as slow. What a pair delivers has
+to be what was sent, bit by bit.
+
+Runs over gloo on the CPU, over NCCL where two GPUs are free.
+
+Request: seed, device.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+
+from compatcheck.probes.distributed import _ranks
+from compatcheck.probes.distributed._ranks import judge as judge
+
+if TYPE_CHECKING:
+    from compatcheck.probes.distributed._ranks._rank import Rank
+
+NEEDS: Dict[str, str] = {"torch": ">=1.13"}
+TIMEOUT: float = 240.0
+PROFILE: str = "deep"
+SECONDS: float = 3.0
+ASKED_BY: Tuple[str, ...] = ()
+FRESH = True
+
+SMALL, LARGE = 2**18, {"cpu": 2**22, "cuda": 2**26}
+FAST_SECONDS = 0.1
+PASSES = 2
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """One row, and the control."""
+    where = _ranks.place(request)
+    if isinstance(where, str):
+        return {"unsupported": where}
+    yield from _ranks.rows(__file__, joint_cases(request, where.device), where, stage, {})
+    return {"ranks": where._asdict()}
+
+
+def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+    """In each rank: the best speed with each partner, and whether all that came was right."""
+    speeds: Dict[str, float] = {}
+    fine = {"theta": 0.0, "rho": 1.0, "tensor": "what was exchanged", "nonfinite": 0}
+    row: Dict[str, Any] = dict(fine)
+    for _ in range(PASSES):
+        for number, partner in enumerate(partners(rank.number, rank.world)):
+            rank.mark("exchange of pairs, round %d" % (number + 1))
+            if partner is not None:
+                speed, right = _exchange(rank, partner, case["large"])
+                speeds[str(partner)] = max(speed, speeds.get(str(partner), 0.0))
+                if not right:
+                    says = "what rank %d received from rank %d is not what was sent" % (rank.number, partner)
+                    row = {**fine, "theta": math.inf, "rho": math.inf, "says": says}
+    return {"measured": {**row, "rank": rank.number, "speeds": speeds}, "control": fine, "digest": ""}
+
+
+def partners(number: int, world: int) -> List[Any]:
+    """The partner in each round of a round robin, None where one is left over."""
+    count = world + world % 2
+    found: List[Any] = []
+    for turn in range(count - 1):
+        if number == count - 1:
+            partner = turn * (count // 2) % (count - 1)
+        else:
+            partner = (turn - number) % (count - 1)
+            partner = count - 1 if partner == number else partner
+        found.append(partner if partner < world else None)
+    return found
+
+
+def _exchange(rank: Rank, partner: int, large: int) -> Tuple[float, bool]:
+    """The size is large where a small buffer went quickly; both sides agree on that by their times."""
+    import torch
+
+    seconds, right = _once(rank, partner, SMALL)
+    own, other = torch.tensor([seconds], device=rank.device), torch.zeros(1, device=rank.device)
+    _swap(rank, partner, own, other)
+    if max(float(own), float(other)) > FAST_SECONDS:
+        return SMALL / seconds, right
+    seconds, also = _once(rank, partner, large)
+    return large / seconds, right and also
+
+
+def _once(rank: Rank, partner: int, size: int) -> Tuple[float, bool]:
+    import torch
+
+    own = torch.full((size,), rank.number % 251, dtype=torch.uint8, device=rank.device)
+    other = torch.zeros(size, dtype=torch.uint8, device=rank.device)
+    started = time.monotonic()
+    _swap(rank, partner, own, other)
+    if rank.device != "cpu":
+        torch.cuda.synchronize()
+    seconds = max(time.monotonic() - started, 1e-9)
+    return seconds, bool((other == partner % 251).all())
+
+
+def _swap(rank: Rank, partner: int, own: Any, other: Any) -> None:
+    import torch
+
+    kinds = [(torch.distributed.isend, own), (torch.distributed.irecv, other)]
+    pairs = [torch.distributed.P2POp(kind, tensor, partner) for kind, tensor in kinds]
+    for handle in torch.distributed.batch_isend_irecv(pairs):
+        handle.wait()
+
+
+def joint_cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
+    return [
+        {"case": "pairs", "variant": "exchange", "dtype": "float32", "seed": 0, "large": LARGE[device]},
+    ]

@@ -1,0 +1,158 @@
+"""The parts that need no other process: launchers' variables, who keeps whom waiting, what is asked of whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from compatcheck.cluster import _launch, _watch
+from compatcheck.cluster._ledger import Ledger
+from compatcheck.cluster._messages import Hello
+from compatcheck.errors import InputError
+from compatcheck.probes.distributed import link_speed
+
+ADDRESS = {"MASTER_ADDR": "node01", "MASTER_PORT": "29400"}
+TORCHRUN = {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "GROUP_RANK": "1", "TORCHELASTIC_RUN_ID": "none"}
+IN_ALL_REDUCE = "all_reduce, line 2806 of distributed_c10d.py"
+
+
+def test_the_ports_under_torchrun_leave_out_that_of_its_agent() -> None:
+    read = _launch.launch({**TORCHRUN, **ADDRESS, "TORCHELASTIC_USE_AGENT_STORE": "True"})
+    assert (read.launcher, read.rank, read.world, read.local_rank, read.place) == ("torchrun", 3, 8, 1, "1")
+    assert (read.address, read.ports[0], len(read.ports)) == ("node01", 29401, 16)
+
+
+@pytest.mark.parametrize(
+    ("environ", "launcher", "address", "port"),
+    [
+        ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8", **ADDRESS}, "Open MPI", "node01", 29400),
+        (
+            {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_SIZE": "8"},
+            "Open MPI",
+            "127.0.0.1",
+            29500,
+        ),
+        (
+            {"SLURM_PROCID": "3", "SLURM_NTASKS": "8", "SLURM_JOB_ID": "123456", "SLURM_JOB_NODELIST": "gpu[003-4,9]"},
+            "srun",
+            "gpu003",
+            20000 + 123456 % 20000,
+        ),
+        ({"PMI_RANK": "3", "PMI_SIZE": "8", **ADDRESS}, "MPI", "node01", 29400),
+        ({"RANK": "3", "WORLD_SIZE": "8", **ADDRESS}, "ranks of the environment", "node01", 29400),
+    ],
+)
+def test_every_launcher_is_understood(environ: dict[str, str], launcher: str, address: str, port: int) -> None:
+    read = _launch.launch(environ)
+    assert (read.launcher, read.rank, read.world) == (launcher, 3, 8)
+    assert (read.address, read.ports[0]) == (address, port)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {},
+        {"RANK": "0"},
+        {"RANK": "0", "WORLD_SIZE": "2"},
+        {"RANK": "2", "WORLD_SIZE": "2", **ADDRESS},
+        {"RANK": "one", "WORLD_SIZE": "2", **ADDRESS},
+        {"RANK": "0", "WORLD_SIZE": "2", **ADDRESS, "MASTER_PORT": "http"},
+    ],
+)
+def test_variables_that_cannot_be_used_are_named(environ: dict[str, str]) -> None:
+    with pytest.raises(InputError):
+        _launch.launch(environ)
+
+
+@pytest.mark.parametrize(
+    ("listed", "first"), [("gpu[003-007,012],login", "gpu003"), ("node7,node8", "node7"), ("a[12]", "a12"), ("x", "x")]
+)
+def test_the_first_node_of_a_list(listed: str, first: str) -> None:
+    assert _launch.first_node(listed) == first
+
+
+def pulse(rank: int, arrived: int = 5, **more: object) -> _watch.Pulse:
+    return _watch.Pulse(rank, arrived, f"step {arrived}", **more)  # type: ignore[arg-type]
+
+
+def test_the_rank_that_others_wait_for_is_named() -> None:
+    pulses = [pulse(0, frame=IN_ALL_REDUCE), pulse(1, 4, worked=0.0), pulse(2)]
+    assert _watch.stuck(pulses, 9.0, 10.0) is None
+    found = _watch.stuck(pulses, 11.0, 10.0)
+    assert found is not None
+    assert (found.ranks, found.what) == ((1,), "did not arrive at step 5 within 11 s: it is at step 4")
+
+
+def test_a_rank_that_computes_is_slow_before_it_is_hung() -> None:
+    pulses = [pulse(0), pulse(1, 4, worked=0.9)]
+    assert _watch.stuck(pulses, 11.0, 10.0) is None
+    assert _watch.stuck(pulses, 51.0, 10.0) is not None
+    assert _watch.stuck([pulse(0), pulse(1, 4, worked=0.9, state="T")], 11.0, 10.0) is not None
+
+
+def test_an_operation_that_moves_bytes_is_slow_before_it_is_hung() -> None:
+    moving = [pulse(0, frame=IN_ALL_REDUCE, moved=2**24), pulse(1, frame=IN_ALL_REDUCE, moved=2**24)]
+    assert _watch.stuck(moving, 11.0, 10.0) is None
+    found = _watch.stuck([each._replace(moved=100) for each in moving], 11.0, 10.0)
+    assert found is not None
+    assert (found.ranks, found.what.startswith("all arrived at step 5, and none came out")) == ((0, 1), True)
+
+
+def test_of_those_that_arrived_the_one_that_is_elsewhere_is_named() -> None:
+    pulses = [pulse(0, frame=IN_ALL_REDUCE), pulse(1, frame="nap, line 7 of site.py"), pulse(2, frame=IN_ALL_REDUCE)]
+    for some in (pulses, pulses[:2]):
+        found = _watch.stuck(some, 11.0, 10.0)
+        assert found is not None
+        assert (found.ranks, "it is in nap, line 7 of site.py" in found.what) == ((1,), True)
+    stopped = [pulse(0, frame=IN_ALL_REDUCE), pulse(1, frame=IN_ALL_REDUCE, state="T")]
+    found = _watch.stuck(stopped, 11.0, 10.0)
+    assert found is not None
+    assert (found.ranks, found.what.endswith("its process is stopped")) == ((1,), True)
+
+
+def hello(rank: int, digest: str, node: str = "n", place: str = "0", version: str = "1") -> Hello:
+    return Hello(rank=rank, local_rank=0, node=node, place=place, version=version, digest=digest, torch="2.5.0")
+
+
+def test_one_snapshot_of_each_kind_is_asked_for() -> None:
+    ledger = Ledger(5)
+    assert [ledger.hear(hello(rank, digest)) for rank, digest in enumerate("aabab")] == [
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
+    assert not ledger.complete()
+    ledger.keep("a", {"python": "3.11"})
+    assert ledger.lose(2) == 4
+    ledger.keep("b", {"python": "3.12"})
+    assert ledger.complete()
+    assert {digest: [each.rank for each in of] for digest, of in ledger.members().items()} == {
+        "a": [0, 1, 3],
+        "b": [2, 4],
+    }
+
+
+def test_machines_that_share_a_name_are_told_apart() -> None:
+    ledger = Ledger(4)
+    for rank, (node, place) in enumerate([("pod", "0"), ("pod", "0"), ("pod", "1"), ("other", "2")]):
+        ledger.hear(hello(rank, "a", node, place))
+    assert ledger.nodes() == {0: "pod#0", 1: "pod#0", 2: "pod#1", 3: "other"}
+
+
+def test_another_compatcheck_is_named_once_for_all_its_ranks() -> None:
+    ledger = Ledger(3)
+    for rank, version in enumerate(["1", "2", "2"]):
+        ledger.hear(hello(rank, "a", version=version))
+    (failure,) = ledger.failures("1")
+    assert (failure.fault, [member.rank for member in failure.members]) == ("other version", [1, 2])
+
+
+@pytest.mark.parametrize("world", range(2, 9))
+def test_every_pair_meets_once(world: int) -> None:
+    turns = [link_speed.partners(number, world) for number in range(world)]
+    met = [(one, other) for one in range(world) for other in turns[one] if other is not None]
+    assert sorted(met) == sorted((one, other) for one in range(world) for other in range(world) if one != other)
+    assert all(
+        turns[other][turn] == one for one in range(world) for turn, other in enumerate(turns[one]) if other is not None
+    )
