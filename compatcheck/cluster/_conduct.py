@@ -15,6 +15,7 @@ from compatcheck.cluster._messages import Ended, Said, Stop, Work
 
 _PEER_SECONDS = 3.0
 _SPARE_SECONDS = 60.0
+_RECENT_SECONDS = 5.0
 _JOINED = -1
 _IMPORT_ERROR = "ImportError: "
 
@@ -57,6 +58,7 @@ class _Progress:
         self.error: tuple[float, int, str] | None = None
         self.ended: Ended | None = None
         self.beats: deque[tuple[float, float | None, int | None]] = deque(maxlen=600)
+        self.places: deque[tuple[float, str]] = deque(maxlen=60)
 
 
 class Conductor:
@@ -178,6 +180,7 @@ class Conductor:
             each.arrived, each.doing, each.frame = int(event["arrived"]), str(event["mark"]), ""
         elif "frame" in event:
             each.frame = str(event["frame"])
+            each.places.append((time.monotonic(), each.frame))
             return False
         elif "error" in event:
             each.error = (float(event["at"]), heard.rank, str(event["error"]))
@@ -188,19 +191,16 @@ class Conductor:
     def _pulses(self, progress: Mapping[int, _Progress], seconds: float) -> list[_watch.Pulse]:
         """The state of those that still work, with what they did in the last seconds."""
         now, pulses = time.monotonic(), []
+        since = now - min(seconds, _RECENT_SECONDS)
         for each in progress.values():
             beat = self.leader.hub.beats.get(each.rank)
             if beat is not None:
                 each.beats.append((now, beat.cpu, beat.moved))
-            window = [entry for entry in each.beats if entry[0] > now - min(seconds, 5.0)]
-            worked = _share(window)
-            moved = (
-                window[-1][2] - window[0][2]
-                if window and window[0][2] is not None and window[-1][2] is not None
-                else None
-            )
+            window = [entry for entry in each.beats if entry[0] > since]
+            wandered = len({place for told, place in each.places if told > since}) > 1
             state = beat.state if beat is not None else ""
-            pulses.append(_watch.Pulse(each.rank, each.arrived, each.doing, each.frame, worked, moved, state))
+            worked, moved = _share(window), _moved(window)
+            pulses.append(_watch.Pulse(each.rank, each.arrived, each.doing, each.frame, worked, moved, state, wandered))
         return pulses
 
     def _fallen(self, out: Sequence[_Progress], plan: Plan) -> str:
@@ -232,6 +232,13 @@ class Conductor:
             self.leader.fail("lacks a package", ranks, f"{plan.probe} cannot run there: {what}")
             self.broken = f"a rank cannot import what {plan.probe} needs"
         return what
+
+
+def _moved(window: Sequence[tuple[float, float | None, int | None]]) -> int | None:
+    """Bytes the machine's network has moved over the window, None where that cannot be told."""
+    if not window or window[0][2] is None or window[-1][2] is None:
+        return None
+    return window[-1][2] - window[0][2]
 
 
 def _share(window: Sequence[tuple[float, float | None, int | None]]) -> float | None:

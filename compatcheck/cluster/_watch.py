@@ -1,8 +1,8 @@
 """Whether ranks that work have stopped, and which of them keeps the others waiting; no I/O.
 
 A rank marks what it does next, in the same order everywhere, so the one with the fewest marks is the one the others
-wait for. It is slow where its processor time grows, and hung where it does not. Where all have arrived, the operation
-itself is slow as long as the network moves bytes, and hung when it does not.
+wait for. It is slow while it uses the processor or the disk, or its code moves on, and hung when it does neither. Where
+all wait in the operation itself, that is slow as long as the network moves bytes, and hung when it does not.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ BUSY_SHARE = 0.05
 MOVED_BYTES = 2**20
 PATIENCE = 5.0
 STOPPED = ("T", "t")
+RUNNING = ("R", "D")
 _WAITING = ("distributed_c10d.py", "synchronize")
 
 
 class Pulse(NamedTuple):
     """What is known of a rank: its number, how many marks it has made and the last, where its code is when stuck.
 
-    ``worked`` is its processor time over the last ``seconds`` and ``moved`` what its machine's network has moved in
-    them, None where that cannot be told; ``state`` is the state of its process.
+    Of the last seconds: ``worked`` is its share of a processor and ``moved`` the bytes its machine's network has moved,
+    None where that cannot be told; ``wandered`` is whether its code was in several places. ``state`` is the state of
+    its process, a letter as Linux has it.
     """
 
     rank: int
@@ -32,6 +34,7 @@ class Pulse(NamedTuple):
     worked: float | None = None
     moved: int | None = None
     state: str = ""
+    wandered: bool = False
 
 
 class Stuck(NamedTuple):
@@ -51,7 +54,7 @@ def stuck(pulses: Sequence[Pulse], still: float, limit: float) -> Stuck | None:
     front = max(pulse.arrived for pulse in pulses)
     behind = [pulse for pulse in pulses if pulse.arrived < front]
     suspects = behind or list(pulses)
-    alive = any(map(_busy, behind)) if behind else any((pulse.moved or 0) > MOVED_BYTES for pulse in pulses)
+    alive = any(map(_busy, suspects)) or (not behind and any((pulse.moved or 0) > MOVED_BYTES for pulse in pulses))
     if alive and still < PATIENCE * limit and not any(pulse.state in STOPPED for pulse in suspects):
         return None
     waited = next(pulse.doing for pulse in pulses if pulse.arrived == front)
@@ -68,7 +71,14 @@ def stuck(pulses: Sequence[Pulse], still: float, limit: float) -> Stuck | None:
 
 
 def _busy(pulse: Pulse) -> bool:
-    return pulse.worked is not None and pulse.worked > BUSY_SHARE
+    if _waits(pulse):
+        return False
+    return pulse.wandered or pulse.state in RUNNING or (pulse.worked or 0.0) > BUSY_SHARE
+
+
+def _waits(pulse: Pulse) -> bool:
+    """Whether its code is where torch waits for others, which some backends do in a busy loop."""
+    return any(place in pulse.frame for place in _WAITING)
 
 
 def _odd(pulses: Sequence[Pulse]) -> list[Pulse]:
@@ -84,8 +94,8 @@ def _odd(pulses: Sequence[Pulse]) -> list[Pulse]:
 
 
 def _outside(pulses: Sequence[Pulse]) -> list[Pulse]:
-    """Those whose code is not where torch waits for others while that of others is."""
-    inside = [pulse for pulse in pulses if any(place in pulse.frame for place in _WAITING)]
+    """Those who do not wait while others do."""
+    inside = [pulse for pulse in pulses if _waits(pulse)]
     return [pulse for pulse in pulses if pulse not in inside] if inside else []
 
 

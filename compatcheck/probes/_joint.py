@@ -89,7 +89,7 @@ def joint_cases(name: str, request: Mapping[str, Any], device: str) -> list[dict
 def joint_result(
     name: str, outcomes: Iterable[_ranks.Outcomes], stands_in: bool, names: Sequence[str], seconds: float
 ) -> ProbeResult:
-    """The result that the answers of all ranks stand for; ``names`` says of each which rank of which node it is.
+    """The result that the answers of all ranks stand for; ``names`` says of each where it is.
 
     ``stands_in``: GPUs are there and train, and the CPU is measured in their place.
     """
@@ -100,5 +100,5 @@ def joint_result(
     outcome, why = _units.unit(name).judge(measured)
     wrong = {row["rank"] for row in rows if "rank" in row and str(row["theta"]) == "inf"}
     if outcome == "fail" and wrong:
-        why += "; " + ", ".join(f"rank {number} is {names[number]}" for number in sorted(wrong))
+        why += "; " + ", ".join(names[number] for number in sorted(wrong))
     return ProbeResult(name, outcome, why, measured, round(seconds, 3))

@@ -32,7 +32,8 @@ def _lines(report: ClusterReport, exit_reason: str) -> Iterator[Line]:
     yield _told("cluster", _size(report))
     if len(report.groups) > 1:
         for group in report.groups:
-            yield _told("", f"{_counted(len(group.nodes), 'node')} {group.label}: {_nodes(group)}")
+            size = _counted(len(group.members), "rank") if group.split else _counted(len(group.nodes), "node")
+            yield _told("", f"{size} {group.label}: {_nodes(group)}")
     else:
         yield _told("", _named(report.groups[0].nodes))
     for label, text in described(report.groups[0].environment):

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 @_options.python
 @click.option("--hash-weights", is_flag=True, help="Hash the weight files of a model folder as well.")
 @click.option("--no-probe", is_flag=True, help="Compare what is here; try nothing.")
+@click.option("--probe", "probes", multiple=True, metavar="PROBE", help="Try only this one; may be repeated.")
+@click.option(
+    "--budget",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="For all sizes of all collectives together; 20 on the CPU, 60 on GPUs.",
+)
 @_options.device
 @click.option(
     "--timeout",
@@ -49,6 +56,8 @@ def command(
     python: str | None,
     hash_weights: bool,
     no_probe: bool,
+    probes: tuple[str, ...],
+    budget: float | None,
     device: str,
     timeout: float,
     select: tuple[str, ...],
@@ -77,8 +86,8 @@ def command(
         sys.exit(_publish(cluster.recorded(snapshots, known, **chosen), **options))
     from compatcheck.cluster import launch
 
-    names = () if no_probe else cluster.PROBES
-    trials = cluster.Trials(names, device, timeout)
+    names = () if no_probe else cluster.choose(probes)
+    trials = cluster.Trials(names, device, timeout, {} if budget is None else {"seconds": budget})
     publish = partial(_publish, **options)
     chosen.update(python=python, hash_weights=hash_weights)
     sys.exit(cluster.take_part(launch(os.environ), known, paths, trials, publish, **chosen))

@@ -16,9 +16,19 @@ from compatcheck.pipelines.check import check
 from compatcheck.pipelines.cluster._live import Live, Trials, follow, lead
 from compatcheck.pipelines.cluster._present import Presented, here, present
 
-__all__ = ["PROBES", "Trials", "judge", "record", "recorded", "take_part"]
+__all__ = ["Trials", "choose", "judge", "record", "recorded", "take_part"]
 
-PROBES = probes.JOINT
+
+def choose(named: Collection[str]) -> tuple[str, ...]:
+    """Those of the probes for many machines that are named, in their order; all where none is.
+
+    Raises InputError for a name that none of them has.
+    """
+    unknown = next((name for name in named if name not in probes.JOINT), None)
+    if unknown is not None:
+        advice = f"choose from {', '.join(probes.JOINT)}"
+        raise InputError("running the probe", unknown, "it is none for many machines", advice)
+    return tuple(name for name in probes.JOINT if name in named or not named)
 
 
 def recorded(
@@ -54,7 +64,7 @@ def take_part(
         report = judge(live.gathered, known, launch.launcher, launch.world, select=select, ignore=ignore)
         return publish(report._replace(trials=live.results, links=live.links, limits=live.limits))
 
-    return lead(launch, presented, trials._replace(request=_request(presented)), verdict)
+    return lead(launch, presented, trials._replace(request={**_request(presented), **trials.request}), verdict)
 
 
 def record(

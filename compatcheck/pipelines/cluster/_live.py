@@ -115,7 +115,10 @@ def _try(leader: Leader, trials: Trials, results: list[ProbeResult], links: list
         environ = {"DS_ACCELERATOR": "cpu"} if device == "cpu" else {}
         plan = Plan(name, cases, chosen, backend, device, environ, trials.seconds)
         outcomes, unmet, broken = conductor.conduct(plan)
-        names = [f"rank {member.rank} on {member.node}" for member in leader.members(chosen)]
+        names = [
+            f"rank {number} is {'' if member.rank == number else f'rank {member.rank} of the run, '}on {member.node}"
+            for number, member in enumerate(leader.members(chosen))
+        ]
         result = probes.joint_result(name, outcomes, stands_in, names, time.monotonic() - started)
         if broken:
             result = result._replace(outcome="timeout", why=f"{broken}; before that: {result.why}")

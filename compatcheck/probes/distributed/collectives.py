@@ -75,7 +75,7 @@ def judge(measured: Mapping[str, Any]) -> "Tuple[Outcome, str]":
 
 def joint_cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
     """One case for each operation and dtype, with its share of the time."""
-    seconds = float(request.get("seconds") or BUDGET[device])
+    seconds = float(request.get("seconds", BUDGET[device]))
     return [
         {
             "case": operation,
