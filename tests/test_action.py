@@ -100,7 +100,7 @@ def test_a_fault_is_told_in_every_place_and_fails_the_job(project: Path) -> None
     assert job.commands and job.commands[0].startswith("::error file=train.sh,line=2,title=CC-2024-0040 ")
     assert job.summary.startswith("### compatcheck: :x: ")
     assert "affected  CC-2024-0040" in job.log
-    assert job.outputs["exit-status"] == "1" and int(job.outputs["affected"]) >= 1 and job.outputs["confirmed"] == "0"
+    assert job.outputs["exit-status"] == "1" and int(job.outputs["affected"]) == 1 and job.outputs["confirmed"] == "0"
     sarif = json.loads(Path(job.outputs["sarif"]).read_text(encoding="utf-8"))
     places = [each["locations"][0]["physicalLocation"] for each in sarif["runs"][0]["results"]]
     assert places[0]["artifactLocation"]["uri"] == "train.sh" and places[0]["region"] == {"startLine": 2}
@@ -159,17 +159,19 @@ def test_what_cannot_be_judged_uploads_nothing(project: Path) -> None:
     assert "missing.txt" in job.log
 
 
-def test_what_was_set_aside_is_not_uploaded(tmp_path: Path) -> None:
-    sys.path.insert(0, str(FOLDER))
-    try:
-        import judge as step
-    finally:
-        sys.path.remove(str(FOLDER))
-    results = [{"ruleId": "CC-1", "baselineState": "new"}, {"ruleId": "CC-2", "suppressions": [{"kind": "external"}]}]
-    file = tmp_path / "report.sarif"
-    file.write_text(json.dumps({"runs": [{"results": results}]}), encoding="utf-8")
-    step.without_what_was_set_aside(file)
-    assert json.loads(file.read_text(encoding="utf-8")) == {"runs": [{"results": [{"ruleId": "CC-1"}]}]}
+def test_what_was_set_aside_fails_nothing_and_is_not_uploaded(project: Path) -> None:
+    """A report becomes the baseline of the next run, and an ignore holds in the action as elsewhere."""
+    first = judge(project)
+    kept = project / "baseline.json"
+    kept.write_bytes(Path(first.outputs["json"]).read_bytes())
+    second = judge(project, baseline="baseline.json")
+    ignores = 'ignore = [{id = "CC-2024-0040", reason = "SGD, short runs", until = 9999-01-01}]'
+    (project / "pyproject.toml").write_text(f"[tool.compatcheck]\n{ignores}\n")
+    third = judge(project)
+    for job, why in ((second, "baseline"), (third, "SGD, short runs")):
+        assert job.status == 0 and job.outputs["affected"] == "0" and job.outputs["suppressed"] == "1", job.log
+        assert not job.commands and why in job.summary and "1 set aside" in job.summary
+        assert json.loads(Path(job.outputs["sarif"]).read_text(encoding="utf-8"))["runs"][0]["results"] == []
 
 
 @pytest.mark.parametrize(("version", "asked"), [("", f"{FOLDER}/../../.."), ("0.1.0", "compatcheck==0.1.0")])

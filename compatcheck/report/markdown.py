@@ -80,7 +80,7 @@ def _where(finding: Finding, at: Place) -> str:
 
 def _first_step(finding: Finding) -> str:
     if finding.status == "possible" and finding.missing:
-        return f"tell {', '.join(code(path) for path in dict.fromkeys(finding.missing))}"
+        return f"state {', '.join(code(path) for path in dict.fromkeys(finding.missing))}"
     if not finding.remedies:
         return ""
     first = finding.remedies[0]

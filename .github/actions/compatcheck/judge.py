@@ -90,9 +90,10 @@ def without_what_was_set_aside(file: Path) -> None:
 
 
 def counts(file: Path) -> dict[str, int]:
-    findings = json.loads(file.read_text(encoding="utf-8"))["findings"]
-    counted = Counter(finding["status"] for finding in findings)
-    return {status: counted[status] for status in ("confirmed", "affected", "possible")}
+    report = json.loads(file.read_text(encoding="utf-8"))
+    counted = Counter(finding["status"] for finding in report["findings"])
+    shown = {status: counted[status] for status in ("confirmed", "affected", "possible")}
+    return {**shown, "suppressed": len(report["suppressed"])}
 
 
 def append(variable: str, text: str) -> None:
