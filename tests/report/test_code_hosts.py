@@ -193,7 +193,7 @@ def test_the_summary_of_nothing_is_a_verdict() -> None:
 
 
 def test_the_summary_shows_text_and_does_nothing_with_it() -> None:
-    page = said(of(SPOILT), "markdown")
+    page = said(of(SPOILT._replace(location=Location("a|b `c`.yaml", 1))), "markdown")
     outside = re.sub(r"`+[^`]*`+", "", page)
     assert "<script>" not in re.sub(r"(?s)^ *(`{3,}).*?\n *\1$", "", outside, flags=re.MULTILINE)
     table = next(row for row in page.splitlines() if row.startswith("| :x:"))
