@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from io import BytesIO
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -27,11 +28,12 @@ def read(path: str | PathLike[str]) -> Catalog:
 
 
 def compiled(path: str | PathLike[str]) -> bytes:
-    """A catalogue in the form that the standard library reads; fuzzy texts are left out."""
+    """A catalogue in the form that the standard library reads, the same at any hour; fuzzy texts are left out."""
     from babel.messages.mofile import write_mo
 
-    stream = BytesIO()
-    write_mo(stream, read(path))
+    stream, catalogue = BytesIO(), read(path)
+    catalogue.creation_date = datetime.fromtimestamp(0, timezone.utc)
+    write_mo(stream, catalogue)
     return stream.getvalue()
 
 
