@@ -52,6 +52,7 @@ def test_nothing_slow_is_imported_for_an_environment_in_order(tmp_path: Path) ->
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)
     slow = {"subprocess", "pathlib", "pynvml", "yaml", "pydantic", "packaging.requirements", "packaging.specifiers"}
     slow |= {"ast", "hashlib", "json", "shutil", "platform", "email", "importlib.metadata", "dataclasses"}
+    slow -= {"ast"} if sys.version_info >= (3, 14) else set()  # which a NamedTuple loads there
     assert not slow & set(done.stdout.split())
 
 
