@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from compatcheck import facts, matrix
 from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.model import STATUSES, Environment, Finding, Report, fingerprint
 from compatcheck.pipelines.check import BAD, check
+
+if TYPE_CHECKING:
+    from compatcheck.facts.project._commit import Change
 
 
 class Judged(NamedTuple):
@@ -19,20 +22,20 @@ class Judged(NamedTuple):
 
 
 def judge(
-    files: Sequence[str],
+    changes: Sequence[Change],
     known: matrix.Matrix,
     *,
     assume: Sequence[str] = (),
     select: Collection[str] = (),
     ignore: Collection[str] = (),
 ) -> tuple[Judged, ...]:
-    """The reports of the projects that the files bear on; none for files that are none of ours.
+    """The reports of the projects that a commit bears on.
 
     Nothing of this machine counts: a commit is trained elsewhere, and what runs a hook is not what will train. Raises
     `InputError` where a file of the commit cannot be read.
     """
     reports: dict[str, list[Report]] = {}
-    for change in facts.changes(files):
+    for change in changes:
         try:
             stated = facts.with_paths(Environment({}), change.paths, pins="instead")
             report = check(facts.assume_all(stated, assume), known, select=select, ignore=ignore)

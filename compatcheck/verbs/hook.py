@@ -37,6 +37,11 @@ def command(
     here does not count, and nothing is run or fetched: state the machine that trains with --assume, or in
     [tool.compatcheck].
     """
+    from compatcheck import facts
+
+    changes = facts.changes(files)
+    if not changes:
+        sys.exit(_status.CLEAN)
     from compatcheck import matrix, settings
     from compatcheck.pipelines import commit
     from compatcheck.pipelines.settled import assumed, selected, settle
@@ -46,7 +51,7 @@ def command(
     project = _options.settings_of(settings_file, isolated)
     known = matrix.load()
     judged = commit.judge(
-        files,
+        changes,
         known,
         assume=(*assumed(project), *assume),
         select=selected(known, select, project),
