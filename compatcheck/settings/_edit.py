@@ -111,8 +111,7 @@ def _edited(
     if not expected or sorted([*kept, *added]) != sorted(each._replace(at=None) for each in after.ignores):
         seen = "its table is spelled in a way that cannot be edited safely"
         raise InputError("editing", path, seen, "write [[tool.compatcheck.ignore]] with id, reason and until by hand")
-    ends = text != unix and os.linesep == "\n"
-    return Edited(path, result.replace("\n", "\r\n") if ends else result, len(same))
+    return Edited(path, result.replace("\n", "\r\n") if text != unix else result, len(same))
 
 
 def _inserted(text: str, row: dict[str, Any]) -> str:

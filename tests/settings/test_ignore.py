@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import date
 from pathlib import Path
 
@@ -73,9 +72,8 @@ def test_removing_is_the_reverse(tmp_path: Path, rest: str) -> None:
 
 
 def test_line_ends_of_windows_stay(tmp_path: Path) -> None:
-    if os.linesep == "\n":
-        text = edited(tmp_path, '[project]\r\nname = "a"\r\n')
-        assert text.count("\r\n") == text.count("\n") and BLOCK.replace("\n", "\r\n") in text
+    text = edited(tmp_path, '[project]\r\nname = "a"\r\n')
+    assert text.count("\r\n") == text.count("\n") and BLOCK.replace("\n", "\r\n") in text
 
 
 def test_what_cannot_be_edited_safely_is_left_to_the_user(tmp_path: Path) -> None:
@@ -100,7 +98,7 @@ def test_the_command_adds_and_removes(run: Run, project: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "seen"),
     [
-        (("CC-2024-001",), "the matrix has no such entry; see compatcheck matrix list"),
+        (("CC-2024-001",), "the matrix has no such entry"),
         (("CC-2024-0001", "--until", "2999-01-01"), "no reason is given"),
         (("CC-2024-0001", "--reason", " ", "--until", "2999-01-01"), "no reason is given"),
         (("CC-2024-0001", "--reason", "x"), "no day is given"),
