@@ -100,7 +100,7 @@ def table(bars: Sequence[Bar], caption: str, *, by_case: bool = False) -> Html:
         tag(
             "table",
             tag("caption", caption),
-            tag("thead", tag("tr", *cells, head(), tag("th", "Over the plain formula's", scope="col"))),
+            tag("thead", tag("tr", *cells, head(), tag("th", "Over the plain formula's", scope="col", class_="ratio"))),
             tag("tbody", *(_row(bar, by_case) for bar in bars)),
             class_="bars",
         ),
@@ -116,7 +116,7 @@ def _row(bar: Bar, by_case: bool) -> Html:
         tag("th", f"{bar.variant}{kind}", scope="row"),
         tag("td", bar.dtype),
         error_cell(bar),
-        tag("td", number(bar.rho), class_="number"),
+        tag("td", number(bar.rho), class_="number ratio"),
         class_="compared" if bar.compared else None,
     )
 

@@ -65,7 +65,7 @@ def _table(report: PinReport, moves: Sequence[Moved]) -> Html:
         )
         for each in moves
     ]
-    return tag("div", tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows)), class_="wide")
+    return tag("div", tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), class_="moves"), class_="wide")
 
 
 def _reasons(report: PinReport, move: Moved) -> Iterator[Html]:
