@@ -15,6 +15,13 @@ from tests.conftest import ROOT, run_command
 from tests.report.browser import CONTRAST, Browser
 
 LOG = ROOT / "tests" / "symptoms" / "logs" / "transformers-4.48-nan-from-step-16.log"
+NOTEBOOK = """
+.out { background: red; }
+.out th { text-align: right; padding: 40px; }
+.out table tr:nth-child(even) { background: red; color: red; }
+.out :not(pre) > code { background: red; }
+"""
+"""Rules such as a notebook has for what its cells give out."""
 NAMES = ("check", "diagnose", "probes", "notebook")
 
 
@@ -41,7 +48,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     twice = html.fragment(measured) * 2
     (folder / "notebook.html").write_text(
         '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f'<title>x</title><p id="other">Other</p>{twice}</html>',
+        f'<title>x</title><style>{NOTEBOOK}</style><p id="other">Other</p><div class="out">{twice}</div></html>',
         encoding="utf-8",
     )
     return folder
@@ -100,6 +107,9 @@ def test_a_report_in_a_notebook_leaves_the_rest_as_it_was(browser: Browser, page
     colours = "['#other', '.compatcheck'].map(each => getComputedStyle(document.querySelector(each)).color)"
     others, own = browser.ask(colours)
     assert others == "rgb(0, 0, 0)" and own == "rgb(231, 232, 234)"
+    assert browser.ask(CONTRAST) == []
+    styled = "(each => [each.textAlign, each.paddingLeft])(getComputedStyle(document.querySelector('.bars th')))"
+    assert browser.ask(styled) == ["left", "9.6px"]
     browser.ask("document.body.dataset.jpThemeLight = 'true'")
     assert browser.ask(colours)[1] == "rgb(27, 29, 33)"
     assert browser.ask(CONTRAST) == []

@@ -12,6 +12,9 @@ from compatcheck.report import _look
 from compatcheck.report._markup import Html, tag
 
 _ROOT = ".compatcheck"
+_ROOT_ELSEWHERE = _ROOT * 3
+"""The same element, so that our rules count more than those of the page around it."""
+_RESET = f"{_ROOT_ELSEWHERE} :where(:not(svg, svg *)) {{ all: revert; }}\n"
 _LIGHT_PLACES = ("[data-jp-theme-light=true]", ".vscode-light", "html[theme=light]")
 _DARK_PLACES = ("[data-jp-theme-light=false]", ".vscode-dark", "html[theme=dark]")
 """How JupyterLab, Visual Studio Code and Colab mark their themes, which need not be that of the system."""
@@ -19,7 +22,7 @@ _DARK_PLACES = ("[data-jp-theme-light=false]", ".vscode-dark", "html[theme=dark]
 
 def page(title: str, *body: str | None) -> str:
     """A whole page with its style and script inside, to be opened from a file."""
-    style, script = Html(_style() + _own("page.css")), Html(_look.copy_script())
+    style, script = Html(_style(_ROOT) + _own("page.css")), Html(_look.copy_script())
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     )
@@ -42,15 +45,14 @@ def element(*body: str | None) -> str:
 
     Where a notebook strips the style, headings, lists and tables are left to the notebook's own.
     """
-    return tag("div", tag("style", Html(_style())), *body, class_="compatcheck")
+    return tag("div", tag("style", Html(_RESET + _style(_ROOT_ELSEWHERE))), *body, class_="compatcheck")
 
 
 @cache
-def _style() -> str:
-    light, dark = (", ".join(f"{each} {_ROOT}" for each in places) for places in (_LIGHT_PLACES, _DARK_PLACES))
-    return (
-        _look.palette(_ROOT, light, dark) + _look.scoped(_look.style() + _own("report.css"), _ROOT) + _own("root.css")
-    )
+def _style(root: str) -> str:
+    light, dark = (", ".join(f"{each} {root}" for each in places) for places in (_LIGHT_PLACES, _DARK_PLACES))
+    of_root = _own("root.css").replace(_ROOT, root)
+    return _look.palette(root, light, dark) + of_root + _look.scoped(_look.style() + _own("report.css"), root)
 
 
 def _own(name: str) -> str:
