@@ -45,6 +45,10 @@ def main() -> NoReturn:
     gc.disable()  # a short process that keeps what it reads; collecting would walk the matrix's index again and again
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     write_readably()
+    if "_COMPATCHECK_COMPLETE" in os.environ:
+        from compatcheck.verbs import _completion
+
+        _completion.register()
     try:
         _choose_language()
         sys.exit(cli.main(prog_name="compatcheck", standalone_mode=False) or _status.CLEAN)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from compatcheck.language import ENGLISH, LANGUAGES, VARIABLE, current
 from compatcheck.language import gettext as _
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class VerbGroup(click.Group):
@@ -34,13 +37,30 @@ class VerbGroup(click.Group):
         command.name = cmd_name
         if "lang" not in (parameter.name for parameter in command.params):
             command.params.append(_language_option())
+        if ctx.resilient_parsing:
+            from compatcheck.verbs._completion import offer
+
+            return offer(_in_language(command))
         return _in_language(command)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The verbs, and what the default one takes; files come first, as bash offers them where nothing else fits."""
+        own = super().shell_complete(ctx, incomplete)
+        default = self.get_command(ctx, self.default) if self.default is not None else None
+        if default is None:
+            return own
+        below = click.Context(default, ctx, resilient_parsing=True)
+        argument = next(each for each in default.params if isinstance(each, click.Argument))
+        takes = default if incomplete.startswith("-") else argument
+        known = {item.value for item in own}
+        return [*(item for item in takes.shell_complete(below, incomplete) if item.value not in known), *own]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         _in_language(self)
         before, args = _split_language(args)
         named = args and (args[0] in self.list_commands(ctx) or args[0] in ("--help", "-h", "--version"))
-        if self.default is not None and not named:
+        completing_the_verb = ctx.resilient_parsing and not args
+        if self.default is not None and not named and not completing_the_verb:
             args = [self.default, *args]
         return super().parse_args(ctx, [*before, *args])
 

@@ -1,0 +1,29 @@
+"""`compatcheck completion`."""
+
+from __future__ import annotations
+
+import click
+
+from compatcheck.verbs._output import write
+
+_VARIABLE = "_COMPATCHECK_COMPLETE"
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def command(context: click.Context, shell: str) -> None:
+    """Print the script that lets a SHELL complete verbs, options, ids of entries, probes and files.
+
+    \b
+    bash  compatcheck completion bash > ~/.local/share/bash-completion/completions/compatcheck
+    zsh   compatcheck completion zsh > "${fpath[1]}/_compatcheck"
+    fish  compatcheck completion fish > ~/.config/fish/completions/compatcheck.fish
+
+    Or only for now: eval "$(compatcheck completion bash)".
+    """
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    assert made is not None, shell
+    write(made(context.find_root().command, {}, "compatcheck", _VARIABLE).source(), None)
