@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator
 
+from compatcheck._terminal import PLAIN, Screen
 from compatcheck.model import DataProblem, DataReport
+from compatcheck.report._lines import Line, unfolded, written
 from compatcheck.report.json import finite
 
 SCHEMA_VERSION = 1
-_WIDTH = 100
 _CUT = "the rest is cut off"
+_STYLES = {"problem": "bold red", "note": "yellow"}
 
 
-def render(report: DataReport, format_name: str, exit_reason: str) -> str:
+def render(report: DataReport, format_name: str, exit_reason: str, screen: Screen = PLAIN) -> str:
     """The report as text or JSON, ending in a newline."""
     if format_name == "json":
         return json.dumps(finite(_shape(report, exit_reason)), indent=2, ensure_ascii=False) + "\n"
-    return "".join(line.rstrip() + "\n" for line in _lines(report))
+    return written(_lines(report), screen)
+
+
+def render_failing(report: DataReport, screen: Screen = PLAIN) -> str:
+    """A row for each problem and nothing else, with its file and first line first, as editors read it."""
+    rows = (
+        Line(f"{each.name}: {each.seen}", "", f"{report.file}:{each.rows[0] if each.rows else 1}: ")
+        for each in report.problems
+        if each.level == "problem"
+    )
+    return written(rows, unfolded(screen))
 
 
 def _shape(report: DataReport, exit_reason: str) -> dict[str, object]:
@@ -50,42 +61,49 @@ def _shown(report: DataReport) -> dict[str, object] | None:
     return {"row": row, "pieces": named}
 
 
-def _lines(report: DataReport) -> Iterator[str]:
-    yield f"{report.file}: {report.rows} rows of the shape {report.shape}"
+def _lines(report: DataReport) -> Iterator[Line]:
+    yield Line(f"{report.file}: {report.rows} rows of the shape {report.shape}", "dim")
     if report.tokenizer:
         parts = [f"{key.replace('_', ' ')} {value}" for key, value in report.tokenizer.items() if value is not None]
-        yield f"{report.sampled} rows sampled, {', '.join(parts)}"
+        yield Line(f"{report.sampled} rows sampled, {', '.join(parts)}", "dim")
     if report.lengths:
-        yield "tokens: " + ", ".join(f"{name} {count}" for name, count in report.lengths.items())
+        yield Line("tokens: " + ", ".join(f"{name} {count}" for name, count in report.lengths.items()), "dim")
     for problem in report.problems:
-        yield ""
+        yield Line()
         yield from _told(problem)
     if report.shown and report.problems:
-        yield ""
-        yield from _pieces(report)
-    yield ""
+        yield Line()
+        yield _pieces(report)
+    yield Line()
     if report.unread:
-        yield from _folded("not known: ", f"what the tokenizer makes of the rows ({report.unread})")
+        yield Line(f"what the tokenizer makes of the rows ({report.unread})", "dim", "not known:", "dim", 11)
     count = sum(problem.level == "problem" for problem in report.problems)
     notes = len(report.problems) - count
-    yield f"{_counted(count, 'problem')}, {_counted(notes, 'note')}" if report.problems else "nothing wrong was found"
+    if report.problems:
+        yield Line(f"{_counted(count, 'problem')}, {_counted(notes, 'note')}", "bold red" if count else "bold yellow")
+    else:
+        yield Line("nothing wrong was found", "bold green")
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
-def _told(problem: DataProblem) -> Iterator[str]:
-    yield from _folded(f"{problem.level:<9}", f"{problem.name}: {problem.seen}")
+def _told(problem: DataProblem) -> Iterator[Line]:
+    yield Line(f"{problem.name}: {problem.seen}", "", problem.level, _STYLES[problem.level], 9)
     if problem.rows:
         more = ", ..." if problem.total > len(problem.rows) else ""
-        yield from _folded(f"{'':9}rows   ", ", ".join(map(str, problem.rows)) + more)
+        yield _labelled("rows", ", ".join(map(str, problem.rows)) + more)
     for entry_id, title in problem.entries:
-        yield from _folded(f"{'':9}see    ", f"{entry_id} {title}")
-    yield from _folded(f"{'':9}fix    ", problem.fix)
+        yield _labelled("see", f"{entry_id} {title}")
+    yield _labelled("fix", problem.fix, "green")
 
 
-def _pieces(report: DataReport) -> Iterator[str]:
+def _labelled(label: str, text: str, style: str = "") -> Line:
+    return Line(text, style, f"{'':9}{label}", style, 16)
+
+
+def _pieces(report: DataReport) -> Line:
     """One row around its first label: what is learned stands in brackets."""
     assert report.shown is not None
     row, pieces = report.shown
@@ -95,14 +113,9 @@ def _pieces(report: DataReport) -> Iterator[str]:
             text.append(f"({_CUT}:)")
             cut = True
         text.append(f"[{piece}]" if labelled and kept else piece)
-    yield from _folded(f"row {row}, learned in brackets: ", " ".join(_visible(piece) for piece in text))
+    shown = " ".join(_visible(piece) for piece in text)
+    return Line(f"row {row}, learned in brackets: {shown}")
 
 
 def _visible(piece: str) -> str:
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in piece)
-
-
-def _folded(head: str, text: str) -> Iterator[str]:
-    rows = textwrap.wrap(text, _WIDTH - min(len(head), 16), break_on_hyphens=False) or [""]
-    yield head + rows[0]
-    yield from (f"{'':16}{row}" for row in rows[1:])

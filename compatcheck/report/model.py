@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from compatcheck._terminal import PLAIN, Screen
 from compatcheck.model import Environment, Finding, Report
+from compatcheck.report._lines import Line, unfolded, written
 from compatcheck.report.json import finding_shape, finite
+from compatcheck.report.text import render_failing as render_findings
 
 SCHEMA_VERSION = 1
-WIDTH = 100
 _MARGIN = 15
+_STYLES = {"problems": "bold red", "confirmed": "bold red", "affected": "bold red", "possible": "yellow"}
 _MOST = 12
 _SOURCES = {"huggingface-cache": "the Hugging Face cache", "modelscope-cache": "the ModelScope cache"}
 
 
-def render(report: Report, format_name: str) -> str:
+def render(report: Report, format_name: str, screen: Screen = PLAIN) -> str:
     if format_name == "text":
-        return _folded(_profile(report))
+        return _drawn(_profile(report), screen)
     environment = report.environment
     return _json(
         {
@@ -32,9 +34,9 @@ def render(report: Report, format_name: str) -> str:
     )
 
 
-def render_comparison(comparison: Mapping[str, Any], format_name: str) -> str:
+def render_comparison(comparison: Mapping[str, Any], format_name: str, screen: Screen = PLAIN) -> str:
     if format_name == "text":
-        return _folded(_comparison(comparison))
+        return _drawn(_comparison(comparison), screen)
     return _json({"schema_version": SCHEMA_VERSION, **comparison})
 
 
@@ -42,20 +44,15 @@ def _json(shape: Mapping[str, Any]) -> str:
     return json.dumps(finite(shape), indent=2, ensure_ascii=False) + "\n"
 
 
-def _folded(rows: Iterator[tuple[str, str]]) -> str:
-    lines: list[str] = []
-    for label, text in rows:
-        flat = " ".join(text.split())
-        head = label.ljust(_MARGIN)
-        lines += textwrap.wrap(
-            flat,
-            WIDTH,
-            initial_indent=head,
-            subsequent_indent=" " * _MARGIN,
-            break_on_hyphens=False,
-            break_long_words=False,
-        ) or [label]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+def _drawn(rows: Iterator[tuple[str, str]], screen: Screen) -> str:
+    return written((Line(text, "", label, _STYLES.get(label, "dim"), _MARGIN) for label, text in rows), screen)
+
+
+def render_failing(report: Report, screen: Screen = PLAIN) -> str:
+    """A row for each damaged file and each finding that is affected, and nothing else."""
+    problems = report.environment.facts["model"].get("file_problems") or ()
+    damaged = (Line(each["problem"], "", f"{each['path']}: ") for each in problems)
+    return written(damaged, unfolded(screen)) + render_findings(report, ("confirmed", "affected"), screen)
 
 
 def _profile(report: Report) -> Iterator[tuple[str, str]]:

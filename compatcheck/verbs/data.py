@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from compatcheck.verbs import _options, _status
-from compatcheck.verbs._output import progress, write
+from compatcheck.verbs._output import progress, screen_of, write
 
 if TYPE_CHECKING:
     from compatcheck.model import DataProblem, DataReport, ProbeResult
@@ -31,6 +31,7 @@ _ABOUT = ("tokenizer", "transformers", "padding_side")
 @_options.python
 @_options.format_name
 @_options.output
+@_options.quiet
 def command(
     file: str,
     model: str | None,
@@ -42,6 +43,7 @@ def command(
     python: str | None,
     format_name: str,
     output: str | None,
+    quiet: bool,
 ) -> NoReturn:
     """Look at training data: broken rows, rows with nothing to learn, templates and tokens that do not fit.
 
@@ -66,7 +68,11 @@ def command(
     bad = sum(problem.level == "problem" for problem in report.problems)
     unrun = model is not None and bool(found.sample) and report.unread is not None
     reason = f"the tokenizer could not be run: {report.unread}" if unrun else f"{bad} problems"
-    write(data_report.render(report, format_name, reason), output)
+    screen = screen_of(output)
+    if quiet and format_name == "text":
+        write(data_report.render_failing(report, screen) + (f"{file}: {reason}\n" if unrun else ""), output)
+    else:
+        write(data_report.render(report, format_name, reason, screen), output)
     sys.exit(_status.PROBE_MISSING if unrun else _status.FINDINGS if bad else _status.CLEAN)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from compatcheck.verbs import _options, _status
-from compatcheck.verbs._output import write
+from compatcheck.verbs._output import screen_of, write
 
 if TYPE_CHECKING:
     from compatcheck.model import Environment, Report
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @_options.assume
 @_options.format_name
 @_options.output
+@_options.quiet
 def command(
     model: str,
     against: str | None,
@@ -30,6 +31,7 @@ def command(
     assume: tuple[str, ...],
     format_name: str,
     output: str | None,
+    quiet: bool,
 ) -> NoReturn:
     """Show what a model's files say, and what the matrix says of them.
 
@@ -42,11 +44,14 @@ def command(
     if against is not None:
         comparison = facts.compare_models(model, against, online=online, weights=hash_weights)
         damaged = any(comparison[side].get("file_problems") for side in ("old", "new"))
-        write(pages.render_comparison(comparison, format_name), output)
+        write(pages.render_comparison(comparison, format_name, screen_of(output)), output)
         sys.exit(_status.FINDINGS if damaged else _status.CLEAN)
     environment = facts.assume_all(facts.read_model(model, online=online, weights=hash_weights), assume)
     report = _of_the_model(environment)
-    write(pages.render(report, format_name), output)
+    if quiet and format_name == "text":
+        write(pages.render_failing(report, screen_of(output)), output)
+    else:
+        write(pages.render(report, format_name, screen_of(output)), output)
     damaged = bool(environment.facts["model"].get("file_problems"))
     affected = any(finding.status in ("confirmed", "affected") for finding in report.findings)
     sys.exit(_status.FINDINGS if damaged or affected else _status.CLEAN)

@@ -126,3 +126,14 @@ def test_progress_is_told_in_lines_on_a_dumb_terminal() -> None:
 @posix
 def test_quiet_progress_is_none() -> None:
     assert on_a_terminal("quiet") == ""
+
+
+def test_quiet_data_and_model_name_what_is_wrong_alone(tmp_path: Path) -> None:
+    row = '{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "%s"}]}\n'
+    (tmp_path / "rows.jsonl").write_text(row % "" + row % "ok", encoding="utf-8")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text('{"model_type": "llama"}', encoding="utf-8")
+    (tmp_path / "model" / "model.safetensors").write_text("junk", encoding="utf-8")
+    rows, files = (run(*each, "-q", cwd=tmp_path) for each in (["data", "rows.jsonl"], ["model", "model"]))
+    assert rows.returncode == 1 and [each[:13] for each in rows.stdout.splitlines()] == ["rows.jsonl:1:"]
+    assert files.returncode == 1 and files.stdout.startswith("model.safetensors: ")

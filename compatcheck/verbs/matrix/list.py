@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from compatcheck.verbs._output import screen_of, write
+
 
 @click.command()
 @click.option("--package", metavar="NAME", help="Only entries about this distribution.")
@@ -14,6 +16,7 @@ def command(package: str | None) -> None:
 
     known = matrix.load()
     entries = [e for e in matrix.all_entries(known) if package in (None, *e["packages"])]
-    click.echo(explanation.render_list(matrix.in_language(known, entry) for entry in entries), nl=False)
+    shown = (matrix.in_language(known, entry) for entry in entries)
+    write(explanation.render_list(shown, screen_of(None)), None)
     if not entries:
         click.echo(f"no entry is about {package}", err=True)

@@ -7,6 +7,7 @@ import sys
 import click
 
 from compatcheck.verbs import _status
+from compatcheck.verbs._output import screen_of, write
 
 
 @click.command()
@@ -21,7 +22,8 @@ def command(words: tuple[str, ...]) -> None:
 
     known = matrix.load()
     found = matrix.search(known, words)
-    click.echo(explanation.render_list(matrix.in_language(known, entry) for entry in found), nl=False)
+    shown = (matrix.in_language(known, entry) for entry in found)
+    write(explanation.render_list(shown, screen_of(None)), None)
     if not found:
         click.echo("no entry fits; for a whole log: compatcheck diagnose LOG", err=True)
     sys.exit(_status.CLEAN if found else _status.FINDINGS)
