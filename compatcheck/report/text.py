@@ -62,7 +62,7 @@ def _lines(report: Report, refuted: bool, verbose: bool, verdict_first: bool) ->
     if refuted:
         yield from _in_brief(report, "refuted", "matched, but the probe passed on this machine", verbose)
     yield Line()
-    ending = ((*_judgement(report), *_set_aside(report)), tuple(_open(report, verbose)))
+    ending = (_judgement(report), tuple(_set_aside(report)), tuple(_open(report, verbose)))
     for part in reversed(ending) if verdict_first else ending:
         yield from part
 

@@ -12,7 +12,7 @@ import pytest
 from compatcheck import facts, matrix
 from compatcheck._cells import cells
 from compatcheck._terminal import Screen
-from compatcheck.model import Environment, Finding, Location, ProbeResult, Remedy, Report
+from compatcheck.model import Environment, Finding, Location, ProbeResult, Remark, Remedy, Report
 from compatcheck.pipelines.check import check
 from compatcheck.probes import card, describe, names
 from compatcheck.report import FORMATS, explanation, probes, render
@@ -103,6 +103,9 @@ def test_on_a_terminal_the_verdict_is_seen_from_both_ends() -> None:
     rows = render(REPORT, "text", exit_reason="", screen=Screen(80, is_terminal=True)).splitlines()
     assert rows[0] == rows[-2] == "1 confirmed, 1 possible, 1 refuted"
     assert rows[-1] == "next: compatcheck explain CC-2024-0001"
+    aside = REPORT._replace(remarks=(Remark("an ignore has expired"),))
+    rows = render(aside, "text", exit_reason="", screen=Screen(80, is_terminal=True)).splitlines()
+    assert rows[-2] == "1 confirmed, 1 possible, 1 refuted" and any("has expired" in row for row in rows)
 
 
 @pytest.mark.parametrize("width", [30, 40, 60, 80, 100])
