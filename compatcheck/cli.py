@@ -59,7 +59,7 @@ def main() -> NoReturn:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("compatcheck: interrupted", err=True)
+        click.echo(f"compatcheck: {language.gettext('interrupted')}", err=True)
         sys.exit(_status.INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from compatcheck.language import gettext as _
 from compatcheck.model import Environment, Remedy
 
 _DEEPSPEED_SECTIONS = {
@@ -42,8 +43,9 @@ _TRAINER_DTYPES = {
 def steps(remedy: Remedy, environment: Environment) -> Iterator[str]:
     """One line for each thing to do; a remedy that is none of versions or settings says it in its own words."""
     if remedy.pins:
-        verb = "pin" if any(remedy.pins.values()) else "install"
-        yield f"{verb} " + " ".join(f"'{name}{specifier}'" for name, specifier in remedy.pins.items())
+        said = _("pin {requirements}") if any(remedy.pins.values()) else _("install {requirements}")
+        requirements = " ".join(f"'{name}{specifier}'" for name, specifier in remedy.pins.items())
+        yield said.format(requirements=requirements)
     for path, value in remedy.config.items():
         yield spell(path, value, environment)
     for name, setting in remedy.environ.items():
@@ -57,19 +59,28 @@ def steps(remedy: Remedy, environment: Environment) -> Iterator[str]:
 def spell(path: str, value: Any, environment: Environment) -> str:
     """A setting of the snapshot in the words of the file it belongs to, with that file's name where it is known."""
     if path.startswith("training.deepspeed."):
-        return f"in {_deepspeed_file(environment)} set {_nested_json(path[19:], value)}"
+        return _in_file(_deepspeed_file(environment), _nested_json(path[19:], value))
     if path in _DEEPSPEED_TRAINING and path in environment.locations:
         file = environment.locations[path].file
         if file.endswith(".json"):
-            return f"in {file} set {_nested_json(_DEEPSPEED_TRAINING[path], value)}"
-        return f"in {file} set {path.partition('.')[2]} to {json.dumps(value)}"
+            return _in_file(file, _nested_json(_DEEPSPEED_TRAINING[path], value))
+        said = _("in {file} set {name} to {value}")
+        return said.format(file=file, name=path.partition(".")[2], value=json.dumps(value))
     if path == "training.dtype":
-        return f"set {_PYTHON_ARGUMENTS[path].format(_TRAINER_DTYPES.get(value, value))}"
+        return _set_to(_PYTHON_ARGUMENTS[path].format(_TRAINER_DTYPES.get(value, value)))
     if path == "training.load_dtype":
-        return f"set {_PYTHON_ARGUMENTS[path].format(value)}"
+        return _set_to(_PYTHON_ARGUMENTS[path].format(value))
     if path in _PYTHON_ARGUMENTS:
-        return f"set {_PYTHON_ARGUMENTS[path].format(repr(value))}"
-    return f"set {path} = {json.dumps(value)}"
+        return _set_to(_PYTHON_ARGUMENTS[path].format(repr(value)))
+    return _set_to(f"{path} = {json.dumps(value)}")
+
+
+def _set_to(setting: str) -> str:
+    return _("set {setting}").format(setting=setting)
+
+
+def _in_file(file: str, setting: str) -> str:
+    return _("in {file} set {setting}").format(file=file, setting=setting)
 
 
 def _deepspeed_file(environment: Environment) -> str:
@@ -78,7 +89,7 @@ def _deepspeed_file(environment: Environment) -> str:
         for path, location in environment.locations.items()
         if path.startswith("training.deepspeed.") and location.file.endswith(".json")
     }
-    return files.pop() if len(files) == 1 else "the DeepSpeed JSON"
+    return files.pop() if len(files) == 1 else _("the DeepSpeed JSON")
 
 
 def _nested_json(key: str, value: Any) -> str:

@@ -39,6 +39,11 @@ def ngettext(one: str, many: str, count: int) -> str:
     return _catalogue.ngettext(one, many, count)
 
 
+def marked(text: str) -> str:
+    """The same text, for the catalogues: `gettext` is called where it is shown."""
+    return text
+
+
 def told(error: CompatcheckError) -> str:
     """The line of an error, in the language in use as far as its parts are known there."""
     doing, seen, advice = map(gettext, (error.doing, error.seen, error.advice))

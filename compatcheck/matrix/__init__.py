@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from compatcheck.language import gettext as _
 from compatcheck.matrix._complete import complete
 from compatcheck.matrix._fetched import last_url, store
 from compatcheck.matrix._keys import kind_of
@@ -113,7 +114,7 @@ def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, envi
     remedies = tuple(remedy.remedy() for remedy in entry.remedies)
     if occurrence:
         ways = (pins for pins in (occurrence.pins, occurrence.instead) if pins)
-        remedies = (*(Remedy("pins", "what belongs together by its own metadata", pins) for pins in ways), *remedies)
+        remedies = (*(Remedy("pins", _("what belongs together by its own metadata"), pins) for pins in ways), *remedies)
     return Finding(
         id=entry.id,
         title=entry.title,
@@ -136,7 +137,7 @@ def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, envi
 def _partly(verdict: Verdict) -> Iterator[str]:
     """Which part of the ranges that are asked for is at fault, as sentences."""
     for path, words in verdict.partly.items():
-        yield f"The project's {path.removeprefix('distributions.')} {words}."
+        yield _("The project's {name} {words}.").format(name=path.removeprefix("distributions."), words=words)
 
 
 def _location(verdict: Verdict, environment: Environment) -> Location | None:
@@ -180,9 +181,10 @@ def suspects(matrix: Matrix, environment: Environment) -> Iterator[Suspect]:
         against: tuple[str, ...] = ()
         if verdict.holds is False:
             fit, against = None, min((_failing(table, environment, traits) for table in tables), key=len)
-        entry = Entry.model_validate(in_language(matrix, raw))
+        told = in_language(matrix, raw)
+        entry = Entry.model_validate(told)
         finding = _finding(entry, verdict, next(iter(verdict.occurrences), None), environment)
-        yield Suspect(raw, finding, fit, against)
+        yield Suspect(told, finding, fit, against)
 
 
 def ruled_out(matrix: Matrix, environment: Environment, ids: Collection[str]) -> dict[str, bool]:

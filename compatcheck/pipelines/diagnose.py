@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from compatcheck import advice, matrix, symptoms
 from compatcheck.errors import NothingInspectedError
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
 from compatcheck.model import Environment, Facts, Location, Unknown, lookup
 from compatcheck.observation import (
     Diagnosis,
@@ -28,9 +30,9 @@ MOST_EXPLANATIONS = 5
 _FITS: tuple[Fit, ...] = ("affected", "possible", "open")
 _CONFIDENCES = ("reproduced", "upstream-fixed", "corroborated", "reported")
 _MEANING = {
-    "affected": "all of its conditions hold",
-    "possible": "its conditions hold as far as they are known",
-    "open": "nothing that is known speaks against it",
+    "affected": marked("all of its conditions hold"),
+    "possible": marked("its conditions hold as far as they are known"),
+    "open": marked("nothing that is known speaks against it"),
 }
 
 
@@ -84,7 +86,7 @@ def _of_hits(log: Log) -> Run | None:
     if not log.hits:
         return None
     line = log.hits[0].location.line or 1
-    words = "a line that an entry of the matrix knows"
+    words = marked("a line that an entry of the matrix knows")
     return Run(Signature("known-error-line", words), line, line, 0)
 
 
@@ -117,11 +119,12 @@ def _explanation(
         return None
     why = []
     if hit:
-        why.append(f"its error line stands in {_place(hit.location)}: {hit.text}")
+        said = _("its error line stands in {place}: {line}")
+        why.append(said.format(place=_place(hit.location), line=hit.text))
     for signature in shown:
         shared = sorted(signature.symptoms.intersection(suspect.entry["symptoms"]))
-        why.append(f"it causes what the log shows: {', '.join(shared)}")
-    why.append(_MEANING[suspect.fit] + _stated(suspect, environment))
+        why.append(_("it causes what the log shows: {symptoms}").format(symptoms=", ".join(shared)))
+    why.append(_(_MEANING[suspect.fit]) + _stated(suspect, environment))
     finding = next(iter(advice.recommend(environment, [suspect.finding])))
     return Explanation(finding, suspect.fit, tuple(why), (), tuple(suspect.entry.get("misleading", ())), hit)
 
@@ -175,12 +178,13 @@ def _with_differences(explanations: Sequence[Explanation]) -> list[Explanation]:
         own = [path for path in missing if path not in others] or missing
         ways = []
         if own:
-            ways.append(f"state {', '.join(own)} (--assume {own[0]}=...)")
+            ways.append(_("state {facts} (--assume {first}=...)").format(facts=", ".join(own), first=own[0]))
         if finding.probe_name:
             asked = f" --request '{json.dumps(finding.probe_request)}'" if finding.probe_request else ""
-            ways.append(f"run compatcheck probe {finding.probe_name}{asked} in the environment that wrote the log")
+            command = f"compatcheck probe {finding.probe_name}{asked}"
+            ways.append(_("run {command} in the environment that wrote the log").format(command=command))
         flip = next((remedy for remedy in finding.remedies if remedy.kind in ("config", "environ")), None)
         if flip and number + 1 < len(explanations) and flip.steps:
-            ways.append(f"try a few steps with: {flip.steps[0]}")
+            ways.append(_("try a few steps with: {step}").format(step=flip.steps[0]))
         told.append(explanation._replace(tells_apart=tuple(ways)))
     return told

@@ -6,7 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from compatcheck._cells import cells, padded
 from compatcheck._terminal import PLAIN, Screen
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
 from compatcheck.model import Location, Remedy
 from compatcheck.observation import Diagnosis, Explanation, Log, Moment, Run
 from compatcheck.report import curves
@@ -17,7 +20,7 @@ from compatcheck.report.text import head, stale
 _INDENT = 10
 _ROOMY = 60
 _NAMES = {"memory_mib": "memory (MiB)"}
-FITS = {"affected": "affected", "possible": "possible", "open": "would fit"}
+FITS = {"affected": "affected", "possible": "possible", "open": marked("would fit")}
 _LONGEST_LINE = 300
 _MOST_REMEDIES = {"affected": 4, "possible": 3, "open": 1}
 
@@ -48,7 +51,7 @@ def render_failing(diagnosis: Diagnosis, screen: Screen = PLAIN) -> str:
 
 def _verdict(diagnosis: Diagnosis) -> Line:
     """What the log shows, at both ends of what a terminal shows: the upper one may be out of sight."""
-    return Line(diagnosis.run.signature.words, "bold green" if diagnosis.healthy else "bold red")
+    return Line(_(diagnosis.run.signature.words), "bold green" if diagnosis.healthy else "bold red")
 
 
 def _head(diagnosis: Diagnosis) -> Iterator[Line]:
@@ -56,9 +59,9 @@ def _head(diagnosis: Diagnosis) -> Iterator[Line]:
     yield from stale(diagnosis)
     for log in diagnosis.logs:
         judged = log is diagnosis.log
-        runs = f", {len(log.runs)} runs" if len(log.runs) > 1 else ""
-        shown = "" if judged or log.last is None else f": {log.last.signature.words}"
-        yield _labelled("log" if judged else "also", f"{log.path}{runs}{shown}", "dim")
+        runs = _(", {count} runs").format(count=len(log.runs)) if len(log.runs) > 1 else ""
+        shown = "" if judged or log.last is None else f": {_(log.last.signature.words)}"
+        yield _labelled(_("log") if judged else _("also"), f"{log.path}{runs}{shown}", "dim")
         for note in log.notes:
             yield _labelled("", note)
 
@@ -66,25 +69,26 @@ def _head(diagnosis: Diagnosis) -> Iterator[Line]:
 def _seen(diagnosis: Diagnosis, width: int) -> Iterator[Line]:
     run, path = diagnosis.run, diagnosis.log.path
     yield Line()
-    yield _labelled("shows", run.signature.words, "bold green" if diagnosis.healthy else "bold red")
+    yield _labelled(_("shows"), _(run.signature.words), "bold green" if diagnosis.healthy else "bold red")
     for detail in run.signature.details:
-        yield _labelled("", detail)
+        yield _labelled("", _(detail))
     if run.crash:
-        yield _labelled("error", f"{_place(run.crash.location)}: {run.crash.text[:_LONGEST_LINE]}")
+        yield _labelled(_("error"), f"{_place(run.crash.location)}: {run.crash.text[:_LONGEST_LINE]}")
         for frame in run.crash.frames[-2:]:
-            yield _labelled("", f"at {frame}")
+            yield _labelled("", _("at {frame}").format(frame=frame))
         if len(run.crash.ranks) > 1:
-            yield _labelled("", f"on ranks {', '.join(run.crash.ranks)}")
+            yield _labelled("", _("on ranks {ranks}").format(ranks=", ".join(run.crash.ranks)))
     if run.onset and not run.signature.benign:
-        yield _labelled("began", moment_in_words(run.onset, path))
+        yield _labelled(_("began"), moment_in_words(run.onset, path))
     if run.healthy:
-        yield _labelled("before", f"last healthy: {moment_in_words(run.healthy, path)}")
+        yield _labelled(_("before"), _("last healthy: {moment}").format(moment=moment_in_words(run.healthy, path)))
     elif run.onset and run.readings and not run.signature.benign:
-        yield _labelled("before", "no healthy reading came before: it is so from the start")
+        yield _labelled(_("before"), _("no healthy reading came before: it is so from the start"))
     if run.signature.benign and run.last:
-        yield _labelled("last", f"{moment_in_words(run.last, path)}, the last of {run.readings} readings")
+        said = _("{moment}, the last of {count} readings")
+        yield _labelled(_("last"), said.format(moment=moment_in_words(run.last, path), count=run.readings))
     for note in run.notes:
-        yield _labelled("note", note.words)
+        yield _labelled(_("note"), _(note.words))
     yield from _other_runs(diagnosis.log, run)
     margin = _INDENT if width >= _ROOMY else 0
     drawn = curves.terminal(run.curves, width=width - margin - 4)
@@ -96,44 +100,45 @@ def _seen(diagnosis: Diagnosis, width: int) -> Iterator[Line]:
 def _other_runs(log: Log, judged: Run) -> Iterator[Line]:
     for number, run in enumerate(log.runs[-6:], max(len(log.runs) - 5, 1)):
         if run is not judged:
-            yield _labelled("run", f"{number} (lines {run.first_line}-{run.last_line}): {run.signature.words}")
+            lines = _("lines {first}-{last}").format(first=run.first_line, last=run.last_line)
+            yield _labelled(_("run"), f"{number} ({lines}): {_(run.signature.words)}")
 
 
 def _explained(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
     if diagnosis.healthy and not diagnosis.explanations:
         return
     if not diagnosis.explanations:
-        known = "" if diagnosis.environment_given else ", as far as it is known"
+        told = _("no entry of the matrix explains this, as far as it is known")
         yield Line()
-        yield Line(f"no entry of the matrix explains this{known}")
+        yield Line(_("no entry of the matrix explains this") if diagnosis.environment_given else told)
     for number, explanation in enumerate(diagnosis.explanations, 1):
         yield Line()
         yield from _explanation(number, explanation, verbose)
     if diagnosis.more:
         yield Line()
-        yield Line(f"{diagnosis.more} more would fit less well")
+        yield Line(_("{count} more would fit less well").format(count=diagnosis.more))
 
 
 def _explanation(number: int, explanation: Explanation, verbose: bool) -> Iterator[Line]:
     """An entry as far as it is worth reading: of one that no fact speaks for, what would decide and one way out."""
     finding, spoken_for = explanation.finding, explanation.fit != "open" or explanation.line is not None
-    head = f"{number:2}. {FITS[explanation.fit]:<10}{finding.id}"
-    yield Line(finding.title, "bold", head, "bold", len(head) + 2)
+    head = f"{number:2}. {padded(_(FITS[explanation.fit]), 10)}{finding.id}"
+    yield Line(finding.title, "bold", head, "bold", cells(head) + 2)
     for at, why in enumerate(explanation.why if spoken_for else ()):
-        yield _labelled("" if at else "fits", why)
+        yield _labelled("" if at else _("fits"), why)
     for at, way in enumerate(explanation.tells_apart if spoken_for else explanation.tells_apart[:1]):
-        yield _labelled("or" if at else "decide", way)
+        yield _labelled(_("or") if at else _("decide"), way)
     for at, address in enumerate(finding.evidence if verbose else ()):
-        yield _labelled("" if at else "see", address)
+        yield _labelled("" if at else _("see"), address)
     for at, remedy in enumerate(finding.remedies[: _MOST_REMEDIES[explanation.fit]]):
-        yield from _remedy("or" if at else "fix", remedy)
+        yield from _remedy(_("or") if at else _("fix"), remedy)
     for at, text in enumerate(explanation.misleading if spoken_for else ()):
-        yield _labelled("" if at else "misleads", text)
+        yield _labelled("" if at else _("misleads"), text)
 
 
 def _remedy(label: str, remedy: Remedy) -> Iterator[Line]:
     for at, step in enumerate(remedy.steps):
-        yield _labelled("and" if at else label, step, "green")
+        yield _labelled(_("and") if at else label, step, "green")
     if remedy.why not in remedy.steps:
         yield _labelled("" if remedy.steps else label, remedy.why)
 
@@ -143,29 +148,32 @@ def _left(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
     for dropped in diagnosis.dropped if verbose else against:
         known = ", ".join(dropped.against)
         yield Line()
-        yield Line(f"ruled out {dropped.id}  {dropped.title}")
-        yield _labelled("", f"{known} speaks against it" if known else "a known fact speaks against it")
+        yield Line(_("ruled out {entry}").format(entry=f"{dropped.id}  {dropped.title}"))
+        yield _labelled("", _("{facts} speaks against it").format(facts=known or _("a known fact")))
         if dropped.line:
             place = f"{_place(dropped.line.location)}: {dropped.line.text}"
-            yield _labelled("yet", f"its error line stands in {place}; is this the environment that wrote the log?")
+            said = _("its error line stands in {place}; is this the environment that wrote the log?")
+            yield _labelled(_("yet"), said.format(place=place))
     yield Line()
     if diagnosis.explanations:
-        yield Line(f"next: compatcheck explain {diagnosis.explanations[0].finding.id}", "dim")
+        command = f"compatcheck explain {diagnosis.explanations[0].finding.id}"
+        yield Line(_("next: {command}").format(command=command), "dim")
     elif diagnosis.healthy:
-        yield Line("no step to judge" if diagnosis.run.signature.name == "no-readings" else "healthy")
+        yield Line(_("no step to judge") if diagnosis.run.signature.name == "no-readings" else _("healthy"))
     if not diagnosis.environment_given and not diagnosis.healthy:
-        told = "no environment was named: --python, --snapshot or --config with that of the run decides between them"
+        told = _("no environment was named: --python, --snapshot or --config with that of the run decides between them")
         yield Line(told, "dim")
 
 
 def moment_in_words(moment: Moment, path: str) -> str:
     parts = []
     if moment.step is not None:
-        parts.append(f"{'about ' if moment.about else ''}step {moment.step:g}")
+        said = _("about step {number}") if moment.about else _("step {number}")
+        parts.append(said.format(number=f"{moment.step:g}"))
     elif moment.epoch is not None:
-        parts.append(f"epoch {moment.epoch:g}")
+        parts.append(_("epoch {number}").format(number=f"{moment.epoch:g}"))
     same = moment.location.file == path
-    parts.append(f"line {moment.location.line}" if same else _place(moment.location))
+    parts.append(_("line {number}").format(number=moment.location.line) if same else _place(moment.location))
     values = [f"{_NAMES.get(name, name)} {value:.6g}" for name, value in moment.values.items()]
     return f"{', '.join(parts)}: {', '.join(values)}"
 

@@ -6,7 +6,10 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from compatcheck._cells import cells
 from compatcheck._terminal import PLAIN, Screen
+from compatcheck.language import gettext as _
+from compatcheck.language import ngettext
 from compatcheck.model import Choice, Finding, Moved, Outcome, PinReport, Trial
 from compatcheck.report._lines import Line, written
 from compatcheck.report.json import SCHEMA_VERSION, finding_shape, finite, probe_shape
@@ -51,28 +54,31 @@ def _trial_shape(trial: Trial) -> dict[str, Any]:
 def _lines(report: PinReport, verbose: bool) -> Iterator[Line]:
     yield from _moves(report, None if verbose else _MOST_ALONG)
     for choice in report.choices:
-        head = choice.entry if choice.by_versions else f"left {choice.entry}"
-        yield Line(choice_in_words(choice), "", head, "bold" if choice.by_versions else "bold red", len(head) + 2)
+        head = choice.entry if choice.by_versions else _("left {entry}").format(entry=choice.entry)
+        yield Line(choice_in_words(choice), "", head, "bold" if choice.by_versions else "bold red", cells(head) + 2)
     told = {choice.entry for choice in report.choices if not choice.by_versions}
     for finding in report.left:
         if finding.id not in told:
-            head = f"left {finding.id}"
-            yield Line(f"{finding.title}: {finding.summary}{_steps(finding)}", "", head, "bold red", len(head) + 2)
+            head = _("left {entry}").format(entry=finding.id)
+            yield Line(f"{finding.title}: {finding.summary}{_steps(finding)}", "", head, "bold red", cells(head) + 2)
     if report.possible:
         yield Line(_possible(report.possible), "yellow")
     for note in report.notes:
-        yield Line(note, "", "note", "yellow", 6)
+        yield Line(note, "", _("note"), "yellow", 6)
     for trial in report.trials or ():
         yield from _trial(trial)
     yield Line(verdict(report), "bold")
 
 
 def _possible(findings: Iterable[Finding]) -> str:
-    named = dict.fromkeys(
-        f"{finding.id} ({'missing ' + ', '.join(finding.missing) if finding.missing else 'unconfirmed reports'})"
-        for finding in findings
-    )
-    return f"possible, and not steered by: {', '.join(named)}; state what is missing with --assume, or give --strict"
+    named = dict.fromkeys(f"{finding.id} ({_lacking(finding)})" for finding in findings)
+    said = _("possible, and not steered by: {entries}; state what is missing with --assume, or give --strict")
+    return said.format(entries=", ".join(named))
+
+
+def _lacking(finding: Finding) -> str:
+    lacking = _("missing {facts}").format(facts=", ".join(finding.missing))
+    return lacking if finding.missing else _("unconfirmed reports")
 
 
 def _moves(report: PinReport, most: int | None) -> Iterator[Line]:
@@ -84,41 +90,43 @@ def _moves(report: PinReport, most: int | None) -> Iterator[Line]:
         why = "; ".join(f"{entry} {report.titles.get(entry, '')}".strip() for entry in each.entries)
         yield Line(f"{_step(each)}: {why}", "", each.name, "bold", width)
     if along:
-        cause = "with them" if asked else "no entry asks for it, the requirements leave no other way:"
+        cause = _("with them") if asked else _("no entry asks for it, the requirements leave no other way:")
         yield Line(f"{cause} {_some(along, most)}", "dim" if asked else "yellow")
     if new:
-        yield Line(f"new {_some(new, most)}", "dim")
+        yield Line(_("new {packages}").format(packages=_some(new, most)), "dim")
 
 
 def _some(moves: Sequence[Moved], most: int | None) -> str:
     shown = ", ".join(f"{each.name} {_step(each) if each.was else each.now}" for each in moves[:most])
     more = 0 if most is None else len(moves) - most
-    return shown + (f" and {more} more" if more > 0 else "")
+    return shown + (_(" and {count} more").format(count=more) if more > 0 else "")
 
 
 def _step(move: Moved) -> str:
-    return f"{move.was} -> {move.now}" if move.was else f"{move.now} is new"
+    return f"{move.was} -> {move.now}" if move.was else _("{version} is new").format(version=move.now)
 
 
 def choice_in_words(choice: Choice) -> str:
     """Both ways out, each with what it costs."""
-    settings = f"{'; '.join(choice.settings)} ({_count(len(choice.settings), 'setting')})"
+    number = len(choice.settings)
+    counted = ngettext("{count} setting", "{count} settings", number).format(count=number)
+    settings = f"{'; '.join(choice.settings)} ({counted})"
     if choice.by_versions:
-        moves = " and ".join(f"{each.name} {_step(each)} ({_size(each.cost)})" for each in choice.moved)
-        return f"cleared by {moves}; with --prefer config by this instead: {settings}"
-    advised = " and ".join(f"{each.name} {each.now} ({_size(each.cost)})" for each in choice.moved)
-    return settings + (f"; with --prefer pins by versions instead, such as {advised}" if advised else "")
+        moves = _(" and ").join(f"{each.name} {_step(each)} ({_size(each.cost)})" for each in choice.moved)
+        said = _("cleared by {moves}; with --prefer config by this instead: {settings}")
+        return said.format(moves=moves, settings=settings)
+    advised = _(" and ").join(f"{each.name} {each.now} ({_size(each.cost)})" for each in choice.moved)
+    said = _("; with --prefer pins by versions instead, such as {advised}")
+    return settings + (said.format(advised=advised) if advised else "")
 
 
 def _size(cost: int) -> str:
-    for unit, name in ((100, "major step"), (10, "minor step"), (1, "patch")):
-        if cost >= unit:
-            return _count(cost // unit, name)
-    return "no step"
-
-
-def _count(count: int, name: str) -> str:
-    return f"{count} {name}{'' if count == 1 else 'es' if name == 'patch' else 's'}"
+    major, minor = cost // 100, cost // 10
+    if major:
+        return ngettext("{count} major step", "{count} major steps", major).format(count=major)
+    if minor:
+        return ngettext("{count} minor step", "{count} minor steps", minor).format(count=minor)
+    return ngettext("{count} patch", "{count} patches", cost).format(count=cost) if cost else _("no step")
 
 
 def _steps(finding: Finding) -> str:
@@ -127,33 +135,34 @@ def _steps(finding: Finding) -> str:
 
 
 def _trial(trial: Trial) -> Iterator[Line]:
-    yield Line(f"{trial.title} ({trial.after.probe})", "", trial.entry or "imports", "bold", 14)
-    for when, result in (("before", trial.before), ("after", trial.after)):
+    yield Line(f"{trial.title} ({trial.after.probe})", "", trial.entry or _("imports"), "bold", 14)
+    for when, result in ((_("before"), trial.before), (_("after"), trial.after)):
         if result is not None:
             style = _STYLES.get(result.outcome, "bold red")
             yield Line(f"{result.outcome}: {result.why}", style, f"  {when}", "dim", 14)
 
 
 def verdict(report: PinReport) -> str:
-    tries = _count(report.resolutions, "resolution")
+    tries = ngettext("{count} resolution", "{count} resolutions", report.resolutions).format(count=report.resolutions)
     moves = [each for each in report.moved if each.was]
     if not moves:
-        needless = "has to be held back" if report.latest else "has to move"
-        moved = f"nothing {'moves' if report.left else needless}, {tries}"
+        needless = _("nothing has to be held back") if report.latest else _("nothing has to move")
+        moved = f"{_('nothing moves') if report.left else needless}, {tries}"
     else:
-        moved = f"{_count(len(moves), 'move')}, distance {report.distance}, {tries}"
-        moved += ": nothing nearer is clean" if report.proven and not report.left else ""
+        counted = ngettext("{count} move", "{count} moves", len(moves)).format(count=len(moves))
+        moved = f"{counted}, {_('distance {cost}').format(cost=report.distance)}, {tries}"
+        moved += _(": nothing nearer is clean") if report.proven and not report.left else ""
     if report.unfinished:
-        moved += ": time ran out before a clean set was found, give it more with --budget"
+        moved += _(": time ran out before a clean set was found, give it more with --budget")
     elif not report.proven:
-        moved += ": time ran out, something nearer may be clean"
+        moved += _(": time ran out, something nearer may be clean")
     if report.left:
-        moved += "; what is left is not cleared by these versions"
+        moved += _("; what is left is not cleared by these versions")
     if report.trials is None:
         return moved
     if report.unverified:
-        return f"{moved}; NOT verified: {report.unverified}"
-    return f"{moved}; verified: the set was built and every probe passes there{_before(report.trials)}"
+        return moved + _("; NOT verified: {why}").format(why=report.unverified)
+    return moved + _("; verified: the set was built and every probe passes there") + _before(report.trials)
 
 
 def _before(trials: Iterable[Trial]) -> str:
@@ -162,4 +171,5 @@ def _before(trials: Iterable[Trial]) -> str:
     failed = sum(outcome in ("fail", "crash", "timeout") for outcome in outcomes)
     if not outcomes:
         return ""
-    return f", {failed} of its probes failed before" if failed else ", no probe failed before either"
+    said = _(", {count} of its probes failed before").format(count=failed)
+    return said if failed else _(", no probe failed before either")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from compatcheck import __version__
 from compatcheck._terminal import PLAIN, Screen
+from compatcheck.language import gettext as _
+from compatcheck.language import marked, ngettext
 from compatcheck.model import Environment, Finding, Remedy, Report, Status, Unknown, lookup
 from compatcheck.report._lines import Line, unfolded, written
 
@@ -15,10 +17,10 @@ if TYPE_CHECKING:
     from compatcheck.fleet import ClusterReport
     from compatcheck.observation import Diagnosis
 
-_UNCONFIRMED = "it stands on reports that nobody has confirmed yet"
+_UNCONFIRMED = marked("it stands on reports that nobody has confirmed yet")
 _STYLES: dict[Status, str] = {"confirmed": "bold red", "affected": "bold red", "possible": "yellow", "refuted": "green"}
 _NAMED_DISTRIBUTIONS = ("torch", "transformers", "deepspeed", "peft", "accelerate", "bitsandbytes")
-_FILES = {"training": "a training configuration", "model": "a model folder"}
+_FILES = {"training": marked("a training configuration"), "model": marked("a model folder")}
 _ASKED_FOR = ("gpus", "cuda.driver", "training", "model")
 _MOST_REASONS = 8
 
@@ -58,9 +60,11 @@ def _lines(report: Report, refuted: bool, verbose: bool, verdict_first: bool) ->
             yield from _in_full(finding, verbose)
         else:
             yield from _again(finding)
-    yield from _in_brief(report, "possible", "these fit as far as the facts go; those that are missing decide", verbose)
+    yield from _in_brief(
+        report, "possible", _("these fit as far as the facts go; those that are missing decide"), verbose
+    )
     if refuted:
-        yield from _in_brief(report, "refuted", "matched, but the probe passed on this machine", verbose)
+        yield from _in_brief(report, "refuted", _("matched, but the probe passed on this machine"), verbose)
     yield Line()
     ending = (_judgement(report), tuple(_set_aside(report)), tuple(_open(report, verbose)))
     for part in reversed(ending) if verdict_first else ending:
@@ -69,72 +73,74 @@ def _lines(report: Report, refuted: bool, verbose: bool, verdict_first: bool) ->
 
 def head(judged: Report | Diagnosis | ClusterReport) -> Line:
     """Which compatcheck and which matrix have judged."""
-    dated = f" of {judged.matrix_date}" if judged.matrix_date else ""
-    said = f"compatcheck {__version__}, matrix {judged.matrix_revision}{dated}, {judged.matrix_entries} entries"
-    return Line(said, "dim")
+    dated = _(" of {date}").format(date=judged.matrix_date) if judged.matrix_date else ""
+    matrix = _("matrix {revision}{dated}, {count} entries")
+    matrix = matrix.format(revision=judged.matrix_revision, dated=dated, count=judged.matrix_entries)
+    return Line(f"compatcheck {__version__}, {matrix}", "dim")
 
 
 def stale(judged: Report | Diagnosis | ClusterReport) -> Iterator[Line]:
     """That nobody has looked at the matrix for long, and what to do about it; nothing where somebody has."""
     if judged.matrix_stale:
-        said = f"the matrix was last reviewed on {judged.matrix_date}, more than 90 days ago: compatcheck matrix update"
-        yield Line(said, "dim")
+        said = _("the matrix was last reviewed on {date}, more than 90 days ago: compatcheck matrix update")
+        yield Line(said.format(date=judged.matrix_date), "dim")
 
 
 def described(environment: Environment) -> Iterator[tuple[str, str]]:
     """What was judged: the environment, its host and its packages, each behind its label."""
     target = environment.facts.get("target")
     if target:
-        yield "environment", f"{target['prefix']} ({target['selected_by']})"
+        yield _("environment"), f"{target['prefix']} ({target['selected_by']})"
     platform = environment.facts.get("platform") or {}
     host = " ".join(str(platform[key]) for key in ("system", "machine", "libc") if platform.get(key))
     python = environment.facts.get("python")
     parts = (python and f"Python {python}", host, *_devices(environment))
-    yield "host", ", ".join(part for part in parts if part)
+    yield _("host"), ", ".join(part for part in parts if part)
     distributions = environment.facts.get("distributions") or {}
     named = [f"{name} {distributions[name]}" for name in _NAMED_DISTRIBUTIONS if distributions.get(name)]
     ranges = environment.facts.get("distribution_ranges") or {}
     asked = [name for name in _NAMED_DISTRIBUTIONS if name in ranges and not distributions.get(name)]
     others = len(distributions) - len(named)
-    named += [f"{name} {ranges[name] or 'of any version'}" for name in asked]
+    named += [f"{name} {ranges[name] or _('of any version')}" for name in asked]
     if others or not named:
-        named.append(f"{others} more" if named else f"{others} distributions")
-    yield "packages", ", ".join(named)
+        rest = _("{count} more") if named else ngettext("{count} distribution", "{count} distributions", others)
+        named.append(rest.format(count=others))
+    yield _("packages"), ", ".join(named)
     pinned = {at.file for path, at in environment.locations.items() if path.startswith("distributions.")}
     if pinned:
-        yield "read from", ", ".join(sorted(pinned))
+        yield _("read from"), ", ".join(sorted(pinned))
 
 
 def _devices(environment: Environment) -> Iterator[str]:
     driver, gpus = lookup(environment, "cuda.driver"), lookup(environment, "gpus")
     if isinstance(driver, str):
-        yield f"driver {driver}"
+        yield _("driver {version}").format(version=driver)
     if not isinstance(gpus, Unknown):
         counted = Counter((gpu.get("name") or "GPU", bool(gpu.get("uncounted"))) for gpu in gpus or ())
         said = [name if uncounted else f"{count} x {name}" for (name, uncounted), count in counted.items()]
-        yield ", ".join(said) or "no GPU"
+        yield ", ".join(said) or _("no GPU")
 
 
 def _in_full(finding: Finding, verbose: bool) -> Iterator[Line]:
     links = _links(finding)
     yield Line(finding.title, "bold", f"{finding.status:<10}{finding.id}", _STYLES[finding.status], 24, links)
     place = f", {_place(finding)}" if finding.location else ""
-    about = f"{finding.impact}, {finding.confidence}, {' '.join(finding.packages)}{place}"
+    about = f"{_(finding.impact)}, {_(finding.confidence)}, {' '.join(finding.packages)}{place}"
     yield Line(about, "dim", indent=10, links=links)
     yield Line(finding.summary, indent=10)
     for number, remedy in enumerate(finding.remedies):
-        yield from _remedy("or" if number else "fix", remedy, "" if number else "green")
+        yield from _remedy(_("or") if number else _("fix"), remedy, "" if number else "green")
     if finding.probe:
-        yield _labelled("probe", f"{finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}")
+        yield _labelled(_("probe"), f"{finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}")
     for number, address in enumerate(finding.evidence if verbose else ()):
-        yield _labelled("" if number else "see", address)
+        yield _labelled("" if number else _("see"), address)
 
 
 def _again(finding: Finding) -> Iterator[Line]:
     """One more place where the entry above applies: what is seen there, and its own way out."""
     yield Line(finding.summary, indent=10)
     for step in finding.remedies[0].steps:
-        yield _labelled("fix", step, "green")
+        yield _labelled(_("fix"), step, "green")
 
 
 def _place(finding: Finding) -> str:
@@ -150,7 +156,7 @@ def _links(finding: Finding) -> tuple[tuple[str, str], ...]:
 
 def _remedy(label: str, remedy: Remedy, style: str) -> Iterator[Line]:
     for number, step in enumerate(remedy.steps):
-        yield _labelled(label if not number else "and", step, style)
+        yield _labelled(label if not number else _("and"), step, style)
     if remedy.why not in remedy.steps:
         yield _labelled("", remedy.why, style)
 
@@ -174,42 +180,45 @@ def _in_brief(report: Report, status: Status, meaning: str, verbose: bool) -> It
 def _missing(finding: Finding) -> str:
     paths = dict.fromkeys(finding.missing)
     told = (f"{path} ({finding.partly[path]})" if path in finding.partly else path for path in paths)
-    missing = f"missing: {', '.join(told)}" if paths else _UNCONFIRMED
+    missing = _("missing: {facts}").format(facts=", ".join(told)) if paths else _(_UNCONFIRMED)
     if finding.probe is None:
         return missing
     if finding.probe.outcome == "fail":
-        known = "fails on this machine; the missing facts say whether your run meets it"
-        return f"{missing}; probe {finding.probe.probe}: {known}"
-    return f"{missing}; probe {finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}"
+        known = _("fails on this machine; the missing facts say whether your run meets it")
+    else:
+        known = f"{finding.probe.outcome}, {finding.probe.why}"
+    return missing + _("; probe {probe}: {outcome}").format(probe=finding.probe.probe, outcome=known)
 
 
 def _judgement(report: Report) -> tuple[Line, ...]:
     """What it comes to, and what to do next where something is to be done."""
     counted = Counter(finding.status for finding in report.findings)
     bad = [finding for finding in report.findings if finding.status in ("confirmed", "affected")]
-    summary = ", ".join(f"{counted[status]} {status}" for status in _STYLES if counted[status])
+    summary = ", ".join(f"{counted[status]} {_(status)}" for status in _STYLES if counted[status])
     if bad:
-        return Line(summary, "bold red"), Line(f"next: compatcheck explain {bad[0].id}", "dim")
+        return Line(summary, "bold red"), Line(
+            _("next: {command}").format(command=f"compatcheck explain {bad[0].id}"), "dim"
+        )
     failed = [f for f in report.findings if f.probe and f.probe.outcome == "fail"]
     if failed:
-        return (
-            Line(f"{summary}; a probe found a fault on this machine that your run may meet", "bold yellow"),
-            Line(f"next: --assume {failed[0].missing[0]}=VALUE (absent where there is none)", "dim"),
-        )
-    return (Line("no known fault" + (f" ({summary})" if summary else ""), "bold green"),)
+        found = _("a probe found a fault on this machine that your run may meet")
+        said = _("next: --assume {fact}=VALUE (absent where there is none)").format(fact=failed[0].missing[0])
+        return Line(f"{summary}; {found}", "bold yellow"), Line(said, "dim")
+    return (Line(_("no known fault") + (f" ({summary})" if summary else ""), "bold green"),)
 
 
 def _open(report: Report, verbose: bool) -> Iterator[Line]:
     """What is not known, and how it can be made known."""
     unknown = list(_unknown(report.environment, None if verbose else _MOST_REASONS))
     if verbose:
-        yield from (Line(each, "dim", "" if at else "not known:", "dim", 11) for at, each in enumerate(unknown))
+        yield from (Line(each, "dim", "" if at else _("not known:"), "dim", 11) for at, each in enumerate(unknown))
     elif unknown:
-        yield Line("; ".join(unknown), "dim", "not known:", "dim", 11)
-    wanted = [file for path, file in _FILES.items() if isinstance(lookup(report.environment, path), Unknown)]
+        yield Line("; ".join(unknown), "dim", _("not known:"), "dim", 11)
+    wanted = [_(file) for path, file in _FILES.items() if isinstance(lookup(report.environment, path), Unknown)]
     yield from stale(report)
     if wanted:
-        yield Line(f"name {' or '.join(wanted)}, or state facts: --assume training.attention=sdpa", "dim")
+        said = _("name {files}, or state facts: --assume training.attention=sdpa")
+        yield Line(said.format(files=_(" or ").join(wanted)), "dim")
 
 
 def _set_aside(report: Report) -> Iterator[Line]:
@@ -235,7 +244,7 @@ def _unknown(environment: Environment, most: int | None) -> Iterator[str]:
     reasons = [f"{', '.join(paths)} ({reason})" for reason, paths in by_reason.items()]
     yield from reasons[:most]
     if most is not None and len(reasons) > most:
-        yield f"{len(reasons) - most} more, see them with --verbose"
+        yield _("{count} more, see them with --verbose").format(count=len(reasons) - most)
     model = environment.facts.get("model") or {}
     for problem in (*(environment.facts.get("distribution_problems") or ()), *(model.get("file_problems") or ())):
         if isinstance(problem, Mapping):

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
+
 
 class Failure(NamedTuple):
     """One kind of message. ``fatal`` ones end a run by themselves, without a traceback."""
@@ -108,11 +111,11 @@ def fatal_line(text: str) -> Failure | None:
 def memory_details(text: str) -> Iterator[str]:
     """The numbers in a message that a GPU ran out of memory."""
     for label, regex in (
-        ("asked for", _MEMORY),
-        ("GPU has", _CAPACITY),
-        ("free", _FREE),
-        ("reserved but unused", _RESERVED),
+        (marked("asked for"), _MEMORY),
+        (marked("GPU has"), _CAPACITY),
+        (marked("free"), _FREE),
+        (marked("reserved but unused"), _RESERVED),
     ):
         match = regex.search(text)
         if match:
-            yield f"{label} {next(filter(None, match.groups()))}"
+            yield f"{_(label)} {next(filter(None, match.groups()))}"

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from statistics import median
 
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
 from compatcheck.model import Location
 from compatcheck.observation import Crash, Curve, Moment, Run, Signature
 from compatcheck.symptoms import _failures
@@ -76,7 +78,7 @@ NOT_FINITE = _signature("loss-nan", "the loss is not finite", "loss-nan")
 NOT_FINITE_BOTH = _signature("loss-nan", "the loss and grad_norm are not finite", "loss-nan grad-norm-nan")
 GRADIENT = _signature(
     "grad-norm-nan", "grad_norm is not finite at every step while the loss stays finite", "grad-norm-nan"
-)._replace(details=("in fp16 a loss scaler may only be skipping steps: judge by whether the loss still falls",))
+)._replace(details=(marked("in fp16 a loss scaler may only be skipping steps: judge by whether the loss still falls"),))
 SKIPS = _signature(
     "loss-scaler-skips",
     "grad_norm is not finite at single steps and the loss goes on: an fp16 loss scaler that skips a step looks so",
@@ -102,7 +104,7 @@ def run_of(reader: RunReader, crashes: tuple[Crash, ...], path: str) -> Run:
     signature, onset = _shown(reader)
     bad = reader.bad_evaluation
     if bad is not None and signature.symptoms and signature is not EVALUATION:
-        said = (*signature.details, f"eval_loss is not finite either, from line {bad.line} on")
+        said = (*signature.details, _("eval_loss is not finite either, from line {number} on").format(number=bad.line))
         signature = signature._replace(symptoms=signature.symptoms | EVALUATION.symptoms, details=said)
     notes = tuple(_notes(reader, signature))
     if signature.benign and crash is not None:
@@ -175,7 +177,7 @@ def _of_stretch(reader: RunReader, stretch: Stretch) -> Signature | None:
         groups = {groups_behind(gradient) for gradient in stretch.gradients if gradient}
         repeated = stretch.length > 1 or reader.readings == 1
         if len(stretch.gradients - {0.0}) == 1 and None not in groups and repeated:
-            return SENTINEL._replace(words=SENTINEL.words.format(n=groups.pop()))
+            return SENTINEL._replace(words=_(SENTINEL.words).format(n=groups.pop()))
         before = reader.healthy.reading.loss if reader.healthy else None
         return ROUNDED if before is not None and abs(before) < 0.05 else ZERO_WITH_GRADIENT
     if states["zero-without-gradient"]:
@@ -212,8 +214,8 @@ def _notes(reader: RunReader, signature: Signature) -> Iterator[Signature]:
     if signature.name != GROWTH.name and grows(reader.series["memory_mib"].finite()) is not None:
         yield GROWTH
     if reader.skipped and signature.name != OVERFLOWS.name:
-        words = f"{reader.skipped} steps were skipped for overflow; in fp16 the first few of a run find the loss scale"
-        yield Signature("overflow-skips", words, benign=True)
+        words = _("{count} steps were skipped for overflow; in fp16 the first few of a run find the loss scale")
+        yield Signature("overflow-skips", words.format(count=reader.skipped), benign=True)
 
 
 def _moment(placed: Placed | None, path: str) -> Moment | None:

@@ -12,6 +12,7 @@ import click
 
 from compatcheck.advice import formats
 from compatcheck.errors import InputError
+from compatcheck.language import gettext as _
 from compatcheck.verbs import _options, _status
 from compatcheck.verbs._output import write
 from compatcheck.verbs._stopwatch import stage, tell
@@ -73,7 +74,7 @@ def command(**options: Any) -> NoReturn:
     format_name = _format(output, options)
     subject = pin.subject(matrix.load(), options["paths"], **{key: options[key] for key in _OF_SUBJECT})
     if not options["quiet"]:
-        click.echo(f"pinning {subject.place}", err=True)
+        click.echo(_("pinning {subject}").format(subject=subject.place), err=True)
     before = {path: _content(path) for path in (output, *subject.sources) if path}
     deadline = time.monotonic() + options["budget"]
     with resolving_progress(options["budget"]) as show, stage("resolving"):
@@ -177,7 +178,8 @@ def _deliver(text: str, before: Mapping[str, str | None], output: str | None, op
     if options["only_diff"]:
         write(formats.difference(previous or "", text, str(output)), None)
     if options["only_check"] and text != previous:
-        click.echo(f"{output} is out of date; write it anew with {_writing(str(output))}", err=True)
+        said = _("{file} is out of date; write it anew with {command}")
+        click.echo(said.format(file=output, command=_writing(str(output))), err=True)
     if options["only_check"] or options["only_diff"]:
         return bool(options["only_check"]) and text != previous
     for path, content in before.items():

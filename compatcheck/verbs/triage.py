@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from compatcheck._cells import cells
+from compatcheck.language import gettext as _
 from compatcheck.verbs import _options
 from compatcheck.verbs._output import write
 from compatcheck.verbs._verdict import judge
@@ -70,11 +72,12 @@ def _told(environment: Environment) -> Iterator[str]:
         if (at := environment.locations.get(path))
     ]
     width = max((min(len(path), _WIDEST) for path, _, _ in rows), default=0)
-    yield "the report states"
+    yield _("the report states")
     for path, shown, line in sorted(rows, key=lambda row: (row[2] or 0, row[0])):
-        yield f"{'line ' + str(line):>10}  {path:<{width}}  {shown}"
+        place = _("line {number}").format(number=line)
+        yield f"{' ' * (10 - cells(place))}{place}  {path:<{width}}  {shown}"
     if environment.reasons:
-        yield "and leaves open"
+        yield _("and leaves open")
         for path, why in environment.reasons.items():
             yield f"{'':10}  {path:<{width}}  {why}"
     yield ""

@@ -9,6 +9,7 @@ import ast
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import get_args
 
 import click
 from babel.messages.catalog import Catalog
@@ -19,11 +20,14 @@ from compatcheck import errors
 from compatcheck.cli import cli
 from compatcheck.language import _source
 from compatcheck.matrix._compile import read_entries
+from compatcheck.matrix._entry import Confidence, Entry, Impact
+from compatcheck.model import STATUSES
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "compatcheck"
 INTERFACE = sorted(PACKAGE.glob("language/*/LC_MESSAGES/compatcheck.po"))
 ENTRIES = sorted((ROOT / "matrix" / "translations").glob("*.po"))
+_KEYWORDS = {**DEFAULT_KEYWORDS, "marked": None, "Signature": (2,), "_signature": (2,), "_failure": (2,)}
 _ERRORS = {name for name, value in vars(errors).items() if inspect.isclass(value)}
 
 _HEADER = r"""msgid ""
@@ -42,13 +46,13 @@ Text = str | tuple[str, ...]
 def interface() -> dict[Text, list[str]]:
     """Every text the program says in another language, a plural with its singular, with the places it comes from."""
     found: dict[Text, list[str]] = {}
-    for place, text in (*_marked(), *_of_errors(), *_of_help(cli, "compatcheck")):
+    for place, text in (*_marked(), *_of_errors(), *_of_help(cli, "compatcheck"), *_terms()):
         found.setdefault(text, []).append(place)
     return dict(sorted(found.items(), key=lambda item: str(item[0])))
 
 
 def _marked() -> Iterator[tuple[str, Text]]:
-    for file, _, text, _, _ in extract_from_dir(PACKAGE, [("**.py", "python")], keywords=DEFAULT_KEYWORDS):
+    for file, _, text, _, _ in extract_from_dir(PACKAGE, [("**.py", "python")], keywords=_KEYWORDS):
         yield file, text
 
 
@@ -60,6 +64,12 @@ def _of_errors() -> Iterator[tuple[str, Text]]:
                 for at, part in enumerate(node.args):
                     if at != 1 and isinstance(part, ast.Constant) and part.value:
                         yield path.relative_to(PACKAGE).as_posix(), str(part.value)
+
+
+def _terms() -> Iterator[tuple[str, Text]]:
+    """The words of the matrix's own vocabulary, which stand in tables and never in a sentence."""
+    for name in (*STATUSES, *get_args(Impact), *get_args(Confidence)):
+        yield "a term", name
 
 
 def _of_help(command: click.Command, name: str) -> Iterator[tuple[str, Text]]:
@@ -79,20 +89,26 @@ def _of_help(command: click.Command, name: str) -> Iterator[tuple[str, Text]]:
 def entries() -> dict[Text, list[str]]:
     """What people read of the entries of the matrix, by the ids of those that say it."""
     found: dict[Text, list[str]] = {}
-    for entry in read_entries(ROOT / "matrix").values():
+    for entry in matrix_entries():
         whys = [remedy.why for remedy in entry.remedies]
         for text in (entry.title, entry.summary, *whys, entry.mechanism, *entry.misleading):
             found.setdefault(text, []).append(entry.id)
     return found
 
 
-def update(path: Path, texts: Mapping[Text, Iterable[str]], translated: Mapping[str, str] | None = None) -> None:
+def matrix_entries() -> Iterable[Entry]:
+    return read_entries(ROOT / "matrix").values()
+
+
+def update(
+    path: Path, texts: Mapping[Text, Iterable[str]], translated: Mapping[Text, str | tuple[str, ...]] | None = None
+) -> None:
     """Write a catalogue that holds exactly the texts, with the translations it has and those that are given."""
     known = _source.read(path)
     catalogue = Catalog(locale=known.locale)
     for text, places in texts.items():
         held = known.get(text if isinstance(text, str) else text[0])
-        string = (translated or {}).get(text) if isinstance(text, str) else None
+        string = (translated or {}).get(text)
         comments = [", ".join(dict.fromkeys(places))]
         catalogue.add(text, string or (held.string if held and not held.fuzzy else None), auto_comments=comments)
     with path.open("wb") as stream:

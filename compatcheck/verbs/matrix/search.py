@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from compatcheck.language import gettext as _
 from compatcheck.verbs import _status
 from compatcheck.verbs._output import screen_of, write
 
@@ -25,5 +26,5 @@ def command(words: tuple[str, ...]) -> None:
     shown = (matrix.in_language(known, entry) for entry in found)
     write(explanation.render_list(shown, screen_of(None)), None)
     if not found:
-        click.echo("no entry fits; for a whole log: compatcheck diagnose LOG", err=True)
+        click.echo(_("no entry fits; for a whole log: compatcheck diagnose LOG"), err=True)
     sys.exit(_status.CLEAN if found else _status.FINDINGS)
