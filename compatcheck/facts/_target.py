@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.facts._pth import with_pth_folders
+from compatcheck.language import marked
 from compatcheck.model import Target
 
 _WINDOWS = os.name == "nt"
@@ -29,7 +30,7 @@ def find_target(python: str | None, environ: Mapping[str, str]) -> Target:
     for variable in ACTIVATED:
         if environ.get(variable):
             return _of_prefix(os.path.abspath(environ[variable]), environ, variable)
-    return _ourselves(environ, "the interpreter compatcheck runs in")
+    return _ourselves(environ, marked("the interpreter compatcheck runs in"))
 
 
 def is_active(environ: Mapping[str, str]) -> bool:

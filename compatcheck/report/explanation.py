@@ -6,11 +6,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compatcheck._terminal import PLAIN, Screen
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
 from compatcheck.report._lines import Line, unfolded, written
 
 WIDTH = 88
-_KINDS = {"upstream-fix": "the fix upstream", "maintainer": "a maintainer", "reproduction": "reproduced"}
-_PARTS = {"affected": "when it applies", "mechanism": "why", "summary": "what you see", "misleading": "bad advice"}
+_KINDS = {
+    "upstream-fix": marked("the fix upstream"),
+    "maintainer": marked("a maintainer"),
+    "reproduction": marked("reproduced"),
+    "source": marked("source"),
+    "documentation": marked("documentation"),
+    "report": marked("report"),
+}
+_PARTS = {
+    "affected": marked("when it applies"),
+    "mechanism": marked("why"),
+    "summary": marked("what you see"),
+    "misleading": marked("bad advice"),
+}
 
 
 def render(entry: Mapping[str, Any], probe: Sequence[str] = (), screen: Screen = PLAIN) -> str:
@@ -49,19 +63,22 @@ def _fitted(screen: Screen) -> Screen:
 
 def _page(entry: Mapping[str, Any], probe: Sequence[str]) -> Iterator[Line]:
     yield Line(entry["title"], "bold", entry["id"], "bold", 14)
-    yield Line(
-        f"{entry['impact']}, {entry['confidence']}; published {entry['published']}, reviewed {entry['reviewed']}", "dim"
-    )
+    dates = _("published {published}, reviewed {reviewed}")
+    dates = dates.format(published=entry["published"], reviewed=entry["reviewed"])
+    yield Line(f"{_(entry['impact'])}, {_(entry['confidence'])}; {dates}", "dim")
     if entry.get("withdrawn"):
-        yield Line(f"WITHDRAWN on {entry['withdrawn']['on']}: {entry['withdrawn']['reason']}", "bold yellow")
-    yield from _section("What you see", [entry["summary"]])
-    yield from _section("Why", [entry["mechanism"]])
-    yield from _section("Error lines that it explains", [each["example"] for each in entry.get("error_patterns", ())])
+        said = _("WITHDRAWN on {date}: {reason}")
+        yield Line(said.format(date=entry["withdrawn"]["on"], reason=entry["withdrawn"]["reason"]), "bold yellow")
+    yield from _section(_("What you see"), [entry["summary"]])
+    yield from _section(_("Why"), [entry["mechanism"]])
+    yield from _section(
+        _("Error lines that it explains"), [each["example"] for each in entry.get("error_patterns", ())]
+    )
     yield from _conditions(entry["affected"])
     yield from _ways_out(entry["remedies"])
-    yield from _section("Advice that misleads", entry.get("misleading", ()))
+    yield from _section(_("Advice that misleads"), entry.get("misleading", ()))
     if probe:
-        yield from _section(f"Probe {entry['probe']['name']}", probe[:1])
+        yield from _section(_("Probe {name}").format(name=entry["probe"]["name"]), probe[:1])
     yield from _evidence(entry["evidence"])
     yield from _commands(entry, probe)
 
@@ -79,7 +96,7 @@ def _section(heading: str, paragraphs: Iterable[str]) -> Iterator[Line]:
 def _conditions(tables: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
     """What must hold, each condition by itself: all of one table."""
     for number, table in enumerate(tables):
-        heading = "Applies when" if not number else "or when"
+        heading = _("Applies when") if not number else _("or when")
         yield from (Line(), Line(heading, "bold"))
         yield from (Line(condition_in_words(path, condition), indent=2) for path, condition in table.items())
 
@@ -87,7 +104,7 @@ def _conditions(tables: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
 def condition_in_words(path: str, condition: Any) -> str:
     name = path.removeprefix("distributions.")
     if isinstance(condition, list):
-        return f"{name} is {' or '.join(map(str, condition))}"
+        return _("{fact} is {values}").format(fact=name, values=_(" or ").join(map(str, condition)))
     if condition in ("present", "absent") or (isinstance(condition, str) and condition[:1] in "<>="):
         return f"{name} {condition}"
     return f"{name} = {str(condition).lower() if isinstance(condition, bool) else condition}"
@@ -95,7 +112,7 @@ def condition_in_words(path: str, condition: Any) -> str:
 
 def _ways_out(remedies: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
     """What can be done, in a row of its own to be copied, and below it why."""
-    yield from (Line(), Line("What to do, the best first", "bold"))
+    yield from (Line(), Line(_("What to do, the best first"), "bold"))
     for number, remedy in enumerate(remedies, 1):
         yield Line(_action(remedy), "green", f"  {number}. ", "", 5)
         yield Line(remedy["why"], indent=5)
@@ -111,23 +128,28 @@ def _action(remedy: Mapping[str, Any]) -> str:
 
 def _evidence(evidence: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
     """Each source with what it bears out."""
-    yield from (Line(), Line("Evidence", "bold"))
+    yield from (Line(), Line(_("Evidence"), "bold"))
     for each in evidence:
         note = f": {each['note']}" if each.get("note") else ""
         parts = ", ".join(map(_part, each["supports"]))
         yield Line(each["url"], indent=2)
-        yield Line(f"{_KINDS.get(each['kind'], each['kind'])}, on {parts}{note}", "dim", indent=4)
+        kind = _(_KINDS.get(each["kind"], each["kind"]))
+        yield Line(_("{kind}, on {parts}").format(kind=kind, parts=parts) + note, "dim", indent=4)
 
 
 def _part(path: str) -> str:
     """A part of the entry by the name that it has on the page."""
-    name, _, number = path.partition(".")
-    return f"way out {number}" if name == "remedies" and number else _PARTS.get(path, path)
+    name, dot, number = path.partition(".")
+    if name == "remedies" and dot:
+        return _("way out {number}").format(number=number)
+    return _(_PARTS.get(path, path))
 
 
 def _commands(entry: Mapping[str, Any], probe: Sequence[str]) -> Iterator[Line]:
     """What can be run to see for oneself."""
-    commands = [f"compatcheck explain {entry['probe']['name']}: what the probe measures"] if probe else []
+    measured = _("{command}: what the probe measures")
+    commands = [measured.format(command=f"compatcheck explain {entry['probe']['name']}")] if probe else []
     if probe and entry.get("reproduce"):
-        commands.append(f"compatcheck matrix reproduce {entry['id']}: where it fails, and where it passes")
-    yield from _section("See for yourself", commands)
+        tried = _("{command}: where it fails, and where it passes")
+        commands.append(tried.format(command=f"compatcheck matrix reproduce {entry['id']}"))
+    yield from _section(_("See for yourself"), commands)

@@ -90,7 +90,7 @@ def described(environment: Environment) -> Iterator[tuple[str, str]]:
     """What was judged: the environment, its host and its packages, each behind its label."""
     target = environment.facts.get("target")
     if target:
-        yield _("environment"), f"{target['prefix']} ({target['selected_by']})"
+        yield _("environment"), f"{_(target['prefix'])} ({_(target['selected_by'])})"
     platform = environment.facts.get("platform") or {}
     host = " ".join(str(platform[key]) for key in ("system", "machine", "libc") if platform.get(key))
     python = environment.facts.get("python")
@@ -224,13 +224,14 @@ def _open(report: Report, verbose: bool) -> Iterator[Line]:
 def _set_aside(report: Report) -> Iterator[Line]:
     """How much the user has set aside, and what of that wants a look."""
     counted = Counter(each.by for each in report.suppressed)
-    said = (f"{counted['ignore']} ignored", f"{counted['baseline']} known in the baseline")
+    ignored = _("{count} ignored").format(count=counted["ignore"]) if counted["ignore"] else ""
+    known = _("{count} known in the baseline").format(count=counted["baseline"]) if counted["baseline"] else ""
     if counted:
-        yield Line(f"set aside: {', '.join(each for each in said if each[0] != '0')}", "dim")
+        yield Line(_("set aside: {parts}").format(parts=", ".join(filter(None, (ignored, known)))), "dim")
     for remark in report.remarks:
         at = remark.location
         where = f"{at.file}:{at.line}: " if at and at.line else f"{at.file}: " if at else ""
-        yield Line(f"{where}{remark.text}", "yellow", "note", "yellow", 10)
+        yield Line(f"{where}{remark.text}", "yellow", _("note"), "yellow", 10)
 
 
 def _unknown(environment: Environment, most: int | None) -> Iterator[str]:

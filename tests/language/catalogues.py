@@ -45,8 +45,17 @@ Text = str | tuple[str, ...]
 
 def interface() -> dict[Text, list[str]]:
     """Every text the program says in another language, a plural with its singular, with the places it comes from."""
+    return _gathered((*_marked(), *_of_errors(), *_of_help(cli, "compatcheck"), *_terms()))
+
+
+def asked_for() -> dict[Text, list[str]]:
+    """Those of them that the code asks for by name; the others stand where errors are raised and help is written."""
+    return _gathered((*_marked(), *_terms()))
+
+
+def _gathered(places: Iterable[tuple[str, Text]]) -> dict[Text, list[str]]:
     found: dict[Text, list[str]] = {}
-    for place, text in (*_marked(), *_of_errors(), *_of_help(cli, "compatcheck"), *_terms()):
+    for place, text in places:
         found.setdefault(text, []).append(place)
     return dict(sorted(found.items(), key=lambda item: str(item[0])))
 
@@ -68,7 +77,7 @@ def _of_errors() -> Iterator[tuple[str, Text]]:
 
 def _terms() -> Iterator[tuple[str, Text]]:
     """The words of the matrix's own vocabulary, which stand in tables and never in a sentence."""
-    for name in (*STATUSES, *get_args(Impact), *get_args(Confidence)):
+    for name in (*STATUSES, *get_args(Impact), *get_args(Confidence), "a recorded environment"):
         yield "a term", name
 
 

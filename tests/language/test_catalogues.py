@@ -22,14 +22,29 @@ def test_every_language_has_its_catalogues() -> None:
 
 
 @pytest.mark.parametrize("path", catalogues.INTERFACE, ids=lambda path: path.parts[-3])
-def test_a_catalogue_holds_every_text_of_the_interface_and_no_other(path: Path) -> None:
-    texts = catalogues.interface()
-    catalogue = _source.read(path)
-    told = {message.id for message in catalogue if message.id and all(message.string) and not message.fuzzy}
-    missing = sorted(str(text) for text in set(texts) - told)
+def test_a_catalogue_holds_every_text_that_the_code_asks_for(path: Path) -> None:
+    told = _told(path)
+    missing = sorted(str(text) for text in catalogues.asked_for() if text not in told)
     assert not missing, "translate these in the .po after: python -m tests.language.catalogues"
-    assert not [message.id for message in catalogue if message.id and message.id not in texts]
+
+
+@pytest.mark.parametrize("path", catalogues.INTERFACE, ids=lambda path: path.parts[-3])
+def test_a_catalogue_keeps_up_with_errors_and_help(path: Path) -> None:
+    """A new error or option is told in English until somebody translates it; a few may wait, and a few be left over."""
+    texts, told = catalogues.interface(), _told(path)
+    assert len(set(texts) - told) < 0.1 * len(texts), sorted(map(str, set(texts) - told))
+    assert len(told - set(texts)) < 0.1 * len(texts), sorted(map(str, told - set(texts)))
+
+
+@pytest.mark.parametrize("path", [*catalogues.INTERFACE, *catalogues.ENTRIES], ids=lambda path: path.name)
+def test_nothing_in_a_catalogue_is_a_guess_or_out_of_use(path: Path) -> None:
+    catalogue = _source.read(path)
     assert not catalogue.obsolete
+    assert not [message.id for message in catalogue if message.id and message.fuzzy]
+
+
+def _told(path: Path) -> set[catalogues.Text]:
+    return {message.id for message in _source.read(path) if message.id and message.string and all(message.string)}
 
 
 @pytest.mark.parametrize("path", catalogues.INTERFACE, ids=lambda path: path.parts[-3])

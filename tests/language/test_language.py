@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from compatcheck import language
+from compatcheck import language, matrix
 from compatcheck.errors import InputError
+from compatcheck.matrix import _load
 from tests.conftest import Wheel, run_command
 
 CHINESE_LOCALE = {"LANG": "zh_CN.UTF-8"}
@@ -84,3 +86,67 @@ def test_the_wheel_speaks_chinese_without_the_tools_of_translators(wheel: Wheel,
     done = wheel.run("demo", "--lang", "zh", cwd=tmp_path)
     assert done.returncode == 1 and "torch 2.5.0" in done.stdout and done.stderr == ""
     assert "梯度" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def chinese(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a requirements file that fails, and a log of a run whose gradients are NaN."""
+    folder = tmp_path_factory.mktemp("chinese")
+    (folder / "requirements.txt").write_text("deepspeed==0.14.0\nnumpy==2.1.0\ntorch==2.3.1\n", encoding="utf-8")
+    steps = "".join(
+        f"{{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.0{n}}}\n" for n in range(1, 9)
+    )
+    (folder / "train.log").write_text(steps, encoding="utf-8")
+    return folder
+
+
+def test_a_verdict_is_read_in_chinese_from_its_head_to_its_next_step(tmp_path: Path) -> None:
+    done = run_command(sys.executable, "demo", "--lang", "zh", cwd=tmp_path)
+    assert done.returncode == 1 and done.stderr == ""
+    assert "主机         Python 3.10.12" in done.stdout and "软件包       torch 2.5.0+cu118" in done.stdout
+    assert "affected  CC-2024-0001  torch 2.5.0 上带掩码的注意力产生 NaN 梯度" in done.stdout
+    assert "          解决   固定版本 'torch>=2.5.1'\n                 2.5.1 把 cuDNN 注意力改回" in done.stdout
+    assert done.stdout.endswith("1 affected（受影响）\n下一步：compatcheck explain CC-2024-0001\n")
+
+
+def test_a_failing_check_keeps_its_status_and_its_json_keys(chinese: Path) -> None:
+    told = {
+        language: run_command(
+            sys.executable, "check", "requirements.txt", "--format", "json", "--lang", language, cwd=chinese
+        )
+        for language in ("en", "zh")
+    }
+    english, translated = (json.loads(done.stdout) for done in told.values())
+    assert [done.returncode for done in told.values()] == [1, 1]
+    assert english.keys() == translated.keys() and english["findings"][0].keys() == translated["findings"][0].keys()
+    for mine, theirs in zip(english["findings"], translated["findings"]):
+        assert {mine[key] == theirs[key] for key in ("id", "status", "impact", "confidence", "packages")} == {True}
+    numpy = next(finding for finding in translated["findings"] if finding["id"] == "CC-2024-0027")
+    assert numpy["title"] == "DeepSpeed 0.14.4 之前的版本在 numpy 2 下无法导入"
+
+
+def test_a_diagnosis_is_read_in_chinese(chinese: Path) -> None:
+    done = run_command(sys.executable, "diagnose", "train.log", "--lang", "zh", cwd=chinese)
+    assert done.returncode == 1
+    assert "表现      loss 0.0 且 grad_norm 为 nan：梯度是 NaN" in done.stdout
+    assert "没有指明环境" in done.stdout and "no environment" not in done.stdout
+
+
+def test_an_entry_is_explained_in_chinese_and_found_by_chinese_words(tmp_path: Path) -> None:
+    explained = run_command(sys.executable, "explain", "CC-2024-0003", "--lang", "zh", cwd=tmp_path)
+    assert "怎么办（最好的办法在前）" in explained.stdout and "梯度检查点已开启" in explained.stdout
+    found = run_command(sys.executable, "matrix", "search", "梯度检查点", "显存", cwd=tmp_path)
+    assert found.returncode == 0 and "CC-2024-0003" in found.stdout
+
+
+def test_help_is_read_in_chinese(tmp_path: Path) -> None:
+    done = run_command(sys.executable, "matrix", "search", "--help", "--lang", "zh", cwd=tmp_path)
+    assert done.returncode == 0 and "按所有 WORDS 搜索条目" in done.stdout and "--lang [en|zh]" in done.stdout
+
+
+def test_a_sentence_that_was_edited_is_told_in_english(tmp_path: Path) -> None:
+    texts = {"a title": "一个标题"}
+    entry = {"title": "a title", "summary": "new words", "mechanism": "m", "remedies": [{"why": "w"}]}
+    known = matrix.load()._replace(texts=lambda language: texts)
+    told = _load.in_language(known, entry, "zh")
+    assert (told["title"], told["summary"], told["remedies"]) == ("一个标题", "new words", [{"why": "w"}])
