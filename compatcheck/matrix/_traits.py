@@ -16,6 +16,7 @@ READ_FROM_CODE = (
     "cache-get-max-length",
     "cache-legacy-conversion",
     "cache-usable-length",
+    "calls-get-head-mask",
     "chat-template-returns-nested-list",
     "checkpoints-without-reentry",
     "forward-takes-no-kwargs",

@@ -88,7 +88,7 @@ def test_the_table_names_traits_that_exist_and_no_pattern_twice(known: matrix.Ma
         assert set(family.get("traits", ())) <= set(READ_FROM_CODE)
         assert not set(family.get("weights", ())) & set(READ_FROM_CODE)
         sources = [*family.get("traits", {}).values(), *family.get("weights", {}).values()]
-        assert all(re.match(r"https://github\.com/\S+/\d+$", source) for source in sources)
+        assert all(re.match(r"https://github\.com/\S+(?:/\d+|\.py)$", source) for source in sources)
         for pattern in family["names"]:
             plain = pattern.replace("{size}", "7b").replace("{active}", "a3b")
             assert family_of(plain, {**known.table("model-families"), "families": families}) is not None

@@ -28,6 +28,9 @@ class AForCausalLM(APreTrained):
 """
 
 
+FORWARD = "class A:\n    def forward(self, mask):\n        "
+
+
 def traits(source: str, *entry_points: str) -> list[str]:
     tree = parse_code(source)
     assert tree is not None
@@ -60,6 +63,9 @@ def traits(source: str, *entry_points: str) -> list[str]:
         ("def f():\n    from transformers.utils import is_torch_fx_available", None),
         ("from transformers.pytorch_utils import find_pruneable_heads_and_indices", "imports-pruning-helper"),
         ("from transformers.pytorch_utils import prune_linear_layer", None),
+        (f"{FORWARD}mask = self.get_head_mask(mask, 2)", "calls-get-head-mask"),
+        (f"{FORWARD}mask = self.get_head_mask(mask, 2) if hasattr(self, 'get_head_mask') else None", None),
+        (f"{FORWARD}mask = self.get_head_mask(mask, 2)\n    def get_head_mask(self, mask, n): ...", None),
         ("class A:\n    _tied_weights_keys = ['lm_head.weight']", "tied-weights-keys-as-list"),
         ("class A:\n    _tied_weights_keys: list = ['lm_head.weight']", "tied-weights-keys-as-list"),
         ("class A:\n    _tied_weights_keys = {'lm_head.weight': 'embed.weight'}", None),

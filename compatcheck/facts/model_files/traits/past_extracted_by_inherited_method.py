@@ -5,21 +5,12 @@ https://github.com/zai-org/GLM-4/issues/715
 
 from __future__ import annotations
 
-import ast
-
-from compatcheck.facts.model_files.traits._code import Code, calls
+from compatcheck.facts.model_files.traits._code import Code
+from compatcheck.facts.model_files.traits._inherited import line_of_inherited
 
 TRAIT = "past-extracted-by-inherited-method"
 KIND = "model"
-_METHOD = "_extract_past_from_model_output"
 
 
 def find(code: Code) -> int | None:
-    """The line of such a call; a file that defines the method, asks whether it is there or tries it is let be."""
-    if any(isinstance(each, ast.FunctionDef) and each.name == _METHOD for each in code.nodes):
-        return None
-    if any(isinstance(each, ast.Constant) and each.value == _METHOD for each in code.nodes):
-        return None
-    conditions = (each for each in code.nodes if isinstance(each, (ast.Try, ast.If)))
-    let_be = {id(inner) for each in conditions for inner in ast.walk(each)}
-    return min((each.lineno for each in calls(code.tree, _METHOD) if id(each) not in let_be), default=None)
+    return line_of_inherited(code, "_extract_past_from_model_output")
