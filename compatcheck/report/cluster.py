@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compatcheck._terminal import PLAIN, Screen
-from compatcheck.fleet import ClusterReport, Difference, Failure, Group, Member
+from compatcheck.fleet import ClusterReport, Difference, Failure, Group, Link, Member
 from compatcheck.model import Finding, Outcome, Status, Unknown, dump
 from compatcheck.report._lines import Line, written
 from compatcheck.report.json import SCHEMA_VERSION, finding_shape, finite, matrix_shape, probe_shape
@@ -131,8 +131,8 @@ def _tried(report: ClusterReport) -> Iterator[Line]:
         style = _OUTCOMES.get(trial.outcome, "bold red")
         yield Line(f"{trial.probe}, {trial.seconds:.1f} s: {trial.why}", "", trial.outcome, style, 9)
     slow = [link for link in report.links if link.slow]
-    for link in slow:
-        yield Line(f"{' - '.join(link.nodes)}: {_speed(link.speed)} each way", "", "slow link", "bold red", 11)
+    for text in _slow(report.links):
+        yield Line(text, "", "slow link", "bold red", 11)
     rest = [link.speed for link in report.links if not link.slow]
     if rest:
         spread = _speed(min(rest)) + (f" to {_speed(max(rest))}" if len(rest) > 1 else "")
@@ -140,6 +140,22 @@ def _tried(report: ClusterReport) -> Iterator[Line]:
         yield Line(f"{pairs} of nodes at {spread} each way", "dim", "links", "dim", 9)
     for limit in report.limits:
         yield Line(limit, "dim")
+
+
+def _slow(links: Sequence[Link]) -> Iterator[str]:
+    """The slow pairs; a node all of whose links are slow is told once."""
+    of_node: dict[str, list[Link]] = {}
+    for link in links:
+        for node in link.nodes:
+            of_node.setdefault(node, []).append(link)
+    lame = {node for node, own in of_node.items() if len(own) > 1 and all(link.slow for link in own)}
+    for node in sorted(lame):
+        yield f"every link of {node}: {_speed(max(link.speed for link in of_node[node]))} each way at most"
+    pairs = [link for link in links if link.slow and not lame & set(link.nodes)]
+    for link in pairs[:_MOST_NODES]:
+        yield f"{' - '.join(link.nodes)}: {_speed(link.speed)} each way"
+    if len(pairs) > _MOST_NODES:
+        yield f"{len(pairs) - _MOST_NODES} more pairs, see --format json"
 
 
 def _speed(speed: float) -> str:

@@ -23,7 +23,7 @@ from compatcheck.model import Environment, ProbeResult
 from compatcheck.pipelines.cluster._present import Presented
 
 _SLOW_SHARE = 0.4
-_PAIRS_THAT_COMPARE = 3
+_NODES_THAT_COMPARE = 3
 _SPREAD = 4
 
 
@@ -152,17 +152,20 @@ def _backend(leader: Leader, ranks: tuple[int, ...], wanted: str) -> tuple[str, 
 
 
 def _links(outcomes: list[tuple[Any, Any, str]], nodes: list[str]) -> Iterator[Link]:
-    """The better of the two ends' figures for each pair; slow against the median, where there are enough pairs."""
-    speeds: dict[tuple[int, int], float] = {}
-    for _, answers, _ in outcomes:
-        for number, answer in enumerate(answers):
-            for partner, speed in answer["measured"]["speeds"].items():
-                pair = (min(number, int(partner)), max(number, int(partner)))
-                speeds[pair] = max(speed, speeds.get(pair, 0.0))
-    ordered = sorted(speeds.values())
-    median = ordered[len(ordered) // 2] if len(ordered) >= _PAIRS_THAT_COMPARE else 0.0
+    """The best exchange of each pair, by its slower end; slow against the median of what each node has at best."""
+    told = [answer["measured"]["speeds"] for _, answers, _ in outcomes for answer in answers]
+    speeds = {
+        (one, int(other)): max(map(min, own, told[int(other)][str(one)]))
+        for one, partners in enumerate(told)
+        for other, own in partners.items()
+        if one < int(other)
+    }
+    best = sorted(
+        max((speed for pair, speed in speeds.items() if number in pair), default=0.0) for number in range(len(nodes))
+    )
+    usual = best[len(best) // 2] if len(best) >= _NODES_THAT_COMPARE else 0.0
     for (one, other), speed in sorted(speeds.items()):
-        yield Link((nodes[one], nodes[other]), speed, speed < _SLOW_SHARE * median)
+        yield Link((nodes[one], nodes[other]), speed, speed < _SLOW_SHARE * usual)
 
 
 def _environment(snapshot: Mapping[str, Any]) -> Environment:

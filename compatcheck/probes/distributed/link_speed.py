@@ -1,9 +1,9 @@
 """Speed between processes: what every pair exchanges, one pair at a time for each.
 
-Each pair sends the other a buffer and receives one, in rounds in which everybody has another partner, twice over; the
-better speed of the two counts, in bytes a second each way. On one machine that is the speed of its own memory; between
-nodes (`compatcheck cluster`) a link that reaches less than 0.4 of the median is told as slow. What a pair delivers has
-to be what was sent, bit by bit.
+Each pair sends the other a buffer and receives one, in rounds in which everybody has another partner, twice over. An
+exchange takes as long as it takes its slower side, and the better of the two counts, in bytes a second each way. On one
+machine that is the speed of its own memory. Between nodes (`compatcheck cluster`) each node has a best link; one that
+reaches less than 0.4 of the median of these is told as slow. What a pair delivers has to be what was sent, bit by bit.
 
 Runs over gloo on the CPU, over NCCL where two GPUs are free.
 
@@ -17,9 +17,9 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
 
 from compatcheck.probes.distributed import _ranks
-from compatcheck.probes.distributed._ranks import judge as judge
 
 if TYPE_CHECKING:
+    from compatcheck.model import Outcome
     from compatcheck.probes.distributed._ranks._rank import Rank
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13"}
@@ -46,8 +46,8 @@ def measure(
 
 
 def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
-    """In each rank: the best speed with each partner, and whether all that came was right."""
-    speeds: Dict[str, float] = {}
+    """In each rank: the speeds with each partner, and whether all that came was right."""
+    speeds: Dict[str, List[float]] = {}
     fine = {"theta": 0.0, "rho": 1.0, "tensor": "what was exchanged", "nonfinite": 0}
     row: Dict[str, Any] = dict(fine)
     for _ in range(PASSES):
@@ -55,11 +55,20 @@ def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
             rank.mark("exchange of pairs, round %d" % (number + 1))
             if partner is not None:
                 speed, right = _exchange(rank, partner, case["large"])
-                speeds[str(partner)] = max(speed, speeds.get(str(partner), 0.0))
+                speeds.setdefault(str(partner), []).append(speed)
                 if not right:
                     says = "what rank %d received from rank %d is not what was sent" % (rank.number, partner)
                     row = {**fine, "theta": math.inf, "rho": math.inf, "says": says}
     return {"measured": {**row, "rank": rank.number, "speeds": speeds}, "control": fine, "digest": ""}
+
+
+def judge(measured: Mapping[str, Any]) -> "Tuple[Outcome, str]":
+    """As for all ranks; the speeds are told beside that."""
+    outcome, why = _ranks.judge(measured)
+    if outcome != "pass":
+        return outcome, why
+    speed = max(max(each) for row in measured["rows"] for each in row.get("speeds", {}).values())
+    return outcome, "every pair delivered each bit, the best with %.0f MB/s each way" % (speed / 1e6)
 
 
 def partners(number: int, world: int) -> List[Any]:
@@ -77,11 +86,16 @@ def partners(number: int, world: int) -> List[Any]:
 
 
 def _exchange(rank: Rank, partner: int, large: int) -> Tuple[float, bool]:
-    """The size is large where a small buffer went quickly; both sides agree on that by their times."""
+    """The size is large where a small buffer went quickly; both sides agree on that by their times.
+
+    They meet before, for the partner may still be busy with another.
+    """
     import torch
 
+    other = torch.zeros(1, device=rank.device)
+    _swap(rank, partner, torch.zeros_like(other), other)
     seconds, right = _once(rank, partner, SMALL)
-    own, other = torch.tensor([seconds], device=rank.device), torch.zeros(1, device=rank.device)
+    own = torch.tensor([seconds], device=rank.device)
     _swap(rank, partner, own, other)
     if max(float(own), float(other)) > FAST_SECONDS:
         return SMALL / seconds, right
