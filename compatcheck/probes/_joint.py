@@ -12,7 +12,7 @@ from compatcheck.model import ProbeResult
 from compatcheck.probes import _process, _units
 from compatcheck.probes.distributed import _ranks
 
-JOINT = ("link_speed", "collectives", "ddp_gradients")
+JOINT = ("link_speed", "collectives", "ddp_gradients", "zero_training")
 _SCRIPT = _units.FOLDER / "distributed" / "_ranks" / "_rank.py"
 
 

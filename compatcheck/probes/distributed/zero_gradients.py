@@ -42,14 +42,6 @@ ASKED_BY: Tuple[str, ...] = ("training.deepspeed",)
 FRESH = True
 
 STAGES = (0, 1, 2, 3)
-OWN_SETTINGS = (
-    "overlap_comm",
-    "contiguous_gradients",
-    "reduce_scatter",
-    "round_robin_gradients",
-    "allgather_partitions",
-    "use_multi_rank_bucket_allreduce",
-)
 OVERLAP = {"overlap_comm": True, "contiguous_gradients": True}
 SCATTERED = {"overlap_comm": False, "contiguous_gradients": False}
 
@@ -74,9 +66,9 @@ def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
 def _cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
     training = request.get("training") or {}
     section = training.get("deepspeed") or {}
-    own = _own_settings(section)
+    own = _zero.own_settings(section)
     stages = request.get("stages") or ([int(section["zero_stage"])] if "zero_stage" in section else STAGES)
-    passes = _passes(request.get("passes") or training.get("gradient_accumulation_steps"))
+    passes = _zero.passes(request.get("passes") or training.get("gradient_accumulation_steps"))
     cases = []
     for dtype in _zero.dtypes(request):
         for number in stages:
@@ -108,17 +100,3 @@ def _case(
         "zero": dict(zero),
         "unused": unused,
     }
-
-
-def _own_settings(section: Mapping[str, Any]) -> Dict[str, Any]:
-    """What the user's section says of how gradients are reduced and where states live."""
-    own = {key: section[key] for key in OWN_SETTINGS if isinstance(section.get(key), bool)}
-    for key in ("offload_optimizer", "offload_param"):
-        if section.get(key + "_device") == "cpu":
-            own[key] = {"device": "cpu"}
-    return own
-
-
-def _passes(wanted: Any) -> int:
-    """2 or 4: parts of equal size, enough to tell a sum from its last term."""
-    return 2 if isinstance(wanted, (int, float)) and wanted == 2 else 4

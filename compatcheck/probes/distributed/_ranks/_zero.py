@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Dict, Mapping, Sequence
 
-from compatcheck.probes.distributed._ranks import _toy
+from compatcheck.probes.distributed._ranks import _run, _toy
 from compatcheck.probes.distributed._ranks._rank import Rank
 
 NEEDS = {"torch": ">=1.13", "deepspeed": ">=0.10"}
@@ -25,6 +25,14 @@ SMALL = {
     "stage3_max_live_parameters": BUCKET,
 }
 WAYS = ("managed", "boundary", "bare")
+OWN_SETTINGS = (
+    "overlap_comm",
+    "contiguous_gradients",
+    "reduce_scatter",
+    "round_robin_gradients",
+    "allgather_partitions",
+    "use_multi_rank_bucket_allreduce",
+)
 
 
 def environ(device: str) -> Dict[str, str]:
@@ -77,6 +85,38 @@ def _engine(of: _toy.Problem, case: Mapping[str, Any], rank: Rank, accumulation:
     return deepspeed.initialize(model=model, optimizer=optimizer, config=kept)[0]
 
 
+def course(of: _run.Trial, case: Mapping[str, Any], rank: Rank) -> _run.Course:
+    """The course that training takes: stage, zero, passes and clip of the case; buckets are those of `_run`."""
+    import torch
+
+    deepspeed = joined(rank)
+    tiny = {key: _run.BUCKET for key in SMALL if key.endswith("size")}
+    config = {
+        "train_micro_batch_size_per_gpu": 1,
+        "gradient_accumulation_steps": case["passes"],
+        "gradient_clipping": case["clip"],
+        "zero_allow_untested_optimizer": True,
+        "zero_force_ds_cpu_optimizer": False,
+        "zero_optimization": {"stage": case["stage"], **SMALL, **tiny, **case["zero"]},
+        "steps_per_print": 10**9,
+        **({} if of.dtype == "float32" else {_SECTIONS[of.dtype]: {"enabled": True}}),
+    }
+    model = _run.network(case["seed"], of.dtype)
+    optimizer = torch.optim.SGD(model.parameters(), lr=_run.RATE, momentum=_run.MOMENTUM)
+    engine = deepspeed.initialize(model=model, optimizer=optimizer, config=config)[0]
+    sizes = []
+    for step in range(_run.STEPS):
+        rank.mark("%s, %s, step %d" % (case["variant"], of.dtype, step + 1))
+        for number in range(case["passes"]):
+            engine.backward(_run.loss_of(engine, of, step, rank.number * case["passes"] + number, rank.device))
+            engine.step()
+        size = engine.get_global_grad_norm()
+        sizes.append(None if size is None else float(size))
+    end = _parameters(engine, case)
+    getattr(engine, "destroy", lambda: None)()
+    return _run.Course(sizes, end)
+
+
 _SECTIONS = {"bfloat16": "bf16", "float16": "fp16"}
 
 
@@ -120,3 +160,17 @@ def dtypes(request: Mapping[str, Any]) -> Sequence[str]:
     """float32 and the user's own dtype; bfloat16 where that is not known, or is one the CPU accelerator refuses."""
     wanted = request.get("dtype")
     return ("float32",) if wanted == "float32" else ("float32", "bfloat16")
+
+
+def own_settings(section: Mapping[str, Any]) -> Dict[str, Any]:
+    """What the user's section says of how gradients are reduced and where states live."""
+    own = {key: section[key] for key in OWN_SETTINGS if isinstance(section.get(key), bool)}
+    for key in ("offload_optimizer", "offload_param"):
+        if section.get(key + "_device") == "cpu":
+            own[key] = {"device": "cpu"}
+    return own
+
+
+def passes(wanted: Any) -> int:
+    """2 or 4: parts of equal size, enough to tell a sum from its last term."""
+    return 2 if isinstance(wanted, (int, float)) and wanted == 2 else 4

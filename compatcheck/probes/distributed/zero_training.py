@@ -1,0 +1,111 @@
+"""Training steps under DeepSpeed's ZeRO against one process.
+
+Six optimiser steps of a small network on all ranks, with the user's own DeepSpeed settings (stage, overlap_comm,
+contiguous_gradients, reduce_scatter, offload, clipping, accumulation), its buckets made so small that they swap a
+dozen times in every backward pass. Without settings: every stage, and ZeRO-2 as two reports had it whose loss went to
+0 or NaN there, that of GLM-4 (zai-org/GLM-4#260: overlap_comm, contiguous_gradients and reduce_scatter, bfloat16) and
+that of XTuner (InternLM/xtuner#841: overlap_comm, bfloat16, several micro-batches a step). The size of the gradient in
+each step and the parameters at the end are compared with those of one process in float64; one process of plain torch
+with the whole batch is the control.
+
+Bound: a relative distance of 64 u in float32 and 16 u in 16 bits (u = 2^-24, 2^-8) and twice the control's own error;
+above 4 times either it fails, and so does a stage that raises or leaves ranks with different parameters. A healthy
+stack (DeepSpeed 0.19.8, torch 2.13.0 on a CPU) gave 0.2 and 1.1.
+
+Runs over gloo on the CPU, over NCCL where two GPUs are free. The CPU has no streams, so what overlap breaks there is
+not seen; and on GPUs a race may not show in six steps: a pass does not prove that there is none.
+
+Request: seed, device, dtype (tried beside float32), stages (default that of the training, else 0 to 3), training (its
+deepspeed section and gradient_accumulation_steps are tried).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+
+from compatcheck.probes.distributed import _ranks
+from compatcheck.probes.distributed._ranks import _run, _zero
+
+if TYPE_CHECKING:
+    from compatcheck.model import Outcome
+    from compatcheck.probes.distributed._ranks._rank import Rank
+
+NEEDS: Dict[str, str] = _zero.NEEDS
+TIMEOUT: float = 240.0
+PROFILE: str = "deep"
+SECONDS: float = 14.0
+ASKED_BY: Tuple[str, ...] = ("training.deepspeed",)
+FRESH = True
+
+STAGES = (0, 1, 2, 3)
+GLM_4 = {"overlap_comm": True, "contiguous_gradients": True, "reduce_scatter": True}
+XTUNER = {"overlap_comm": True}
+XTUNER_PASSES = 4
+
+
+def measure(
+    request: Mapping[str, Any], stage: Callable[[str], None]
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """Rows of one stage, setting and dtype each, and of the control."""
+    where = _ranks.place(request)
+    if isinstance(where, str):
+        return {"unsupported": where}
+    yield from _ranks.rows(__file__, joint_cases(request, where.device), where, stage, _zero.environ(where.device))
+    return {"ranks": where._asdict()}
+
+
+def work(case: Mapping[str, Any], rank: Rank) -> Mapping[str, Any]:
+    """In each rank: all steps, and how far they lead astray."""
+    trial = _run.trial(case["seed"], case["dtype"], rank.world * case["passes"], case["clip"], rank.device)
+    return _run.answer(_zero.course(trial, case, rank), trial)
+
+
+def judge(measured: Mapping[str, Any]) -> "Tuple[Outcome, str]":
+    """As for all ranks; a pass says what it does not prove."""
+    outcome, why = _ranks.judge(measured)
+    return outcome, why + ("; a race need not show in %d steps" % _run.STEPS if outcome == "pass" else "")
+
+
+def joint_cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
+    """The user's own settings, or every stage and the two of the reports."""
+    training = request.get("training") or {}
+    section = training.get("deepspeed") or {}
+    wide = str(request.get("dtype") or "bfloat16")
+    narrow = "bfloat16" if device == "cpu" or wide == "float32" else wide
+    clip = section.get("gradient_clipping")
+    clip = float(clip) if isinstance(clip, (int, float)) else 0.0
+    passes = _zero.passes(training.get("gradient_accumulation_steps"))
+    own = _zero.own_settings(section)
+    if "zero_stage" in section and not request.get("stages"):
+        settings = "ZeRO-%d, own settings" % section["zero_stage"]
+        dtypes = ("float32",) if wide == "float32" else ("float32", narrow)
+        return [_case(request, settings, int(section["zero_stage"]), dtype, passes, own, clip) for dtype in dtypes]
+    cases = [
+        _case(request, "ZeRO-%d" % number, number, "float32", 2, own, clip)
+        for number in request.get("stages") or STAGES
+    ]
+    if 2 in (request.get("stages") or STAGES):
+        cases.append(_case(request, "ZeRO-2 as in GLM-4's report", 2, narrow, 1, GLM_4, clip))
+        cases.append(_case(request, "ZeRO-2 as in XTuner's report", 2, narrow, XTUNER_PASSES, XTUNER, clip))
+    return cases
+
+
+def _case(
+    request: Mapping[str, Any],
+    variant: str,
+    stage: int,
+    dtype: str,
+    passes: int,
+    zero: Mapping[str, Any],
+    clip: float,
+) -> Dict[str, Any]:
+    return {
+        "case": "%d steps of %s" % (_run.STEPS, _ranks.passes(passes)),
+        "variant": variant,
+        "dtype": dtype,
+        "seed": int(request.get("seed", 0)),
+        "stage": stage,
+        "passes": passes,
+        "zero": dict(zero),
+        "clip": clip,
+    }
