@@ -183,8 +183,8 @@ def dump(environment: Environment) -> dict[str, Any]:
 def lookup(environment: Environment, path: str) -> Any:
     """The fact at a dotted path: its value, ``None`` where it is known to be absent, or `Unknown`.
 
-    A distribution that is missing from a complete list is known to be absent; below an absent
-    parent everything is absent.
+    A distribution that is missing from a complete list is known to be absent, unless a range of it is asked for; below
+    an absent parent everything is absent.
     """
     value: Any = environment.facts
     parts = path.split(".", 1) if path.startswith(("distributions.", "environ.")) else path.split(".")
@@ -192,7 +192,8 @@ def lookup(environment: Environment, path: str) -> Any:
         if value is None:
             return None
         if not isinstance(value, Mapping) or part not in value:
-            if parts[0] == "distributions" and environment.facts.get("distributions_complete"):
+            asked = environment.facts.get("distribution_ranges") or {}
+            if parts[0] == "distributions" and part not in asked and environment.facts.get("distributions_complete"):
                 return None
             return Unknown(_reason(environment, path))
         value = value[part]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compatcheck.model import dump as dump
@@ -49,13 +49,27 @@ def read_paths(paths: Sequence[str], weights: bool = False) -> Reading:
 
 
 def with_paths(
-    environment: Environment, paths: Sequence[str], *, pins: Pins = "instead", weights: bool = False
+    environment: Environment,
+    paths: Sequence[str],
+    *,
+    pins: Pins = "instead",
+    weights: bool = False,
+    target: Target | None = None,
 ) -> Environment:
-    """The environment with what the user's own files say; see `compatcheck.facts.project._pinned.over`."""
+    """The environment with what the user's own files say; see `compatcheck.facts.project._pinned.over`.
+
+    ``target`` is the interpreter that the environment was collected from, where it was.
+    """
     from compatcheck.facts import project
     from compatcheck.facts.project import _pinned
 
-    return _pinned.over(environment, project.read_paths(paths, weights, environment.facts.get("python")), pins)
+    def held_by(names: Collection[str]) -> Collection[str]:
+        from compatcheck.facts import declared
+
+        return declared.held_by(target, names) if target and names else ()
+
+    reading = project.read_paths(paths, weights, environment.facts.get("python"))
+    return _pinned.over(environment, reading, pins, held_by)
 
 
 def changes(files: Sequence[str]) -> tuple[Change, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from compatcheck._requirement import normalised
@@ -18,6 +18,7 @@ from compatcheck.model import Facts, Target
 _FIELD = b"Requires-Dist:"
 _PLAIN_EXTRA = re.compile(rb"[^;@]*;\s*(?:\([^()@]*\)\s*and\s*)?extra\s*==\s*(['\"])[^'\"]+\1\s*\Z")
 _SOME_EXTRA = re.compile(rb"\bextra\s*==\s*(?:'[^']+'|\"[^\"]+\")")
+_UPPER_ENDS = ("<", "<=", "==", "~=", "===")
 _EGG_SECTION = re.compile(r"\[([^:\]]*):?([^\]]*)\]\Z")
 
 
@@ -55,6 +56,21 @@ def top_level(target: Target) -> tuple[str, ...]:
             if simple is not None and simple.name != found.name and marker_value(simple.marker, markers) is not False:
                 required.add(simple.name)
     return tuple(found.name for found in inventory.installed if found.name not in required)
+
+
+def held_by(target: Target, names: Collection[str]) -> set[str]:
+    """What these distributions ask for, as they are installed, within a window: other versions of them move it along.
+
+    A window has an upper end: ``tokenizers<0.24,>=0.22``, ``triton==3.2.0``. What is asked for from some version on may
+    stay.
+    """
+    markers, held = marker_environment(target), set()
+    for found in scan(target).installed:
+        for line in _declared_by(found, []) if found.name in names else ():
+            asked = parse(line.requirement)
+            if asked is not None and marker_value(asked.marker, markers) is not False:
+                held |= {asked.name} if any(operator in _UPPER_ENDS for operator, _ in asked.clauses) else set()
+    return held
 
 
 def _is_local(found: Installation) -> bool:

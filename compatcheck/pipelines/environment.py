@@ -33,7 +33,7 @@ def environment(
     target = None if snapshot is not None else facts.find_target(python, os.environ)
     found = facts.collect(target, known.environ) if target else _recorded(snapshot)
     pins = pins or _pins_mode(python, target)
-    stated = facts.with_paths(found, paths, pins=pins, weights=hash_weights) if paths else found
+    stated = facts.with_paths(found, paths, pins=pins, weights=hash_weights, target=target) if paths else found
     judged = facts.assume_all(stated, assume)
     if target is None or judged.facts.get("distributions") != found.facts.get("distributions"):
         return judged, None

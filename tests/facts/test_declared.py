@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from compatcheck import facts
 from compatcheck.facts import declared
 from compatcheck.facts._target import find_target
-from compatcheck.model import Target
+from compatcheck.model import Target, Unknown, lookup
 from tests.facts.conftest import Install
 
 
@@ -168,3 +169,24 @@ def test_it_agrees_with_pip_check_on_a_broken_venv(tmp_path: Path, install: Inst
     }
     assert len(ours) >= 8
     assert ours == from_pip_check(Path(target.executable))
+
+
+def test_what_a_distribution_holds_in_a_window_moves_along_with_it(target: Target, install: Install) -> None:
+    bounded = ("tokenizers<0.24,>=0.22", "triton==3.2.0", "huggingface-hub~=1.3", "absent<1; python_version < '3'")
+    install("transformers-5.20.0", *bounded, "numpy>=1.17", "torch>=2.6; extra == 'torch'")
+    install("peft-0.19.0", "psutil<8")
+    assert declared.held_by(target, {"transformers"}) == {"tokenizers", "triton", "huggingface-hub"}
+
+
+def test_pins_say_nothing_of_what_an_installer_moves_for_them(target: Target, install: Install, tmp_path: Path) -> None:
+    install("transformers-5.20.0", "tokenizers<0.24,>=0.22")
+    install("tokenizers-0.23.0")
+    install("numpy-2.1.0")
+    asked = tmp_path / "requirements.txt"
+    for pin, known in (("transformers==4.48.0", None), ("transformers==5.20.0", "0.23.0"), ("numpy==1.26.4", "0.23.0")):
+        asked.write_text(f"{pin}\n", encoding="utf-8")
+        environment = facts.with_paths(facts.collect(target), [str(asked)], pins="over", target=target)
+        assert environment.facts["distributions"].get("tokenizers") == known
+        seen = lookup(environment, "distributions.tokenizers")
+        assert isinstance(seen, Unknown) if known is None else seen == known
+        assert lookup(environment, "distributions.absent") is None

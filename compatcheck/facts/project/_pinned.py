@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import Literal, NamedTuple
 
 from compatcheck.facts._merge import EMPTY, overlay
@@ -16,6 +17,7 @@ _INSTALLED = ("target", "distribution_problems", *_OF_VERSIONS, *_OF_TORCH)
 _NOT_OF_TORCH = (*PINNED, "python", "platform", "environ", "cuda.toolkit")
 
 Pins = Literal["ignored", "over", "instead"]
+HeldBy = Callable[[Collection[str]], Collection[str]]
 
 
 class Reading(NamedTuple):
@@ -29,13 +31,14 @@ class Reading(NamedTuple):
     beside: Environment = EMPTY
 
 
-def over(environment: Environment, reading: Reading, pins: Pins) -> Environment:
+def over(environment: Environment, reading: Reading, pins: Pins, held_by: HeldBy = lambda names: ()) -> Environment:
     """An environment with what the files say in place of its own.
 
     Where requirements pin versions, ``pins`` says how these meet the installed ones: they are left out, they
     take the place of what they name, or they stand for the whole, as do ranges then, and what a Dockerfile or the like
     says besides. What is installed is left as it is where it already meets the pins and most of the ranges, and by
-    ranges in any case where they do not stand for the whole.
+    ranges in any case where they do not stand for the whole. What moves with the pins, as ``held_by`` tells of the
+    distributions that move, is of any version then.
     """
     said = Facts(*reading.environment)
     pinned = said.known.get("distributions")
@@ -50,7 +53,12 @@ def over(environment: Environment, reading: Reading, pins: Pins) -> Environment:
     stale += _OF_TORCH if "torch" in moved else ()
     if "torch" in moved:
         said = Facts(*overlay(Environment(*said), without(Facts(*reading.beside), _NOT_OF_TORCH)))
-    merged = {**said.known, "distributions": {**installed, **pinned}}
+    along = {name: "" for name in held_by(moved & installed.keys()) if name in installed.keys() - pinned.keys()}
+    kept = {name: version for name, version in installed.items() if name not in along}
+    merged = {**said.known, "distributions": {**kept, **pinned}}
+    if along:
+        merged["distribution_ranges"] = {**along, **(said.known.get("distribution_ranges") or {})}
+        environment = environment._replace(facts={**environment.facts, "distributions": kept})
     merged["distributions_complete"] = bool(environment.facts.get("distributions_complete"))
     return overlay(Environment(*without(Facts(*environment), stale)), said._replace(known=merged))
 
