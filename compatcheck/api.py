@@ -29,9 +29,10 @@ from compatcheck.pipelines import probe as probing
 from compatcheck.pipelines.check import BAD, confirm
 from compatcheck.pipelines.check import check as compare
 from compatcheck.pipelines.environment import environment
+from compatcheck.pipelines.version_maps import with_maps
+from compatcheck.report import html, render
 from compatcheck.report import pins as pin_pages
 from compatcheck.report import probes as probe_pages
-from compatcheck.report import render
 
 PathLike = str | os.PathLike[str]
 
@@ -53,13 +54,14 @@ class Verdict(NamedTuple):
 
     def to(self, format_name: str) -> str:
         """The report as one of `compatcheck.report.FORMATS`, such as ``json``, ``sarif`` or ``html``."""
-        return render(self.report, format_name, exit_reason=f"no finding is affected: {self.ok}", refuted=True)
+        report = with_maps(self.report, matrix.load()) if format_name == "html" else self.report
+        return render(report, format_name, exit_reason=f"no finding is affected: {self.ok}", refuted=True)
 
     def __str__(self) -> str:
         return self.to("text")
 
     def _repr_html_(self) -> str:
-        return self.to("html")
+        return html.fragment(with_maps(self.report, matrix.load()))
 
 
 class Measurements(NamedTuple):
@@ -76,6 +78,9 @@ class Measurements(NamedTuple):
     def __str__(self) -> str:
         return probe_pages.render(self.results, "text")
 
+    def _repr_html_(self) -> str:
+        return html.fragment(self.results)
+
 
 class Pins(NamedTuple):
     """Pins that leave no affected finding: the ``text`` of a file, and the ``report`` of what moved and why."""
@@ -90,6 +95,9 @@ class Pins(NamedTuple):
 
     def __str__(self) -> str:
         return self.text + pin_pages.render(self.report)
+
+    def _repr_html_(self) -> str:
+        return html.fragment(self.report)
 
 
 def check(

@@ -32,6 +32,14 @@ def test_a_snapshot_is_judged_as_by_the_command() -> None:
     )
 
 
+def test_a_notebook_shows_the_report_as_an_element_of_its_own() -> None:
+    verdict = compatcheck.check(snapshot=DEMO)
+    shown = verdict._repr_html_()
+    assert shown.startswith('<div class="compatcheck"><style>') and "<script" not in shown
+    assert "1 known fault" in shown and "torch&gt;=2.5.1" in shown and "where to go" in shown
+    assert verdict.to("html").startswith("<!DOCTYPE html>")
+
+
 def test_a_snapshot_may_be_a_file_and_facts_may_be_stated(tmp_path: Path) -> None:
     healthy = compatcheck.check(snapshot=MACHINES / "glm-4-batch-1-torch-2.5.0.json")
     assert healthy.ok

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from html import unescape
@@ -40,7 +41,9 @@ from compatcheck.observation import (
     Signature,
 )
 from compatcheck.pipelines.check import check
+from compatcheck.probes import _criterion
 from compatcheck.report import html, render
+from compatcheck.report.html import _bars
 from tests.conftest import ROOT, run_command
 from tests.report.page import HOSTILE, Page
 
@@ -244,3 +247,74 @@ def test_several_reports_go_on_one_page(demo: Report) -> None:
     style = re.findall(r"<style>(.*?)</style>", html.fragment(demo), re.DOTALL)[0].replace("svg, svg", "svg svg")
     selectors = [each.strip() for rule in re.findall(r"([^{}]+)\{", style) for each in rule.split(",")]
     assert all(".compatcheck" in each or each.startswith("@media") for each in selectors)
+
+
+def test_a_log_is_told_with_its_curves_and_the_step_where_it_began(tmp_path: Path) -> None:
+    log = str(ROOT / "tests" / "symptoms" / "logs" / "transformers-4.48-nan-from-step-16.log")
+    done = run_command(
+        sys.executable, "diagnose", log, "--snapshot", str(DEMO), "--format", "html", "-o", "log.html", cwd=tmp_path
+    )
+    assert done.returncode == 1, done.stderr
+    text = (tmp_path / "log.html").read_text(encoding="utf-8")
+    told = words(text)
+    assert told.index("Loss 0.0 with grad_norm nan") < told.index("What the log shows") < told.index("What explains it")
+    assert "about step 16, line 165" in told and "Going back to torch 2.4.1 is not needed" in told
+    assert text.count('class="onset"') == text.count('class="frame"') == 3
+    assert re.search(r'<svg class="curves" [^>]*aria-label="[^"]*the symptom began at step 16"', text)
+    assert "torch>=2.5.1" in copyable(text)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ProbeResult]:
+    """The page of a probe that ran, and its result."""
+    pytest.importorskip("torch")
+    folder = tmp_path_factory.mktemp("probe")
+    asked = ("probe", "cross_entropy", "--device", "cpu", "--format")
+    done = run_command(sys.executable, *asked, "html", "-o", "probe.html", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    shape = json.loads(run_command(sys.executable, *asked, "json", cwd=folder).stdout)["probes"][0]
+    result = ProbeResult(shape["name"], shape["outcome"], shape["why"], shape["measured"], shape["seconds"])
+    return (folder / "probe.html").read_text(encoding="utf-8"), result
+
+
+def test_a_probe_is_told_with_every_error_against_its_bound(measured: tuple[str, ProbeResult]) -> None:
+    text, result = measured
+    told = words(text)
+    rows = [row for row in result.measured["rows"] if not row.get("control")]
+    worst = max(row["theta"] for row in rows)
+    assert "The probe passes" in told and result.why.partition(" (remembered")[0] in told and f"{worst:.2g}" in told
+    for row in result.measured["rows"]:
+        assert row["variant"] in told and row["dtype"] in told
+    nearest = max(rows, key=lambda row: row["theta"])
+    assert nearest["case"] in told
+
+
+def test_pins_are_told_with_what_was_measured_before_and_after(measured: tuple[str, ProbeResult]) -> None:
+    after = measured[1]
+    rows = [{**row, "theta": "inf" if not row.get("control") else row["theta"]} for row in after.measured["rows"]]
+    before = after._replace(outcome="fail", why="3 elements are not finite", measured={"rows": rows})
+    report = PinReport(
+        (Moved("torch", "2.5.0", "2.5.1", ("CC-2024-0001",), 1), Moved("triton", "3.1.0", "3.1.1")),
+        {"CC-2024-0001": "Attention breaks"},
+        1,
+        2,
+        True,
+        trials=(Trial("CC-2024-0001", "Attention breaks", before, after),),
+    )
+    text = html.render_pins(report)
+    told = words(text)
+    assert "Pins that are verified" in told and "1 of its probes failed before" in told
+    assert copyable(text) == ["torch==2.5.1"] and "What moves along (1)" in told
+    assert told.index("not finite fails") < told.index(after.why)
+    refuted = report._replace(trials=(Trial(None, "imports", None, before),), unverified="it fails")
+    assert "A probe fails in the very set that was to be clean" in words(html.render_pins(refuted))
+
+
+def test_the_bounds_are_those_of_the_probes() -> None:
+    assert (_bars.BOUND, _bars.FAILS) == (_criterion.WATCH_THETA, _criterion.FAIL_THETA)
+    assert (_bars.RATIO_BOUND, _bars.RATIO_FAILS) == (_criterion.WATCH_RHO, _criterion.FAIL_RHO)
+
+
+def test_a_listing_of_probes_is_no_page(tmp_path: Path) -> None:
+    done = run_command(sys.executable, "probe", "--list", "--format", "html", cwd=tmp_path)
+    assert done.returncode == 2 and "--list goes with --format text and json" in done.stderr

@@ -118,6 +118,9 @@ def test_a_snapshot_is_pinned_for_from_another_machine(run: Run, tmp_path: Path)
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert [(each["name"], each["now"]) for each in report["moved"] if each["was"]] == [("torch", "2.5.1")]
     assert report["proven"] is True and report["left"] == [] and report["trials"] is None
+    run("--target", "node.json", "--report", "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<h1>" in page and "torch==2.5.1" in page and "go here" in page
 
 
 @pytest.mark.parametrize("format_name", ["constraints", "pylock", "pyproject"])
