@@ -12,6 +12,7 @@ from compatcheck.advice.search import cost
 from compatcheck.model import Environment, Report, Status, VersionMap
 
 _COLUMNS, _ROWS = "torch", ("transformers", "deepspeed")
+_MOST_MAPS = 2
 _MOST_COLUMNS, _MOST_ROWS = 9, 11
 _OF_FILES = ("unmet_requirements", "unresolved_imports", "distribution_problems", "target")
 _OF_TORCH = ("runtime", "cudnn", "nccl", "foreign_runtime")
@@ -25,12 +26,13 @@ Cell = Mapping[str, Status]
 
 
 def with_maps(report: Report, known: matrix.Matrix) -> Report:
-    """The report with a map for each package that it can be drawn for; the ways out say where to go."""
+    """The report with a map for the packages that the ways out speak of; they also say where to go."""
     bad = [finding for finding in report.findings if finding.status in ("confirmed", "affected")]
     versions = _versions(report.environment)
     asked = [next((remedy.pins for remedy in finding.remedies if remedy.pins), {}) for finding in bad]
     found = {finding.id: finding.status for finding in reversed(report.findings)}
-    drawn = _maps(report.environment, known, versions, {}, found)
+    names = [name for pins in asked for name in pins]
+    drawn = _maps(report.environment, known, names, versions, {}, found)
     return report._replace(maps=tuple(_advised(each, asked) if bad else each for each in drawn))
 
 
@@ -38,7 +40,8 @@ def maps_of_pins(
     environment: Environment, known: matrix.Matrix, before: Mapping[str, str], after: Mapping[str, str]
 ) -> tuple[VersionMap, ...]:
     """The maps for an environment whose versions are pinned, from those there were before."""
-    return tuple(_maps(environment, known, before, after))
+    moved = [name for name, version in after.items() if before.get(name, version) != version]
+    return tuple(_maps(environment, known, moved, before, after))
 
 
 def _versions(environment: Environment) -> dict[str, str]:
@@ -48,14 +51,16 @@ def _versions(environment: Environment) -> dict[str, str]:
 def _maps(
     environment: Environment,
     known: matrix.Matrix,
+    first: Iterable[str],
     here: Mapping[str, str],
     advised: Mapping[str, str],
     found: Cell | None = None,
 ) -> Iterator[VersionMap]:
+    """The maps of torch beside the packages that come first, and beside those that most is known of."""
     histories = known.table("release-history")["releases"]
-    for name in _ROWS:
-        if not {_COLUMNS, name} <= here.keys() & histories.keys():
-            continue
+    drawable = here.keys() & histories.keys()
+    names = [name for name in dict.fromkeys((*first, *_ROWS)) if {_COLUMNS, name} <= drawable and name != _COLUMNS]
+    for name in names[:_MOST_MAPS]:
         pair = (_COLUMNS, name)
         goal = tuple(advised[each] for each in pair) if {*pair} <= advised.keys() else None
         columns, rows = (

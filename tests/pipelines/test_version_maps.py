@@ -57,6 +57,16 @@ def test_the_nearest_clean_cell_that_the_ways_out_ask_for_is_advised(drawn: Vers
     assert clean.advised is None
 
 
+def test_the_package_that_a_way_out_speaks_of_has_a_map() -> None:
+    """A fault that no version of transformers clears, and one of peft does."""
+    path = ROOT / "tests" / "machines" / "gemma-qlora-embeddings-peft-0.10.0.json"
+    report = with_maps(check(facts.load_file(str(path)), KNOWN), KNOWN)
+    first = report.maps[0]
+    assert first.names == ("torch", "peft") and first.here == ("2.3.0+cu121", "0.10.0")
+    assert first.advised is not None and first.advised[0] == "2.3.0+cu121"
+    assert matrix.within(">=0.12.0", first.advised[1])
+
+
 def test_pins_say_where_to_go_themselves() -> None:
     before = SNAPSHOT["distributions"]
     after = {**before, "torch": "2.6.0", "transformers": "4.50.3"}

@@ -24,6 +24,7 @@ from compatcheck.model import (
     Remark,
     Remedy,
     Report,
+    Status,
     Suppressed,
     Trial,
     VersionMap,
@@ -280,7 +281,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ProbeResult
 def test_a_probe_is_told_with_every_error_against_its_bound(measured: tuple[str, ProbeResult]) -> None:
     text, result = measured
     told = words(text)
-    rows = [row for row in result.measured["rows"] if not row.get("control")]
+    rows = [row for row in result.measured["rows"] if not row.get("control") and "recorded" not in row]
     worst = max(row["theta"] for row in rows)
     assert "The probe passes" in told and result.why.partition(" (remembered")[0] in told and f"{worst:.2g}" in told
     for row in result.measured["rows"]:
@@ -318,3 +319,42 @@ def test_the_bounds_are_those_of_the_probes() -> None:
 def test_a_listing_of_probes_is_no_page(tmp_path: Path) -> None:
     done = run_command(sys.executable, "probe", "--list", "--format", "html", cwd=tmp_path)
     assert done.returncode == 2 and "--list goes with --format text and json" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("affected", "are known bad as well"),
+        ("possible", "may be bad as well"),
+        (None, "have nothing known against them"),
+    ],
+)
+def test_a_map_that_shows_no_difference_is_a_sentence(demo: Report, status: Status | None, said: str) -> None:
+    cell: dict[str, Status] = {"CC-2024-0001": status} if status else {}
+    names, entries = ("torch", "peft"), {"CC-2024-0001": ("Attention breaks", "divergence")}
+    drawn = VersionMap(names, ("2.5.0", "2.4.1"), ("0.14.0",), ((cell, cell),), entries, ("2.5.0", "0.14.0"))
+    text = render(demo._replace(maps=(drawn,)), "html", exit_reason="")
+    assert f"All other versions of torch and peft around yours {said}" in words(text) and 'class="grid"' not in text
+
+
+def test_a_map_says_in_words_what_its_signs_show(demo: Report) -> None:
+    bad: dict[str, Status] = {"CC-2024-0001": "affected"}
+    may: dict[str, Status] = {"CC-2024-0002": "possible"}
+    entries = {"CC-2024-0001": ("Attention breaks", "divergence"), "CC-2024-0002": ("It hangs", "hang")}
+    cells = ((may, bad), ({}, bad))
+    drawn = VersionMap(
+        ("torch", "peft"),
+        ("2.5.1", "2.5.0"),
+        ("0.14.0", "0.13.2"),
+        cells,
+        entries,
+        ("2.5.0", "0.14.0"),
+        ("2.5.1", "0.13.2"),
+    )
+    text = render(demo._replace(maps=(drawn,)), "html", exit_reason="")
+    told = words(text)
+    assert "you are here; known bad: CC-2024-0001" in told and "may be bad: CC-2024-0002" in told
+    assert "go here" in told and "It hangs CC-2024-0002" in told
+    assert (
+        '<th scope="col" class="version">2.5.1</th>' in text and '<th scope="row" class="version">0.13.2</th>' in text
+    )

@@ -46,18 +46,25 @@ class Bar(NamedTuple):
 
 
 def bars_of(measured: Mapping[str, Any]) -> list[Bar]:
-    """Every error that a probe judged; those of other implementations are only compared with."""
+    """Every error that a probe measured; those that only prove the inputs, or are not judged, are compared with."""
     rows = measured.get("rows")
     return [_bar(row) for row in rows if _is_error(row)] if isinstance(rows, Sequence) else []
 
 
 def _is_error(row: Any) -> bool:
-    return isinstance(row, Mapping) and {"theta", "variant", "dtype", "case"} <= set(row) and "recorded" not in row
+    return isinstance(row, Mapping) and {"theta", "variant", "dtype", "case"} <= set(row)
 
 
 def _bar(row: Mapping[str, Any]) -> Bar:
     dtype, variant, case = (str(row[key]) for key in ("dtype", "variant", "case"))
-    return Bar(dtype, variant, case, float(row["theta"]), float(row.get("rho", 0)), bool(row.get("control")))
+    return Bar(
+        dtype,
+        variant,
+        case,
+        float(row["theta"]),
+        float(row.get("rho", 0)),
+        bool(row.get("control")) or "recorded" in row,
+    )
 
 
 def _size(bar: Bar) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compatcheck.model import Environment, Unknown, lookup
-from compatcheck.report._markup import Html, joined, section, tag
+from compatcheck.report._markup import Html, section, tag
 
 _NAMED = (
     "torch",
@@ -31,6 +31,7 @@ _CUDA = (
     ("cuda.nccl", "NCCL"),
 )
 _ASKED_FOR = ("gpus", "cuda.driver", "training", "model")
+_FILES = {"training": "a training configuration", "model": "a model folder"}
 _MOST_REASONS = 12
 
 
@@ -109,7 +110,7 @@ def everything(environment: Environment) -> Html:
         ("Model", [_fact(environment, "model", *each) for each in _flat(facts.get("model"))]),
         ("Environment variables", list(_flat(facts.get("environ")))),
     ]
-    return joined(_folded(name, rows) for name, rows in groups if rows)
+    return section("All that was read", *(_folded(name, rows) for name, rows in groups if rows))
 
 
 def _folded(name: str, rows: list[tuple[str, str]]) -> Html:
@@ -154,14 +155,15 @@ def unknown(environment: Environment) -> Html:
     head = tag("thead", tag("tr", tag("th", "Fact", scope="col"), tag("th", "Why it is not known", scope="col")))
     return section(
         "What is not known",
-        tag(
-            "p",
-            "Name a training configuration or a model folder, or state facts: ",
-            tag("code", "--assume training.attention=sdpa"),
-        ),
+        tag("p", _advice(environment), tag("code", "--assume training.attention=sdpa"), "."),
         tag("div", tag("table", head, tag("tbody", *body)), class_="wide"),
         tag("p", left) if left else None,
     )
+
+
+def _advice(environment: Environment) -> str:
+    files = [words for path, words in _FILES.items() if isinstance(lookup(environment, path), Unknown)]
+    return f"Name {' or '.join(files)}, or state facts: " if files else "State facts: "
 
 
 def _problems(environment: Environment) -> list[tuple[str, str]]:

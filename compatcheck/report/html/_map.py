@@ -10,16 +10,22 @@ from compatcheck.report._markup import Html, impact_mark, joined, listed, sectio
 
 _BAD = ("confirmed", "affected")
 _TOLD: tuple[tuple[tuple[str, ...], str], ...] = ((_BAD, "known bad"), (("possible",), "may be bad"))
+_ALIKE = {"none": "have nothing known against them", "may": "may be bad as well"}
 
 
 def render(maps: tuple[VersionMap, ...]) -> Html:
-    return section("The versions around yours", *(_map(each) for each in maps)) if maps else Html()
+    return section("The versions around yours", *map(_map, maps)) if maps else Html()
 
 
 def _map(drawn: VersionMap) -> Html:
     column, row = drawn.names
-    told = f"Other versions of {column} and {row} with everything else as it is, as the matrix judges them."
     kinds = {kind_of(cell, drawn) for cells in drawn.cells for cell in cells}
+    if len(kinds) == 1:
+        known = _ALIKE.get(min(kinds), "are known bad as well")
+        return tag(
+            "p", f"All other versions of {column} and {row} around yours {known}, with everything else as it is."
+        )
+    told = f"Other versions of {column} and {row} with everything else as it is, as the matrix judges them."
     marks = [("here", "", "where you are")] + ([("advised", "→", "where to go")] if drawn.advised else [])
     frames = [
         joined((tag("span", sign, class_=f"cell {kind}", aria_hidden="true"), f" {words}"))
@@ -27,6 +33,7 @@ def _map(drawn: VersionMap) -> Html:
     ]
     return tag(
         "div",
+        tag("h3", f"{column} and {row}"),
         tag("p", told, _goal(drawn)),
         _signs.legend(kinds),
         listed(frames, class_="legend", aria_label="Frames"),
