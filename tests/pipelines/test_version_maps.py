@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from compatcheck import facts, matrix
-from compatcheck.model import Report, VersionMap
+from compatcheck.model import Report, Status, VersionMap
+from compatcheck.pipelines import version_maps
 from compatcheck.pipelines.check import check
 from compatcheck.pipelines.version_maps import maps_of_pins, with_maps
 from tests.conftest import ROOT
@@ -65,6 +66,17 @@ def test_the_package_that_a_way_out_speaks_of_has_a_map() -> None:
     assert first.names == ("torch", "peft") and first.here == ("2.3.0+cu121", "0.10.0")
     assert first.advised is not None and first.advised[0] == "2.3.0+cu121"
     assert matrix.within(">=0.12.0", first.advised[1])
+
+
+def test_the_nearest_cell_is_passed_over_where_it_is_bad_or_not_what_is_asked_for() -> None:
+    """Of the releases that are as near, the newest is bad and the next may be; the one before is below the pin."""
+    bad: dict[str, Status] = {"CC-2024-0001": "affected"}
+    columns = ("2.5.3", "2.5.2", "2.5.1", "2.5.0", "2.4.1")
+    cells = ((bad, {"CC-2024-0002": "possible"}, {}, bad, {}),)
+    drawn = VersionMap(("torch", "peft"), columns, ("0.14.0",), cells, {}, ("2.5.0", "0.14.0"))
+    assert version_maps._advised(drawn, [{"torch": ">=2.5.1"}]).advised == ("2.5.1", "0.14.0")
+    assert version_maps._advised(drawn, [{"torch": "<2.5"}]).advised == ("2.4.1", "0.14.0")
+    assert version_maps._advised(drawn, [{"numpy": "<2"}]).advised is None
 
 
 def test_pins_say_where_to_go_themselves() -> None:

@@ -286,6 +286,12 @@ def test_a_probe_is_told_with_every_error_against_its_bound(measured: tuple[str,
     assert "The probe passes" in told and result.why.partition(" (remembered")[0] in told and f"{worst:.2g}" in told
     for row in result.measured["rows"]:
         assert row["variant"] in told and row["dtype"] in told
+    largest: dict[tuple[str, str], float] = {}
+    for row in rows:
+        kind = (row["variant"], row["dtype"])
+        largest[kind] = max(largest.get(kind, 0.0), row["theta"])
+    drawn = re.findall(r'<tr><th scope="row">([^<]+)</th><td>([^<]+)</td>.*?class="number">([^<]+)<', text)
+    assert {(variant, dtype): error for variant, dtype, error in drawn} == {k: f"{v:.2g}" for k, v in largest.items()}
     nearest = max(rows, key=lambda row: row["theta"])
     assert nearest["case"] in told
 
