@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from compatcheck.language import gettext as _
 from compatcheck.model import Facts, Target
 
 _MODULE = "/sys/module/nvidia/version"
@@ -22,12 +23,12 @@ _PATHS = ("cuda.driver", "cuda.driver_api", "gpus")
 def collect(target: Target) -> Facts:
     """``cuda.driver``, ``cuda.driver_api`` (the CUDA level it offers) and ``gpus``; memory in MiB."""
     if not is_here():
-        return _unknown("no NVIDIA driver on this machine", None)
+        return _unknown(_("no NVIDIA driver on this machine"), None)
     version = kernel_module_version()
     try:
         import pynvml
     except ImportError:
-        return _unknown("nvidia-ml-py is not installed beside compatcheck", version)
+        return _unknown(_("nvidia-ml-py is not installed beside compatcheck"), version)
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:

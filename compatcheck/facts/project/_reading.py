@@ -12,6 +12,7 @@ from compatcheck.facts.project._pinned import PINNED, Reading, without
 from compatcheck.facts.project._sources import Met, Source, holds_model, is_model, recognised, scan
 from compatcheck.facts.training._joined import File, Joined, existing
 from compatcheck.facts.training._runs import together
+from compatcheck.language import gettext as _
 from compatcheck.model import Environment, Facts, Unknown, lookup
 
 _BESIDE = ("python", "platform", "cuda", "environ")
@@ -60,9 +61,9 @@ def _nothing_found(paths: Sequence[str], read: list[Source], environment: Enviro
     where = ", ".join(paths)
     missing = {}
     if not kinds & set(training.readers()):
-        missing["training"] = f"nothing in {where} is a training configuration"
+        missing["training"] = _("nothing in {files} is a training configuration").format(files=where)
     if "model" not in kinds and "model" not in environment.facts:
-        missing["model"] = f"nothing in {where} is a model folder"
+        missing["model"] = _("nothing in {files} is a model folder").format(files=where)
     return missing
 
 
