@@ -12,7 +12,7 @@ from compatcheck.fleet import ClusterReport, Difference, Failure, Group, Link, M
 from compatcheck.model import Finding, Outcome, Status, Unknown, dump
 from compatcheck.report._lines import Line, written
 from compatcheck.report.json import SCHEMA_VERSION, finding_shape, finite, matrix_shape, probe_shape
-from compatcheck.report.text import described, head, stale
+from compatcheck.report.text import NAMED_DISTRIBUTIONS, described, head, stale
 
 _STYLES: dict[Status, str] = {"confirmed": "bold red", "affected": "bold red", "possible": "yellow", "refuted": "green"}
 _OUTCOMES: dict[Outcome, str] = {"pass": "green", "watch": "yellow", "skip": "dim"}
@@ -63,13 +63,19 @@ def _differences(differences: Sequence[Difference]) -> Iterator[Line]:
         return
     yield Line()
     yield Line("the nodes differ in", "bold yellow")
-    paths = [".".join(difference.path) for difference in differences[:_MOST_DIFFERENCES]]
+    shown = sorted(differences, key=_is_minor)[:_MOST_DIFFERENCES]
+    paths = [".".join(difference.path) for difference in shown]
     width = min(max(map(len, paths)), 40) + 4
-    for path, difference in zip(paths, differences):
+    for path, difference in zip(paths, shown):
         values = "; ".join(f"{', '.join(labels)}: {_value(value, difference)}" for value, labels in difference.values)
         yield Line(values, "", f"  {path}", "", width)
     if len(differences) > _MOST_DIFFERENCES:
         yield Line(f"and {len(differences) - _MOST_DIFFERENCES} more, see --format json", "dim", indent=2)
+
+
+def _is_minor(difference: Difference) -> bool:
+    """Whether it is one of the many packages that training does not stand on."""
+    return difference.path[0] == "distributions" and difference.path[1] not in NAMED_DISTRIBUTIONS
 
 
 def _value(value: Any, difference: Difference) -> str:

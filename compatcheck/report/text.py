@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _UNCONFIRMED = marked("it stands on reports that nobody has confirmed yet")
 _STYLES: dict[Status, str] = {"confirmed": "bold red", "affected": "bold red", "possible": "yellow", "refuted": "green"}
-_NAMED_DISTRIBUTIONS = ("torch", "transformers", "deepspeed", "peft", "accelerate", "bitsandbytes")
+NAMED_DISTRIBUTIONS = ("torch", "transformers", "deepspeed", "peft", "accelerate", "bitsandbytes")
 _FILES = {"training": marked("a training configuration"), "model": marked("a model folder")}
 _ASKED_FOR = ("gpus", "cuda.driver", "training", "model")
 _MOST_REASONS = 8
@@ -97,9 +97,9 @@ def described(environment: Environment) -> Iterator[tuple[str, str]]:
     parts = (python and f"Python {python}", host, *_devices(environment))
     yield _("host"), ", ".join(part for part in parts if part)
     distributions = environment.facts.get("distributions") or {}
-    named = [f"{name} {distributions[name]}" for name in _NAMED_DISTRIBUTIONS if distributions.get(name)]
+    named = [f"{name} {distributions[name]}" for name in NAMED_DISTRIBUTIONS if distributions.get(name)]
     ranges = environment.facts.get("distribution_ranges") or {}
-    asked = [name for name in _NAMED_DISTRIBUTIONS if name in ranges and not distributions.get(name)]
+    asked = [name for name in NAMED_DISTRIBUTIONS if name in ranges and not distributions.get(name)]
     others = len(distributions) - len(named)
     named += [f"{name} {ranges[name] or _('of any version')}" for name in asked]
     if others or not named:

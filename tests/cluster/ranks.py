@@ -62,7 +62,7 @@ def run(
                 process.kill()
                 process.wait()
     there = [number for number in range(len(ranks)) if number not in absent]
-    text = " ".join((folder / "out0").read_text().split())
+    text = " ".join((folder / "out0").read_text().split()) if 0 not in absent else ""
     return Said(statuses, text, [(folder / f"err{each}").read_text() for each in there], time.monotonic() - began)
 
 

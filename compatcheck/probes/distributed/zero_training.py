@@ -34,7 +34,7 @@ NEEDS: Dict[str, str] = _zero.NEEDS
 TIMEOUT: float = 240.0
 PROFILE: str = "deep"
 SECONDS: float = 14.0
-ASKED_BY: Tuple[str, ...] = ("training.deepspeed",)
+ASKED_BY: Tuple[str, ...] = ()
 FRESH = True
 
 STAGES = (0, 1, 2, 3)
