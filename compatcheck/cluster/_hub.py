@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import selectors
 import socket
+import sys
 import time
 from types import TracebackType
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from compatcheck.errors import InputError
 
 _BACKLOG = 4096
 _PARTING_SECONDS = 5.0
+_OTHER_FILES = 64
 
 
 class Heard(NamedTuple):
@@ -35,6 +37,7 @@ class Hub:
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
+        _make_room(launch.world)
         self.listener = _listen(launch)
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.listener, selectors.EVENT_READ)
@@ -46,6 +49,7 @@ class Hub:
         self.outer = ""
         self.stopping = False
         self._unnamed: set[Channel] = set()
+        self._behind: set[Channel] = set()
 
     def __enter__(self) -> Hub:
         return self
@@ -78,11 +82,13 @@ class Hub:
         channel = self.channels.get(rank)
         if channel is not None:
             channel.send(message)
+            if not channel.flush():
+                self._behind.add(channel)
 
     def flush(self) -> bool:
         """Whether everything queued for anybody has left."""
-        left = [channel.flush() for channel in self.channels.values()]
-        return all(left)
+        self._behind = {channel for channel in self._behind if not channel.flush()}
+        return not self._behind
 
     def address(self, rank: int) -> str:
         """The address by which other machines know a rank; for one beside rank 0, that machine's own."""
@@ -146,6 +152,22 @@ class Hub:
             return []
         del self.channels[channel.rank]
         return [Heard(channel.rank, None, channel.gone)]
+
+
+def _make_room(world: int) -> None:
+    """Raise this process's limit of open files to what all ranks need; InputError where the system allows fewer."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = world + _OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        seen = f"this system allows {hard} open files to a process, and {world} ranks need {needed}"
+        raise InputError("hearing", f"{world} ranks", seen, "raise the hard limit (ulimit -Hn) on the node of rank 0")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def _is_loopback(address: str) -> bool:

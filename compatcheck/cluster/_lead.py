@@ -26,6 +26,7 @@ class Leader:
         self.ledger = Ledger(hub.launch.world)
         self.failures: list[Failure] = []
         self.doing = "the ranks came together"
+        self._looked = time.monotonic()
 
     def gather(self, seconds: float) -> None:
         """Hear every rank and one snapshot of each kind; who has not come after so many seconds is absent.
@@ -139,7 +140,11 @@ class Leader:
         self.fail("dead", (heard.rank,), what)
 
     def _notice_silence(self) -> None:
+        """Looked for once a second, for there may be many ranks."""
         now = time.monotonic()
+        if now - self._looked < 1.0:
+            return
+        self._looked = now
         for rank in self.ledger.alive():
             quiet = now - self.hub.heard_at.get(rank, now)
             if quiet > SILENT_SECONDS:
