@@ -43,6 +43,10 @@ def verdict(report: Report) -> Verdict:
     if bad:
         words = "1 known fault" if len(distinct) == 1 else f"{len(distinct)} known faults"
         return Verdict(words, "bad", (_faults(bad), counts))
+    open_facts = _environment.unasked(report.environment)
+    if open_facts:
+        said = f"Not known, so that nothing was judged by it: {', '.join(open_facts)}."
+        counts = joined((counts, tag("p", said, class_="meta")))
     if any(finding.probe and finding.probe.outcome == "fail" for finding in report.findings):
         return Verdict("A probe found a fault on this machine that your run may meet", "may", (counts,))
     if counted["possible"]:

@@ -88,7 +88,7 @@ def _training(training: Mapping[str, Any]) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, Unknown):
-        return f"not known: {value.reason}" if value.reason else "not known"
+        return "not known"
     return "none" if value is None else str(value)
 
 
@@ -138,9 +138,14 @@ def _flat(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
             yield f"{above}{key}", shown
 
 
+def unasked(environment: Environment) -> list[str]:
+    """What most entries ask for and nobody knows."""
+    return [path for path in _ASKED_FOR if isinstance(lookup(environment, path), Unknown)]
+
+
 def unknown(environment: Environment) -> Html:
     """What nobody could tell, with the reason where it was looked for, and how to state it."""
-    bare = [path for path in _ASKED_FOR if isinstance(lookup(environment, path), Unknown)]
+    bare = unasked(environment)
     by_reason: dict[str, list[str]] = {}
     for path, reason in environment.reasons.items():
         by_reason.setdefault(reason, []).append(path)
