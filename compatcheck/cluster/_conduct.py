@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compatcheck.cluster import _watch
@@ -62,10 +62,11 @@ class _Progress:
 
 
 class Conductor:
-    """Runs plans one after another."""
+    """Runs plans one after another; ``on_case`` hears the probe and what it is at."""
 
-    def __init__(self, leader: Leader) -> None:
+    def __init__(self, leader: Leader, on_case: Callable[[str, str], None]) -> None:
         self.leader = leader
+        self.on_case = on_case
         self.turn = 0
         self.broken = ""
         self.unmet = ""
@@ -85,6 +86,7 @@ class Conductor:
         """One set of processes, until the last case or the first that went wrong."""
         self.turn += 1
         self.leader.doing = f"{plan.probe} began"
+        self.on_case(plan.probe, "starting")
         progress = {rank: _Progress(rank) for rank in plan.ranks}
         self._send(plan)
         try:
@@ -94,6 +96,7 @@ class Conductor:
                 return
             for number, case in enumerate(plan.cases):
                 self.leader.doing = f"{plan.probe} was at {case['case']}, {case['variant']}"
+                self.on_case(plan.probe, f"{case['case']}, {case['dtype']}")
                 answers = self._await(plan, progress, number)
                 if isinstance(answers, str):
                     if not self.broken:

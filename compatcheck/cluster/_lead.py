@@ -74,6 +74,9 @@ class Leader:
                 self.listen()
             except Stopped:
                 self.hub.stopping = False
+        left = sorted(self.hub.leaving)
+        if left and not self.failures:
+            self.fail("dead", left, f"left when {self.doing}: {self.hub.leaving[left[0]]}")
 
     def member(self, rank: int) -> Member:
         return Member(rank, self.ledger.nodes().get(rank, "node unknown"))
@@ -135,9 +138,8 @@ class Leader:
         heir = self.ledger.lose(heard.rank)
         if heir is not None:
             self.hub.send(heir, Want())
-        left = self.hub.leaving.get(heard.rank)
-        what = f"left when {self.doing}: {left}" if left else f"gone when {self.doing}: {heard.why}"
-        self.fail("dead", (heard.rank,), what)
+        if heard.rank not in self.hub.leaving:
+            self.fail("dead", (heard.rank,), f"gone when {self.doing}: {heard.why}")
 
     def _notice_silence(self) -> None:
         """Looked for once a second, for there may be many ranks."""

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from compatcheck import __version__, cluster, probes
+from compatcheck._progress import probe_progress
 from compatcheck.cluster._conduct import Conductor, Plan
 from compatcheck.cluster._hub import Hub, Stopped
 from compatcheck.cluster._lead import Leader
@@ -78,7 +79,8 @@ def _look(leader: Leader, trials: Trials) -> Live:
     limits: list[str] = []
     try:
         leader.gather(trials.seconds)
-        _try(leader, trials, results, links, limits)
+        with probe_progress() as show:
+            _try(Conductor(leader, show), trials, results, links, limits)
     except Stopped:
         leader.settle()
         limits.append("the launcher, or a person, ended the run before it was through")
@@ -88,8 +90,11 @@ def _look(leader: Leader, trials: Trials) -> Live:
     return Live(gathered, tuple(results), tuple(links), tuple(limits))
 
 
-def _try(leader: Leader, trials: Trials, results: list[ProbeResult], links: list[Link], limits: list[str]) -> None:
+def _try(
+    conductor: Conductor, trials: Trials, results: list[ProbeResult], links: list[Link], limits: list[str]
+) -> None:
     """Reach, then every probe in turn, on those ranks that live and have torch."""
+    leader = conductor.leader
     firsts = leader.firsts()
     if len(firsts) > 1:
         leader.reach()
@@ -101,7 +106,7 @@ def _try(leader: Leader, trials: Trials, results: list[ProbeResult], links: list
     if any(failure.fault == "cut off" for failure in leader.failures):
         limits.append("no probe was run: nodes cannot reach one another")
         return
-    conductor, broken = Conductor(leader), ""
+    broken = ""
     backend, device, stands_in = _backend(leader, ranks, trials.device)
     for name in trials.names:
         chosen = _chosen(name, ranks, leader)

@@ -23,6 +23,7 @@ SAME_EVERYWHERE = ("all_reduce", "all_gather", "broadcast")
 SIZES = tuple(1024 * 4**step for step in range(10))
 LARGEST_EXACT = {"float32": 2**24, "float16": 2**11, "bfloat16": 2**8}
 GROWTH = 4.0
+LATENCY_BOUND = 2**18
 PIECE_PERIODS = 4096
 BUFFERS = 6
 
@@ -35,7 +36,8 @@ def over_sizes(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
     started, last = time.monotonic(), 0.0
     for size in SIZES:
         spent = time.monotonic() - started
-        if not rank.decide(spent + GROWTH * last <= case["seconds"] and _fits(size, rank)):
+        growth = GROWTH if size > LATENCY_BOUND else 1.0
+        if not rank.decide(spent + growth * last <= case["seconds"] and _fits(size, rank)):
             break
         before = time.monotonic()
         for kind in ("whole", "drawn") if case["operation"] in SUMS else ("whole",):

@@ -160,6 +160,7 @@ def _join(order: Dict[str, Any], number: int) -> Rank:
     torch.set_num_threads(1)
     local = int(order.get("local", number))
     if order["device"] == "cuda":
+        local %= torch.cuda.device_count()  # a launcher may show each rank its own GPU alone
         torch.cuda.set_device(local)
     patience = datetime.timedelta(seconds=order.get("timeout", COLLECTIVE_SECONDS))
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
