@@ -171,6 +171,8 @@ def _training(context: Mapping[str, Any]) -> dict[str, Any]:
         said.update(_others(other))
     if isinstance(other, str) and "overlap_comm true" in other:
         said.setdefault("deepspeed", {})["overlap_comm"] = True
+    if isinstance(other, str) and re.match(r"torch\.compile\b", other):
+        said["torch_compile"] = True
     return said
 
 
