@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from compatcheck import __version__
@@ -12,6 +12,7 @@ from compatcheck.language import gettext as _
 from compatcheck.language import marked, ngettext
 from compatcheck.model import Environment, Finding, Remedy, Report, Status, Unknown, lookup
 from compatcheck.report._lines import Line, unfolded, written
+from compatcheck.report._unknown import by_reason, problems, without_reason
 
 if TYPE_CHECKING:
     from compatcheck.fleet import ClusterReport
@@ -21,7 +22,6 @@ _UNCONFIRMED = marked("it stands on reports that nobody has confirmed yet")
 _STYLES: dict[Status, str] = {"confirmed": "bold red", "affected": "bold red", "possible": "yellow", "refuted": "green"}
 NAMED_DISTRIBUTIONS = ("torch", "transformers", "deepspeed", "peft", "accelerate", "bitsandbytes")
 _FILES = {"training": marked("a training configuration"), "model": marked("a model folder")}
-_ASKED_FOR = ("gpus", "cuda.driver", "training", "model")
 _MOST_REASONS = 8
 
 
@@ -236,17 +236,9 @@ def _set_aside(report: Report) -> Iterator[Line]:
 
 def _unknown(environment: Environment, most: int | None) -> Iterator[str]:
     """What nobody could tell: with the reason where something was looked for, and what most entries ask for."""
-    bare = [path for path in _ASKED_FOR if isinstance(lookup(environment, path), Unknown)]
-    by_reason: dict[str, list[str]] = {}
-    for path, reason in environment.reasons.items():
-        by_reason.setdefault(reason, []).append(path)
-    told = {path for paths in by_reason.values() for path in paths}
-    yield from (path for path in bare if path not in told)
-    reasons = [f"{', '.join(paths)} ({reason})" for reason, paths in by_reason.items()]
+    yield from without_reason(environment)
+    reasons = [f"{', '.join(paths)} ({reason})" for reason, paths in by_reason(environment).items()]
     yield from reasons[:most]
     if most is not None and len(reasons) > most:
         yield _("{count} more, see them with --verbose").format(count=len(reasons) - most)
-    model = environment.facts.get("model") or {}
-    for problem in (*(environment.facts.get("distribution_problems") or ()), *(model.get("file_problems") or ())):
-        if isinstance(problem, Mapping):
-            yield f"{problem['path']} ({problem['problem']})"
+    yield from (f"{path} ({problem})" for path, problem in problems(environment))

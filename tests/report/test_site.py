@@ -166,8 +166,9 @@ def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_the_wheel_ships_style_and_script(wheel: Wheel) -> None:
+    names = "site/style.css site/script.js _look/look.css _look/copy.js html/report.css html/root.css html/page.css"
     with zipfile.ZipFile(wheel.path) as archive:
-        assert {f"compatcheck/report/site/{name}" for name in ("style.css", "script.js")} <= set(archive.namelist())
+        assert {f"compatcheck/report/{name}" for name in names.split()} <= set(archive.namelist())
 
 
 def test_without_the_sources_a_record_is_named() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from compatcheck.model import STATUSES, Finding, Report
 from compatcheck.report._markup import Html, impact_mark, joined, listed, tag
+from compatcheck.report._unknown import unstated
 from compatcheck.report.html import _environment, _findings, _map
 from compatcheck.report.html._verdict import Judge, Verdict, banner, footer
 
@@ -43,7 +44,7 @@ def verdict(report: Report) -> Verdict:
     if bad:
         words = "1 known fault" if len(distinct) == 1 else f"{len(distinct)} known faults"
         return Verdict(words, "bad", (_faults(bad), counts))
-    open_facts = _environment.unasked(report.environment)
+    open_facts = unstated(report.environment)
     if open_facts:
         said = f"Not known, so that nothing was judged by it: {', '.join(open_facts)}."
         counts = joined((counts, tag("p", said, class_="meta")))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.report import _unknown
 from compatcheck.report._markup import Html, section, tag
 
 _NAMED = (
@@ -30,7 +31,6 @@ _CUDA = (
     ("cuda.cudnn", "cuDNN"),
     ("cuda.nccl", "NCCL"),
 )
-_ASKED_FOR = ("gpus", "cuda.driver", "training", "model")
 _FILES = {"training": "a training configuration", "model": "a model folder"}
 _MOST_REASONS = 12
 
@@ -138,21 +138,11 @@ def _flat(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
             yield f"{above}{key}", shown
 
 
-def unasked(environment: Environment) -> list[str]:
-    """What most entries ask for and nobody knows."""
-    return [path for path in _ASKED_FOR if isinstance(lookup(environment, path), Unknown)]
-
-
 def unknown(environment: Environment) -> Html:
     """What nobody could tell, with the reason where it was looked for, and how to state it."""
-    bare = unasked(environment)
-    by_reason: dict[str, list[str]] = {}
-    for path, reason in environment.reasons.items():
-        by_reason.setdefault(reason, []).append(path)
-    told = {path for paths in by_reason.values() for path in paths}
-    rows = [(", ".join(paths), reason) for reason, paths in by_reason.items()]
-    rows = [*((path, "nothing that was read says it") for path in bare if path not in told), *rows]
-    rows += _problems(environment)
+    rows = [(path, "nothing that was read says it") for path in _unknown.without_reason(environment)]
+    rows += [(", ".join(paths), reason) for reason, paths in _unknown.by_reason(environment).items()]
+    rows += _unknown.problems(environment)
     if not rows:
         return Html()
     left = f"{len(rows) - _MOST_REASONS} more, see compatcheck env" if len(rows) > _MOST_REASONS else None
@@ -169,9 +159,3 @@ def unknown(environment: Environment) -> Html:
 def _advice(environment: Environment) -> str:
     files = [words for path, words in _FILES.items() if isinstance(lookup(environment, path), Unknown)]
     return f"Name {' or '.join(files)}, or state facts: " if files else "State facts: "
-
-
-def _problems(environment: Environment) -> list[tuple[str, str]]:
-    model = environment.facts.get("model") or {}
-    given = (*(environment.facts.get("distribution_problems") or ()), *(model.get("file_problems") or ()))
-    return [(str(each["path"]), str(each["problem"])) for each in given if isinstance(each, Mapping)]
