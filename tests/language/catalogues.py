@@ -13,7 +13,6 @@ from typing import get_args
 
 import click
 from babel.messages.catalog import Catalog
-from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
 from babel.messages.pofile import write_po
 
 from compatcheck import errors
@@ -27,7 +26,12 @@ from tests.conftest import ROOT
 PACKAGE = ROOT / "compatcheck"
 INTERFACE = sorted(PACKAGE.glob("language/*/LC_MESSAGES/compatcheck.po"))
 ENTRIES = sorted((ROOT / "matrix" / "translations").glob("*.po"))
-_KEYWORDS = {**DEFAULT_KEYWORDS, "marked": None, "Signature": (2,), "_signature": (2,), "_failure": (2,)}
+_TEXTS = {
+    **dict.fromkeys(("_", "gettext", "marked"), (0,)),
+    **dict.fromkeys(("Signature", "_signature", "_failure"), (1,)),
+    "ngettext": (0, 1),
+}
+"""Which arguments of a function are texts to translate. Babel's own extraction overlooks what stands in f-strings."""
 _ERRORS = {name for name, value in vars(errors).items() if inspect.isclass(value)}
 
 _HEADER = r"""msgid ""
@@ -61,18 +65,34 @@ def _gathered(places: Iterable[tuple[str, Text]]) -> dict[Text, list[str]]:
 
 
 def _marked() -> Iterator[tuple[str, Text]]:
-    for file, _, text, _, _ in extract_from_dir(PACKAGE, [("**.py", "python")], keywords=_KEYWORDS):
-        yield file, text
+    """What is handed over as a literal to a function of `_TEXTS`, within other strings as well."""
+    for file, call in _calls():
+        texts = [call.args[at] for at in _TEXTS.get(_name(call), ()) if at < len(call.args)]
+        told = tuple(part.value for part in texts if isinstance(part, ast.Constant) and isinstance(part.value, str))
+        if told and len(told) == len(texts):
+            yield file, told if len(told) > 1 else told[0]
 
 
 def _of_errors() -> Iterator[tuple[str, Text]]:
     """The parts of errors that are the same wherever one is raised; the subject never is."""
+    for file, call in _calls():
+        for at, part in enumerate(call.args if _name(call) in _ERRORS else ()):
+            if at != 1 and isinstance(part, ast.Constant) and part.value:
+                yield file, str(part.value)
+
+
+def _calls() -> Iterator[tuple[str, ast.Call]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _ERRORS:
-                for at, part in enumerate(node.args):
-                    if at != 1 and isinstance(part, ast.Constant) and part.value:
-                        yield path.relative_to(PACKAGE).as_posix(), str(part.value)
+            if isinstance(node, ast.Call):
+                yield path.relative_to(PACKAGE).as_posix(), node
+
+
+def _name(call: ast.Call) -> str:
+    function = call.func
+    return (
+        function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
+    )
 
 
 def _terms() -> Iterator[tuple[str, Text]]:
