@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from compatcheck._terminal import is_live
+from compatcheck.language import gettext as _
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -58,12 +59,14 @@ def probe_progress() -> Iterator[Callable[..., None]]:
     if _is_drawn():
         from rich.progress import BarColumn, TimeElapsedColumn
 
-        with _drawn("probing", BarColumn(_BAR), TimeElapsedColumn()) as bar:
+        with _drawn(_("probing"), BarColumn(_BAR), TimeElapsedColumn()) as bar:
             task = bar.add_task("", total=None)
 
             def show(probe: str, stage: str, left: float | None = None) -> None:
                 done = bar.tasks[0].elapsed or 0.0
-                told = (f"about {left:.0f} s left, " if left is not None else "") + f"{probe}: {stage}"
+                told = (
+                    _("about {seconds} s left, ").format(seconds=f"{left:.0f}") if left is not None else ""
+                ) + f"{probe}: {stage}"
                 bar.update(task, description=told, completed=done, total=left and done + left)
 
             yield show
@@ -73,7 +76,7 @@ def probe_progress() -> Iterator[Callable[..., None]]:
     def note(probe: str, stage: str, left: float | None = None) -> None:
         if probe not in seen:
             seen.add(probe)
-            _note(f"probing {probe}")
+            _note(_("probing {probe}").format(probe=probe))
 
     yield note
 
@@ -109,11 +112,11 @@ def imports_progress() -> Iterator[Callable[[str], None]]:
     if _is_drawn():
         from rich.progress import SpinnerColumn, TimeElapsedColumn
 
-        with _drawn("following imports", SpinnerColumn(), TimeElapsedColumn()) as bar:
-            task = bar.add_task("some ten seconds in all", total=None)
+        with _drawn(_("following imports"), SpinnerColumn(), TimeElapsedColumn()) as bar:
+            task = bar.add_task(_("some ten seconds in all"), total=None)
             yield lambda module: bar.update(task, description=module)
         return
-    _note("following imports")
+    _note(_("following imports"))
     yield lambda module: None
 
 
@@ -124,7 +127,7 @@ def resolving_progress(seconds: float) -> Iterator[Callable[[], None]]:
     if _is_drawn():
         from rich.progress import BarColumn, TimeElapsedColumn
 
-        with _drawn("resolving", BarColumn(_BAR), TimeElapsedColumn()) as bar:
+        with _drawn(_("resolving"), BarColumn(_BAR), TimeElapsedColumn()) as bar:
             task = bar.add_task(f"{seconds:.0f} s at most", total=seconds)
 
             def show() -> None:
@@ -141,7 +144,7 @@ def resolving_progress(seconds: float) -> Iterator[Callable[[], None]]:
         nonlocal count
         count += 1
         if count == 2:
-            _note("looking for versions that are clean")
+            _note(_("looking for versions that are clean"))
 
     yield note
 
@@ -152,7 +155,7 @@ def building_progress() -> Iterator[Callable[[str], None]]:
     if _is_drawn():
         from rich.progress import BarColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        with _drawn("building", BarColumn(_BAR), TimeElapsedColumn(), TimeRemainingColumn()) as bar:
+        with _drawn(_("building"), BarColumn(_BAR), TimeElapsedColumn(), TimeRemainingColumn()) as bar:
             task = bar.add_task("", total=None)
             sizes: dict[str, float] = {}
 
@@ -171,7 +174,7 @@ def building_progress() -> Iterator[Callable[[str], None]]:
 
     def note(line: str) -> None:
         if line.strip() and not line.startswith((" ", "+", "-", _WHERE)):
-            _note(f"building: {line.strip()}")
+            _note(_("building: {line}").format(line=line.strip()))
 
     yield note
 

@@ -68,5 +68,6 @@ def main() -> NoReturn:
         import traceback
 
         traceback.print_exc()
-        click.echo("compatcheck: this is a bug; please report it with the lines above", err=True)
+        said = language.gettext("this is a bug; please report it with the lines above")
+        click.echo(f"compatcheck: {said}", err=True)
         sys.exit(_status.BUG)
