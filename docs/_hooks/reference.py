@@ -1,0 +1,150 @@
+"""Pages that are made from the code while mkdocs builds, so that they cannot be older than it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from compatcheck import matrix, probes
+from compatcheck.cli import cli
+from compatcheck.facts._snapshot_model import Snapshot
+from compatcheck.probes import _units
+
+_SEPARATE = "\n\n"
+_ENTRY = """# The form of an entry
+
+One TOML file, `matrix/<package>/CC-YYYY-NNNN.toml`. [How to write one](../how-to/entry.md) shows the way from
+an issue to an entry. Fields in bold must be there. `compatcheck matrix schema` prints the same as JSON Schema."""
+_SNAPSHOT = """# The snapshot
+
+What `compatcheck env` prints and `--snapshot` reads back: JSON, `schema_version` 1. Conditions of entries and
+`--assume` speak of the same facts, by dotted names such as `training.attention`. A fact that is not there is unknown;
+one that is `null` is known to be absent. Keys that are not listed here are kept, and judge nothing."""
+_COMMANDS = """# Commands
+
+What `compatcheck VERB --help` says. Without a verb `check` is meant. [Exit statuses](exit-status.md) have
+a page of their own."""
+_PROBES = """# Probes
+
+What `compatcheck explain PROBE` says: what is measured, the bound and where it comes from, what a failure means, and
+what can be asked for with `--request`. [How a probe decides](../explanation/numerics.md) says it for all of them.
+Seconds are those of two CPU cores once torch is imported."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages to those that lie in the folder."""
+    for name, text in pages().items():
+        files.append(File.generated(config, f"reference/{name}.md", content=text))
+    return files
+
+
+def pages() -> dict[str, str]:
+    """Markdown of each generated page by its name."""
+    return {
+        "commands": _SEPARATE.join([_COMMANDS, *_commands(cli, "compatcheck")]) + "\n",
+        "entry": _SEPARATE.join([_ENTRY, *_schema(matrix.schema(), "An entry")]) + "\n",
+        "snapshot": _SEPARATE.join([_SNAPSHOT, *_schema(Snapshot.model_json_schema(), "The snapshot")]) + "\n",
+        "probes": _SEPARATE.join([_PROBES, _overview(), *map(_probe, probes.names())]) + "\n",
+    }
+
+
+def _commands(group: click.Group, path: str) -> Iterator[str]:
+    context = click.Context(group, info_name=path)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from _commands(command, f"{path} {name}")
+        else:
+            yield _command(command, f"{path} {name}")
+
+
+def _command(command: click.Command, path: str) -> str:
+    context = click.Context(command, info_name=path)
+    usage = " ".join(command.collect_usage_pieces(context))
+    rows = [record for each in command.get_params(context) if (record := each.get_help_record(context))]
+    return "\n".join(
+        [
+            f"## {path}",
+            "",
+            f"```text\n{path} {usage}\n```",
+            "",
+            _escaped((command.help or "").replace("\b", "")),
+            "",
+            "| option | |",
+            "|---|---|",
+            *(f"| `{_cell(option)}` | {_escaped(_cell(told))} |" for option, told in rows),
+        ]
+    )
+
+
+def _schema(shape: Mapping[str, Any], title: str) -> Iterator[str]:
+    """A table of the fields of each object of a JSON Schema, the whole first."""
+    kinds = shape.get("$defs", {})
+    yield f"## {title}\n\n{_fields(shape, kinds)}"
+    for name, part in kinds.items():
+        if "properties" in part:
+            yield f"## {name}\n\n{_fields(part, kinds)}"
+
+
+def _fields(shape: Mapping[str, Any], kinds: Mapping[str, Any]) -> str:
+    required = shape.get("required", ())
+    rows = []
+    for name, told in shape["properties"].items():
+        shown = f"**`{name}`**" if name in required else f"`{name}`"
+        rows.append(f"| {shown} | {_kind(told, kinds)} | {_escaped(told.get('description', ''))} |")
+    return "\n".join(["| field | holds | |", "|---|---|---|", *rows])
+
+
+def _kind(told: Mapping[str, Any], kinds: Mapping[str, Any]) -> str:
+    """What a field may hold, in words, with links to the tables of objects."""
+    if "$ref" in told:
+        name = told["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})" if "properties" in kinds[name] else _kind(kinds[name], kinds)
+    if "anyOf" in told:
+        held = [_kind(each, kinds) for each in told["anyOf"] if each.get("type") != "null"]
+        return " or ".join(dict.fromkeys(held))
+    if "enum" in told:
+        return ", ".join(f"`{word}`" for word in told["enum"])
+    if "const" in told:
+        return f"`{json.dumps(told['const'])}`"
+    if told.get("type") == "array":
+        return f"list of {_kind(told.get('items', {}), kinds)}"
+    if told.get("type") == "object":
+        held = told.get("additionalProperties")
+        return f"table of {_kind(held, kinds)}" if isinstance(held, dict) else "table"
+    names = {"string": "text", "integer": "whole number", "boolean": "true or false"}
+    return names.get(told.get("type", ""), told.get("type", "any value"))
+
+
+def _overview() -> str:
+    rows = []
+    for name in probes.names():
+        unit, (title, _) = _units.unit(name), probes.describe(name)
+        rows.append(f"| [`{name}`](#{name}) | {_escaped(title.rstrip('.'))} | {unit.PROFILE} | {unit.SECONDS:g} |")
+    return "\n".join(["| probe | tries | in | seconds |", "|---|---|---|---|", *rows])
+
+
+def _probe(name: str) -> str:
+    unit, (title, text) = _units.unit(name), probes.describe(name)
+    needs = ", ".join(f"`{package}{wanted}`" for package, wanted in getattr(unit, "NEEDS", {}).items())
+    facts = f"Runs in the {unit.PROFILE} profile, typically {unit.SECONDS:g} s, at most {unit.TIMEOUT:g} s."
+    if needs:
+        facts += f" Needs {needs}."
+    return f"## {name}\n\n**{_escaped(title)}**\n\n{facts}\n\n```text\n{text.strip()}\n```"
+
+
+def _escaped(text: str) -> str:
+    """As running text of Markdown."""
+    for sign in "\\*_<>[]|`":
+        text = text.replace(sign, f"\\{sign}")
+    return text
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split())

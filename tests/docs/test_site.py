@@ -1,0 +1,98 @@
+"""The pages as a site: mkdocs builds them strictly, with a reference that says all that the code has."""
+
+from __future__ import annotations
+
+import html
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from compatcheck import cli, errors, matrix, probes
+from compatcheck.facts._snapshot_model import Snapshot
+from compatcheck.settings import _find
+from compatcheck.verbs import _status
+from tests.conftest import ROOT
+from tests.docs.sessions import PAGES
+
+pytest.importorskip("mkdocs", reason="the extra docs is not installed")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def _text(page: Path) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8")))
+
+
+def _verbs(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        below = command.get_command(context, name)
+        assert below is not None
+        yield from _verbs(below, f"{path} {name}")
+
+
+def test_every_verb_and_option_is_in_the_reference(site: Path) -> None:
+    text = _text(site / "reference" / "commands" / "index.html")
+    for path, command in _verbs(cli.cli, "compatcheck"):
+        assert path in text
+        for option in (name for each in command.params for name in each.opts if name.startswith("--")):
+            assert option in text, (path, option)
+
+
+def test_every_field_and_probe_is_in_the_reference(site: Path) -> None:
+    entry, snapshot, probe = (
+        _text(site / "reference" / name / "index.html") for name in ("entry", "snapshot", "probes")
+    )
+    for shape, text in ((matrix.schema(), entry), (Snapshot.model_json_schema(), snapshot)):
+        for part in (shape, *shape["$defs"].values()):
+            assert all(name in text for name in part.get("properties", ()))
+    for name in probes.names():
+        assert f"\n{name}" in probe
+        assert probes.describe(name)[1] in probe
+
+
+def test_the_python_interface_is_in_the_reference(site: Path) -> None:
+    text = _text(site / "reference" / "python" / "index.html")
+    for told in ("budget_seconds", "Judge an environment with", "Pins that leave no affected finding", "_repr_html_"):
+        assert (told in text) is (told != "_repr_html_"), told
+
+
+def _rows(name: str) -> set[str]:
+    """The first cells of the tables on a page that are written by hand, but for their headings."""
+    text = (ROOT / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8")
+    cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("|") and not line.startswith("|---")]
+    return {part.strip(" `") for cell in cells for part in cell.split(",")} - {"key", "variable", "status", ""}
+
+
+def test_the_settings_are_those_of_the_code() -> None:
+    variables = {name for name in _rows("settings") if name.isupper() or "=" in name}
+    assert _rows("settings") - variables == {*_find._KEYS, *_find._OF_IGNORE}
+
+
+def test_the_exit_statuses_are_those_of_the_code() -> None:
+    kinds = (errors.CompatcheckError, *errors.CompatcheckError.__subclasses__())
+    known = {value for value in vars(_status).values() if isinstance(value, int)} | {each.exit_status for each in kinds}
+    assert {int(row) for row in _rows("exit-status")} == known
+
+
+def test_pages_name_what_is_there() -> None:
+    """Links of the README and of pages that GitHub shows as well; mkdocs holds those within the site."""
+    generated = {"commands.md", "entry.md", "snapshot.md", "probes.md"}
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert Path(target).name in generated or (page.parent / target).exists(), (page, target)
