@@ -14,10 +14,13 @@ Outcome = Literal["pass", "watch", "fail", "skip", "crash", "timeout"]
 
 
 class Location(NamedTuple):
-    """Where a fact stands in the user's own files; ``line`` counts from 1."""
+    """Where a fact stands in the user's own files, in words ``file:line``; ``line`` counts from 1."""
 
     file: str
     line: int | None = None
+
+    def __str__(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
 
 
 class Target(NamedTuple):

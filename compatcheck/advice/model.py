@@ -29,7 +29,7 @@ class Line(NamedTuple):
     @property
     def where(self) -> str:
         """Its place in words."""
-        return f"{self.at.file}:{self.at.line}" if self.at else "the requirements"
+        return str(self.at) if self.at else "the requirements"
 
 
 class Wanted(NamedTuple):

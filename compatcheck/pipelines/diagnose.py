@@ -120,7 +120,7 @@ def _explanation(
     why = []
     if hit:
         said = _("its error line stands in {place}: {line}")
-        why.append(said.format(place=_place(hit.location), line=hit.text))
+        why.append(said.format(place=hit.location, line=hit.text))
     for signature in shown:
         shared = sorted(signature.symptoms.intersection(suspect.entry["symptoms"]))
         why.append(_("it causes what the log shows: {symptoms}").format(symptoms=", ".join(shared)))
@@ -144,11 +144,7 @@ def _stated(suspect: Suspect, environment: Environment) -> str:
 
 
 def _at(location: Location | None) -> str:
-    return f" ({_place(location)})" if location else ""
-
-
-def _place(location: Location) -> str:
-    return location.file if location.line is None else f"{location.file}:{location.line}"
+    return f" ({location})" if location else ""
 
 
 def _rank(

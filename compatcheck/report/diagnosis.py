@@ -46,7 +46,7 @@ def render_failing(diagnosis: Diagnosis, screen: Screen = PLAIN) -> str:
     place = run.crash.location if run.crash else run.onset.location if run.onset else Location(diagnosis.log.path)
     shown = [each for each in diagnosis.explanations if each.fit != "open" or each.line]
     fitting = (Line(f"{each.finding.id} {each.finding.title}", "", f"{FITS[each.fit]} ") for each in shown)
-    return written([Line(run.signature.words, "", f"{_place(place)}: "), *fitting], unfolded(screen))
+    return written([Line(run.signature.words, "", f"{place}: "), *fitting], unfolded(screen))
 
 
 def _verdict(diagnosis: Diagnosis) -> Line:
@@ -73,7 +73,7 @@ def _seen(diagnosis: Diagnosis, width: int) -> Iterator[Line]:
     for detail in run.signature.details:
         yield _labelled("", _(detail))
     if run.crash:
-        yield _labelled(_("error"), f"{_place(run.crash.location)}: {run.crash.text[:_LONGEST_LINE]}")
+        yield _labelled(_("error"), f"{run.crash.location}: {run.crash.text[:_LONGEST_LINE]}")
         for frame in run.crash.frames[-2:]:
             yield _labelled("", _("at {frame}").format(frame=frame))
         if len(run.crash.ranks) > 1:
@@ -151,7 +151,7 @@ def _left(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
         yield Line(_("ruled out {entry}").format(entry=f"{dropped.id}  {dropped.title}"))
         yield _labelled("", _("{facts} speaks against it").format(facts=known or _("a known fact")))
         if dropped.line:
-            place = f"{_place(dropped.line.location)}: {dropped.line.text}"
+            place = f"{dropped.line.location}: {dropped.line.text}"
             said = _("its error line stands in {place}; is this the environment that wrote the log?")
             yield _labelled(_("yet"), said.format(place=place))
     yield Line()
@@ -173,13 +173,9 @@ def moment_in_words(moment: Moment, path: str) -> str:
     elif moment.epoch is not None:
         parts.append(_("epoch {number}").format(number=f"{moment.epoch:g}"))
     same = moment.location.file == path
-    parts.append(_("line {number}").format(number=moment.location.line) if same else _place(moment.location))
+    parts.append(_("line {number}").format(number=moment.location.line) if same else str(moment.location))
     values = [f"{_NAMES.get(name, name)} {value:.6g}" for name, value in moment.values.items()]
     return f"{', '.join(parts)}: {', '.join(values)}"
-
-
-def _place(location: Location) -> str:
-    return location.file if location.line is None else f"{location.file}:{location.line}"
 
 
 def _labelled(label: str, text: str, style: str = "") -> Line:

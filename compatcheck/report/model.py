@@ -125,7 +125,7 @@ def _tokenizer(tokenizer: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]
 
 def _trait(environment: Environment, trait: str) -> str:
     at = environment.locations.get(f"model.traits.{trait}")
-    return f"{trait}  {at.file}:{at.line}" if at else trait
+    return f"{trait}  {at}" if at else trait
 
 
 def _rows(label: str, texts: list[str]) -> Iterator[tuple[str, str]]:

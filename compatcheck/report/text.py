@@ -43,7 +43,7 @@ def render_failing(report: Report, failing: Collection[Status], screen: Screen =
 
 
 def _prefix(finding: Finding) -> str:
-    return f"{_place(finding)}: " if finding.location else ""
+    return f"{finding.location}: " if finding.location else ""
 
 
 def _lines(report: Report, refuted: bool, verbose: bool, verdict_first: bool) -> Iterator[Line]:
@@ -124,7 +124,7 @@ def _devices(environment: Environment) -> Iterator[str]:
 def _in_full(finding: Finding, verbose: bool) -> Iterator[Line]:
     links = _links(finding)
     yield Line(finding.title, "bold", f"{finding.status:<10}{finding.id}", _STYLES[finding.status], 24, links)
-    place = f", {_place(finding)}" if finding.location else ""
+    place = f", {finding.location}" if finding.location else ""
     about = f"{_(finding.impact)}, {_(finding.confidence)}, {' '.join(finding.packages)}{place}"
     yield Line(about, "dim", indent=10, links=links)
     yield Line(finding.summary, indent=10)
@@ -143,15 +143,10 @@ def _again(finding: Finding) -> Iterator[Line]:
         yield _labelled(_("fix"), step, "green")
 
 
-def _place(finding: Finding) -> str:
-    location = finding.location
-    return "" if location is None else location.file + (f":{location.line}" if location.line else "")
-
-
 def _links(finding: Finding) -> tuple[tuple[str, str], ...]:
     """Where the id and the place of a finding lead: to its first evidence, and to the file."""
     documented = ((finding.id, finding.evidence[0]),) if finding.evidence else ()
-    return (*documented, (_place(finding), finding.location.file)) if finding.location else documented
+    return (*documented, (str(finding.location), finding.location.file)) if finding.location else documented
 
 
 def _remedy(label: str, remedy: Remedy, style: str) -> Iterator[Line]:
@@ -229,8 +224,7 @@ def _set_aside(report: Report) -> Iterator[Line]:
     if counted:
         yield Line(_("set aside: {parts}").format(parts=", ".join(filter(None, (ignored, known)))), "dim")
     for remark in report.remarks:
-        at = remark.location
-        where = f"{at.file}:{at.line}: " if at and at.line else f"{at.file}: " if at else ""
+        where = f"{remark.location}: " if remark.location else ""
         yield Line(f"{where}{remark.text}", "yellow", _("note"), "yellow", 10)
 
 

@@ -146,10 +146,8 @@ def _ignores(table: _Table) -> tuple[Ignore, ...]:
 
 
 def _ignore(value: Any, at: Location) -> Ignore:
-    where = f"{at.file}:{at.line}" if at.line else at.file
-
     def refuse(seen: str, advice: str) -> NoReturn:
-        raise InputError("reading settings from", where, seen, advice)
+        raise InputError("reading settings from", str(at), seen, advice)
 
     if not isinstance(value, dict):
         refuse(f"an ignore is {_shown(value)}", f"give a table, as {_EXAMPLE}")
@@ -199,9 +197,7 @@ def _shown(value: object) -> str:
 
 
 def _wrong(table: _Table, key: str, seen: str, advice: str) -> NoReturn:
-    line = _line(table, key)
-    where = f"{table.path}:{line}" if line else table.path
-    raise InputError("reading settings from", where, seen, advice)
+    raise InputError("reading settings from", str(Location(table.path, _line(table, key))), seen, advice)
 
 
 def _line(table: _Table, key: str) -> int | None:

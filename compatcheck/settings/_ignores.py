@@ -52,7 +52,7 @@ def unused(report: Report, settings: Settings, ruled_out: Callable[[Collection[s
     settled = ruled_out({each.id for each in idle}) if idle else {}
     for each in idle:
         if each.id not in settled:
-            where = f"{each.at.file}:{each.at.line}" if each.at else "the ignores"
+            where = str(each.at or "the ignores")
             seen = f"{each.id} is ignored there, and the matrix has no such entry"
             raise InputError("reading settings from", where, seen, "see compatcheck matrix list")
     remarks = [

@@ -62,7 +62,7 @@ def _facts(diagnosis: Diagnosis) -> Html:
 def _error(run: Run) -> Html:
     if run.crash is None:
         return Html()
-    place = _findings.place_of(run.crash.location)
+    place = run.crash.location
     ranks = f", on ranks {', '.join(run.crash.ranks)}" if len(run.crash.ranks) > 1 else ""
     frames = "".join(f"\n  at {frame}" for frame in run.crash.frames[-4:])
     text = f"{run.crash.text[:_LONGEST_LINE]}{frames}"
@@ -119,7 +119,7 @@ def _ruled_out(dropped: tuple[Dropped, ...]) -> Html:
 def _yet(dropped: Dropped) -> Html | None:
     if dropped.line is None:
         return None
-    place = f"{_findings.place_of(dropped.line.location)}: {dropped.line.text[:_LONGEST_LINE]}"
+    place = f"{dropped.line.location}: {dropped.line.text[:_LONGEST_LINE]}"
     return tag("p", f"Yet its error line stands in {place}. Is this the environment that wrote the log?")
 
 

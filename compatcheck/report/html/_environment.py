@@ -124,7 +124,7 @@ def _folded(name: str, rows: list[tuple[str, str]]) -> Html:
 
 def _fact(environment: Environment, above: str, path: str, value: str) -> tuple[str, str]:
     at = environment.locations.get(f"{above}.{path}")
-    return path, f"{value} ({at.file}{f':{at.line}' if at.line else ''})" if at else value
+    return path, f"{value} ({at})" if at else value
 
 
 def _flat(value: Any, above: str = "") -> Iterator[tuple[str, str]]:

@@ -60,7 +60,7 @@ def _card(finding: Finding, mark: Html, meaning: str, kind: str, *parts: Html) -
 
 
 def _heading(finding: Finding, mark: Html, meaning: str) -> Html:
-    place = f" · {place_of(finding.location)}" if finding.location else ""
+    place = f" · {finding.location}" if finding.location else ""
     told = f" {finding.id} · {finding.confidence} · {' '.join(finding.packages)}{place}"
     return joined(
         (
@@ -78,12 +78,6 @@ def sign(status: Status) -> Html:
 
 def section_of(name: str, content: Html) -> Html:
     return joined((tag("h4", name), content)) if content else Html()
-
-
-def place_of(location: Location | None) -> str:
-    if location is None:
-        return ""
-    return location.file + (f":{location.line}" if location.line else "")
 
 
 def remedies(finding: Finding) -> Html:
@@ -164,7 +158,7 @@ def set_aside(suppressed: Sequence[Suppressed]) -> Html:
 
 
 def _at(location: Location | None) -> str:
-    return f", {place_of(location)}" if location else ""
+    return f", {location}" if location else ""
 
 
 def remarks(given: Sequence[Remark]) -> Html:
