@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from compatcheck.cluster._hub import Heard, Hub, Stopped
 from compatcheck.cluster._ledger import Ledger
-from compatcheck.cluster._messages import Hello, Over, Reach, Reached, Snapshot, Want
+from compatcheck.cluster._messages import Has, Hello, Over, Reach, Reached, Snapshot, Want
 from compatcheck.fleet import Failure, Fault, Member
 
 _TICK_SECONDS = 0.2
@@ -37,14 +37,15 @@ class Leader:
         try:
             while not self.ledger.complete() and time.monotonic() < deadline:
                 self.listen()
-                if self.ledger.lost and len(self.ledger.hellos) == self.ledger.world:
-                    deadline = min(deadline, time.monotonic() + _SETTLE_SECONDS)
         finally:
-            missing = tuple(self.member(rank) for rank in self.ledger.missing())
+            waited = seconds - max(deadline - time.monotonic(), 0)
+            missing, mute = self.ledger.missing(), self.ledger.mute()
             if missing:
-                waited = seconds - max(deadline - time.monotonic(), 0)
                 what = f"never came within {waited:.0f} s; the launcher's output may say why, or rank 0 is out of reach"
-                self.failures.append(Failure("absent", missing, what))
+                self.fail("absent", missing, what)
+            if mute:
+                what = f"came, and within {waited:.0f} s did not find out what its machine has; its disk may not answer"
+                self.fail("hung", mute, what)
             self.failures += self.ledger.failures(self.version)
 
     def listen(self, seconds: float = _TICK_SECONDS) -> list[Heard]:
@@ -53,7 +54,9 @@ class Leader:
         for heard in self.hub.poll(seconds):
             message = heard.message
             if isinstance(message, Hello):
-                if self.ledger.hear(message):
+                self.ledger.hear(message)
+            elif isinstance(message, Has):
+                if self.ledger.note(heard.rank, message):
                     self.hub.send(heard.rank, Want())
             elif isinstance(message, Snapshot):
                 self.ledger.keep(message.digest, message.snapshot)
@@ -77,9 +80,6 @@ class Leader:
         left = sorted(self.hub.leaving)
         if left and not self.failures:
             self.fail("dead", left, f"left when {self.doing}: {self.hub.leaving[left[0]]}")
-
-    def member(self, rank: int) -> Member:
-        return Member(rank, self.ledger.nodes().get(rank, "node unknown"))
 
     def members(self, ranks: Sequence[int]) -> tuple[Member, ...]:
         names = self.ledger.nodes()

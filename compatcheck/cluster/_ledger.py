@@ -8,28 +8,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck.cluster._messages import Hello
+from compatcheck.cluster._messages import Has, Hello
 from compatcheck.fleet import Failure, Fault, Member
 
 
 class Ledger:
-    """Fill it with `hear` and `keep`; ``missing`` tells who has still to come, ``wanting`` which digests lack."""
+    """Fill it with `hear`, `note` and `keep`; ``wanting`` has the digests without a snapshot, and who was asked."""
 
     def __init__(self, world: int) -> None:
         self.world = world
         self.hellos: dict[int, Hello] = {}
+        self.has: dict[int, Has] = {}
+        self._alike: dict[Has, Has] = {}
         self.snapshots: dict[str, Mapping[str, Any]] = {}
         self.wanting: dict[str, int] = {}
         self.lost: set[int] = set()
 
-    def hear(self, hello: Hello) -> bool:
+    def hear(self, hello: Hello) -> None:
+        """Whoever is the first with its number counts."""
+        if 0 <= hello.rank < self.world:
+            self.hellos.setdefault(hello.rank, hello)
+
+    def note(self, rank: int, has: Has) -> bool:
         """Whether the snapshot of this rank is wanted, being the first of its kind."""
-        if hello.rank in self.hellos or not 0 <= hello.rank < self.world:
+        self.has[rank] = self._alike.setdefault(has, has)
+        if has.unread or has.digest in self.snapshots or has.digest in self.wanting:
             return False
-        self.hellos[hello.rank] = hello
-        if hello.unread or hello.digest in self.snapshots or hello.digest in self.wanting:
-            return False
-        self.wanting[hello.digest] = hello.rank
+        self.wanting[has.digest] = rank
         return True
 
     def keep(self, digest: str, snapshot: Mapping[str, Any]) -> None:
@@ -42,7 +47,7 @@ class Ledger:
         digest = next((digest for digest, asked in self.wanting.items() if asked == rank), None)
         if digest is None:
             return None
-        alike = (each.rank for each in self.hellos.values() if each.digest == digest and each.rank not in self.lost)
+        alike = (each for each, has in self.has.items() if has.digest == digest and each not in self.lost)
         heir = next(alike, None)
         if heir is None:
             del self.wanting[digest]
@@ -53,11 +58,16 @@ class Ledger:
     def missing(self) -> list[int]:
         return [rank for rank in range(self.world) if rank not in self.hellos]
 
+    def mute(self) -> list[int]:
+        """Those that came and have not said what they have."""
+        return sorted(self.hellos.keys() - self.has.keys() - self.lost)
+
     def complete(self) -> bool:
-        return len(self.hellos) == self.world and not self.wanting
+        """Whether everybody has come and has said what it has, or is lost."""
+        return len(self.hellos) == self.world and not self.wanting and not self.mute()
 
     def alive(self) -> list[int]:
-        return sorted(self.hellos.keys() - self.lost)
+        return sorted(self.has.keys() - self.lost)
 
     def nodes(self) -> dict[int, str]:
         """The name of each rank's machine; machines that share a name are told apart by their numbers."""
@@ -72,9 +82,9 @@ class Ledger:
     def members(self) -> dict[str, list[Member]]:
         """Those whose snapshot is known, by digest."""
         names, found = self.nodes(), dict[str, list[Member]]()
-        for rank, hello in sorted(self.hellos.items()):
-            if hello.digest in self.snapshots:
-                found.setdefault(hello.digest, []).append(Member(rank, names[rank]))
+        for rank, has in sorted(self.has.items()):
+            if has.digest in self.snapshots:
+                found.setdefault(has.digest, []).append(Member(rank, names[rank]))
         return found
 
     def failures(self, own_version: str) -> list[Failure]:
@@ -86,8 +96,9 @@ class Ledger:
             if hello.version != own_version:
                 what = f"it runs compatcheck {hello.version} and rank 0 {own_version}; install the same everywhere"
                 found.setdefault(("other version", what), []).append(member)
-            if hello.unread:
-                found.setdefault(("unread", hello.unread), []).append(member)
-            elif hello.torch is None:
+            has = self.has.get(rank)
+            if has is not None and has.unread:
+                found.setdefault(("unread", has.unread), []).append(member)
+            elif has is not None and has.torch is None:
                 found.setdefault(("no torch", "torch is not installed in its interpreter"), []).append(member)
         return [Failure(fault, tuple(members), what) for (fault, what), members in found.items()]

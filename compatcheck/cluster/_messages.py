@@ -25,11 +25,7 @@ class Greeting(_Message):
 
 
 class Hello(_Message):
-    """A rank presents itself: the digest stands for its snapshot; ``port`` is where other nodes can reach it.
-
-    ``torch`` is the version that the interpreter under trial has installed, None where there is none. ``unread`` is
-    why there is no snapshot.
-    """
+    """A rank presents itself before it looks at its machine; ``port`` is where other nodes can reach it."""
 
     kind: Literal["hello"] = "hello"
     rank: int
@@ -37,10 +33,20 @@ class Hello(_Message):
     node: str
     place: str
     version: str
-    digest: str
+    port: int = 0
+
+
+class Has(_Message):
+    """What a rank has found on its machine: the digest stands for the snapshot.
+
+    ``torch`` is the version that the interpreter under trial has installed, None where there is none. ``unread`` is
+    why there is no snapshot.
+    """
+
+    kind: Literal["has"] = "has"
+    digest: str = ""
     torch: str | None = None
     gpus: int = 0
-    port: int = 0
     unread: str = ""
 
 
@@ -136,7 +142,7 @@ class Over(_Message):
     status: int
 
 
-Message = Union[Greeting, Hello, Want, Snapshot, Reach, Reached, Work, Said, Ended, Beat, Stop, Leaving, Over]  # noqa: UP007
+Message = Union[Greeting, Hello, Has, Want, Snapshot, Reach, Reached, Work, Said, Ended, Beat, Stop, Leaving, Over]  # noqa: UP007
 _ADAPTER: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="kind")])
 
 

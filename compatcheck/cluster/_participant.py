@@ -16,6 +16,7 @@ from compatcheck.cluster._messages import (
     Beat,
     Ended,
     Greeting,
+    Has,
     Hello,
     Leaving,
     Message,
@@ -60,13 +61,18 @@ class Participant:
         self.turn = 0
         self.beaten = 0.0
 
-    def run(self, hello: Hello, snapshot: Mapping[str, Any], seconds: float) -> int:
-        """The exit status that rank 0 gives. Raises CompatcheckError where it cannot be reached in time, or dies."""
+    def run(self, hello: Hello, look: Callable[[], tuple[Has, Mapping[str, Any]]], seconds: float) -> int:
+        """The exit status that rank 0 gives; ``look`` finds out what this machine has, once rank 0 knows of us.
+
+        Raises CompatcheckError where rank 0 cannot be reached in time, or dies.
+        """
         with self.listener:
             channel = self._find(seconds)
             try:
                 channel.send(hello.model_copy(update={"port": self.listener.getsockname()[1]}))
-                return self._serve(channel, hello.digest, snapshot)
+                has, snapshot = look()
+                channel.send(has)
+                return self._serve(channel, has.digest, snapshot)
             finally:
                 self._end_work()
                 channel.close()

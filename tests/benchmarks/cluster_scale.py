@@ -28,7 +28,7 @@ from compatcheck import __version__, cluster, facts, matrix
 from compatcheck.cluster._channel import Channel
 from compatcheck.cluster._hub import Hub
 from compatcheck.cluster._lead import Leader
-from compatcheck.cluster._messages import Greeting, Hello, Over, Snapshot, Want
+from compatcheck.cluster._messages import Greeting, Has, Hello, Over, Snapshot, Want
 from compatcheck.model import Environment, dump
 from compatcheck.pipelines.cluster import judge
 
@@ -112,7 +112,8 @@ def follow(port: int, ranks: int, kinds: int, snapshot: dict[str, Any]) -> None:
                 kind = channel.rank % kinds
                 for message in channel.receive():
                     if isinstance(message, Greeting):
-                        channel.send(_hello(channel.rank, digests[kind]))
+                        channel.send(_hello(channel.rank))
+                        channel.send(Has(digest=digests[kind], torch="2.13.0"))
                     elif isinstance(message, Want):
                         channel.send(Snapshot(digest=digests[kind], snapshot=snapshots[kind]))
                     elif isinstance(message, Over):
@@ -124,11 +125,8 @@ def follow(port: int, ranks: int, kinds: int, snapshot: dict[str, Any]) -> None:
                     left -= 1
 
 
-def _hello(rank: int, digest: str) -> Hello:
-    node = f"node{rank // 8:04}"
-    return Hello(
-        rank=rank, local_rank=rank % 8, node=node, place="", version=__version__, digest=digest, torch="2.13.0"
-    )
+def _hello(rank: int) -> Hello:
+    return Hello(rank=rank, local_rank=rank % 8, node=f"node{rank // 8:04}", place="", version=__version__)
 
 
 def _of_kind(snapshot: dict[str, Any], kind: int) -> dict[str, Any]:

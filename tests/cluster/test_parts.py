@@ -6,7 +6,7 @@ import pytest
 
 from compatcheck.cluster import _launch, _watch
 from compatcheck.cluster._ledger import Ledger
-from compatcheck.cluster._messages import Hello
+from compatcheck.cluster._messages import Has, Hello
 from compatcheck.errors import InputError
 from compatcheck.probes.distributed import link_speed
 
@@ -109,41 +109,45 @@ def test_of_those_that_arrived_the_one_that_is_elsewhere_is_named() -> None:
     assert (found.ranks, found.what.endswith("its process is stopped")) == ((1,), True)
 
 
-def hello(rank: int, digest: str, node: str = "n", place: str = "0", version: str = "1") -> Hello:
-    return Hello(rank=rank, local_rank=0, node=node, place=place, version=version, digest=digest, torch="2.5.0")
+def introduce(
+    ledger: Ledger, rank: int, digest: str = "a", node: str = "n", place: str = "", version: str = "1"
+) -> bool:
+    """Whether its snapshot is wanted."""
+    ledger.hear(Hello(rank=rank, local_rank=0, node=node, place=place, version=version))
+    return ledger.note(rank, Has(digest=digest, torch="2.5.0"))
 
 
 def test_one_snapshot_of_each_kind_is_asked_for() -> None:
     ledger = Ledger(5)
-    assert [ledger.hear(hello(rank, digest)) for rank, digest in enumerate("aabab")] == [
-        True,
-        False,
-        True,
-        False,
-        False,
-    ]
+    assert [introduce(ledger, rank, digest) for rank, digest in enumerate("aabab")] == [True, False, True, False, False]
     assert not ledger.complete()
     ledger.keep("a", {"python": "3.11"})
     assert ledger.lose(2) == 4
     ledger.keep("b", {"python": "3.12"})
     assert ledger.complete()
-    assert {digest: [each.rank for each in of] for digest, of in ledger.members().items()} == {
-        "a": [0, 1, 3],
-        "b": [2, 4],
-    }
+    members = {digest: [each.rank for each in of] for digest, of in ledger.members().items()}
+    assert members == {"a": [0, 1, 3], "b": [2, 4]}
+
+
+def test_a_rank_that_came_and_says_nothing_is_told_from_one_that_never_came() -> None:
+    ledger = Ledger(3)
+    introduce(ledger, 0)
+    ledger.keep("a", {})
+    ledger.hear(Hello(rank=1, local_rank=0, node="n", place="", version="1"))
+    assert (ledger.missing(), ledger.mute(), ledger.complete()) == ([2], [1], False)
 
 
 def test_machines_that_share_a_name_are_told_apart() -> None:
     ledger = Ledger(4)
     for rank, (node, place) in enumerate([("pod", "0"), ("pod", "0"), ("pod", "1"), ("other", "2")]):
-        ledger.hear(hello(rank, "a", node, place))
+        introduce(ledger, rank, node=node, place=place)
     assert ledger.nodes() == {0: "pod#0", 1: "pod#0", 2: "pod#1", 3: "other"}
 
 
 def test_another_compatcheck_is_named_once_for_all_its_ranks() -> None:
     ledger = Ledger(3)
     for rank, version in enumerate(["1", "2", "2"]):
-        ledger.hear(hello(rank, "a", version=version))
+        introduce(ledger, rank, version=version)
     (failure,) = ledger.failures("1")
     assert (failure.fault, [member.rank for member in failure.members]) == ("other version", [1, 2])
 

@@ -6,7 +6,6 @@ import json
 import os
 import socket
 from collections.abc import Callable, Collection
-from typing import Any
 
 from compatcheck import _files, cluster, facts, matrix, probes
 from compatcheck.errors import InputError, NothingInspectedError
@@ -56,15 +55,18 @@ def take_part(
 
     Raises CompatcheckError where rank 0 cannot be reached in time.
     """
-    presented = present(launch, known, paths, python, hash_weights)
+
+    def look() -> Presented:
+        return present(known, paths, python, hash_weights)
+
     if launch.rank:
-        return follow(launch, presented, trials.seconds)
+        return follow(launch, look, trials.seconds)
 
     def verdict(live: Live) -> int:
         report = judge(live.gathered, known, launch.launcher, launch.world, select=select, ignore=ignore)
         return publish(report._replace(trials=live.results, links=live.links, limits=live.limits))
 
-    return lead(launch, presented, trials._replace(request={**_request(presented), **trials.request}), verdict)
+    return lead(launch, look, trials, verdict)
 
 
 def record(
@@ -82,12 +84,6 @@ def record(
     text = json.dumps({**dump(found), "node": node}, indent=2, ensure_ascii=False) + "\n"
     _files.write(path, text)
     return path
-
-
-def _request(presented: Presented) -> dict[str, Any]:
-    """What probes are told of the user's own run, as rank 0 knows it."""
-    training = presented.snapshot.get("training") or {}
-    return {"training": training, **({"dtype": training["dtype"]} if training.get("dtype") else {})}
 
 
 def judge(

@@ -16,12 +16,12 @@ from compatcheck._progress import probe_progress
 from compatcheck.cluster._conduct import Conductor, Plan
 from compatcheck.cluster._hub import Hub, Stopped
 from compatcheck.cluster._lead import Leader
-from compatcheck.cluster._messages import Work
+from compatcheck.cluster._messages import Has, Work
 from compatcheck.cluster._participant import Participant
 from compatcheck.errors import CompatcheckError
 from compatcheck.fleet import Link
 from compatcheck.model import Environment, ProbeResult
-from compatcheck.pipelines.cluster._present import Presented
+from compatcheck.pipelines.cluster._present import Presented, hello
 
 _SLOW_SHARE = 0.4
 _NODES_THAT_COMPARE = 3
@@ -46,28 +46,25 @@ class Live(NamedTuple):
     limits: tuple[str, ...]
 
 
-def follow(launch: cluster.Launch, presented: Presented, seconds: float) -> int:
+def follow(launch: cluster.Launch, look: Callable[[], Presented], seconds: float) -> int:
     """Take part as a rank that is not the first; the exit status is what rank 0 says."""
-    participant = _participant(launch, presented, seconds)
-    with _ending(lambda name: setattr(participant, "stopping", f"the launcher sent {name}")):
-        return participant.run(presented.hello, presented.snapshot, seconds)
+    part = _Part(launch, look)
+    with _ending(lambda name: setattr(part.participant, "stopping", f"the launcher sent {name}")):
+        return part.take(seconds)
 
 
-def lead(launch: cluster.Launch, presented: Presented, trials: Trials, publish: Callable[[Live], int]) -> int:
+def lead(launch: cluster.Launch, look: Callable[[], Presented], trials: Trials, publish: Callable[[Live], int]) -> int:
     """Lead as rank 0, which takes part beside that; ``publish`` makes a verdict of it all, and the exit status."""
     with Hub(launch) as hub:
         with _ending(lambda _: setattr(hub, "stopping", True)):
-            own = launch._replace(ports=(hub.port(),))
-            participant = _participant(own, presented, trials.seconds)
-            taking_part = threading.Thread(
-                target=_take_part, args=(participant, presented, trials.seconds), daemon=True
-            )
+            part = _Part(launch._replace(ports=(hub.port(),)), look)
+            taking_part = threading.Thread(target=part.take_beside, args=(trials.seconds,), daemon=True)
             taking_part.start()
             leader = Leader(hub, __version__)
             live = _look(leader, trials)
             status = publish(live)
             leader.part(status)
-            participant.stopping = participant.stopping or "all is over"
+            part.participant.stopping = part.participant.stopping or "all is over"
             taking_part.join(2.0)
         return status
 
@@ -98,7 +95,7 @@ def _try(
     firsts = leader.firsts()
     if len(firsts) > 1:
         leader.reach()
-    ranks = tuple(rank for rank in leader.ledger.alive() if leader.ledger.hellos[rank].torch)
+    ranks = tuple(rank for rank in leader.ledger.alive() if leader.ledger.has[rank].torch)
     if len(ranks) < 2:
         if trials.names:
             limits.append("no probe was run: fewer than two ranks have torch")
@@ -116,7 +113,7 @@ def _try(
             limits.append(f"{name} was not run: {broken}")
             continue
         started = time.monotonic()
-        cases = probes.joint_cases(name, trials.request, device)
+        cases = probes.joint_cases(name, {**_own_run(leader), **trials.request}, device)
         environ = {"DS_ACCELERATOR": "cpu"} if device == "cpu" else {}
         plan = Plan(name, cases, chosen, backend, device, environ, trials.seconds)
         outcomes, unmet, broken = conductor.conduct(plan)
@@ -136,6 +133,13 @@ def _try(
         limits.append("tried on the CPU over gloo, which has no streams: what a GPU's overlap breaks does not show")
 
 
+def _own_run(leader: Leader) -> dict[str, Any]:
+    """What probes are told of the user's own run, as rank 0 knows it."""
+    has = leader.ledger.has.get(0)
+    training = (leader.ledger.snapshots.get(has.digest, {}) if has else {}).get("training") or {}
+    return {"training": training, **({"dtype": training["dtype"]} if training.get("dtype") else {})}
+
+
 def _chosen(name: str, ranks: tuple[int, ...], leader: Leader) -> tuple[int, ...]:
     """Who takes part: all, one of every node for links, and a few spread over the nodes for gradients."""
     firsts = tuple(rank for rank in leader.firsts().values() if rank in ranks)
@@ -149,10 +153,10 @@ def _chosen(name: str, ranks: tuple[int, ...], leader: Leader) -> tuple[int, ...
 
 def _backend(leader: Leader, ranks: tuple[int, ...], wanted: str) -> tuple[str, str, bool]:
     """Backend, device, and whether the CPU stands in for GPUs that train: NCCL where every rank has a GPU."""
-    hellos = [leader.ledger.hellos[rank] for rank in ranks]
-    have = all(hello.gpus > hello.local_rank for hello in hellos)
+    ledger = leader.ledger
+    have = all(ledger.has[rank].gpus > ledger.hellos[rank].local_rank for rank in ranks)
     if wanted == "cpu" or (wanted == "auto" and not have):
-        return "gloo", "cpu", any(hello.gpus for hello in hellos)
+        return "gloo", "cpu", any(ledger.has[rank].gpus for rank in ranks)
     return "nccl", "cuda", False
 
 
@@ -178,10 +182,32 @@ def _environment(snapshot: Mapping[str, Any]) -> Environment:
     return Environment(facts, snapshot.get("unknown", {}))
 
 
-def _participant(launch: cluster.Launch, presented: Presented, seconds: float) -> Participant:
-    def start(work: Work) -> probes.RankProcess:
-        assert presented.target is not None
-        environ = {**work.environ, **_interface(work)}
+class _Part:
+    """One rank's own part: what it looks at, and the processes it starts."""
+
+    def __init__(self, launch: cluster.Launch, look: Callable[[], Presented]) -> None:
+        self.hello = hello(launch)
+        self.look = look
+        self.executable = ""
+        self.participant = Participant(launch, self._start)
+
+    def take(self, seconds: float) -> int:
+        return self.participant.run(self.hello, self._look, seconds)
+
+    def take_beside(self, seconds: float) -> None:
+        """Rank 0's own part; what goes wrong there is heard at its hub."""
+        try:
+            self.take(seconds)
+        except CompatcheckError as error:
+            if not self.participant.stopping:
+                print(f"compatcheck: {error}", file=sys.stderr)
+
+    def _look(self) -> tuple[Has, Mapping[str, Any]]:
+        presented = self.look()
+        self.executable = presented.target.executable if presented.target else ""
+        return presented.has, presented.snapshot
+
+    def _start(self, work: Work) -> probes.RankProcess:
         order = probes.Order(
             work.probe,
             work.cases,
@@ -192,11 +218,9 @@ def _participant(launch: cluster.Launch, presented: Presented, seconds: float) -
             work.device,
             work.limit,
             work.limit,
-            environ,
+            {**work.environ, **_interface(work)},
         )
-        return probes.RankProcess(order, presented.target.executable)
-
-    return Participant(launch, start)
+        return probes.RankProcess(order, self.executable)
 
 
 def _interface(work: Work) -> dict[str, str]:
@@ -207,15 +231,6 @@ def _interface(work: Work) -> dict[str, str]:
         return {}
     name = _network.interface_of(work.own)
     return {"GLOO_SOCKET_IFNAME": name} if name else {}
-
-
-def _take_part(participant: Participant, presented: Presented, seconds: float) -> None:
-    """Rank 0's own part; what goes wrong there is heard at its hub."""
-    try:
-        participant.run(presented.hello, presented.snapshot, seconds)
-    except CompatcheckError as error:
-        if not participant.stopping:
-            print(f"compatcheck: {error}", file=sys.stderr)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from compatcheck import __version__, cluster, facts, matrix
-from compatcheck.cluster._messages import Hello
+from compatcheck.cluster._messages import Has, Hello
 from compatcheck.errors import CompatcheckError
 from compatcheck.model import Environment, Target, dump
 from compatcheck.pipelines.environment import environment
@@ -32,36 +32,30 @@ _EACH_RANKS_OWN = ("CUDA_VISIBLE_DEVICES", "NCCL_HOSTID", "CUDA_MPS_PIPE_DIRECTO
 
 
 class Presented(NamedTuple):
-    """A rank's hello and snapshot, and the interpreter its probes run in, None where that cannot be inspected."""
+    """What a rank has, its snapshot, and the interpreter its probes run in, None where that cannot be inspected."""
 
-    hello: Hello
+    has: Has
     snapshot: Mapping[str, Any]
     target: Target | None
 
 
-def present(
-    launch: cluster.Launch, known: matrix.Matrix, paths: tuple[str, ...], python: str | None, hash_weights: bool
-) -> Presented:
-    """What this machine has; where that cannot be told, the reason goes in its place."""
-    hello = Hello(
-        rank=launch.rank,
-        local_rank=launch.local_rank,
-        node=launch.node,
-        place=launch.place,
-        version=__version__,
-        digest="",
+def hello(launch: cluster.Launch) -> Hello:
+    """How a rank presents itself."""
+    return Hello(
+        rank=launch.rank, local_rank=launch.local_rank, node=launch.node, place=launch.place, version=__version__
     )
+
+
+def present(known: matrix.Matrix, paths: tuple[str, ...], python: str | None, hash_weights: bool) -> Presented:
+    """What this machine has; where that cannot be told, the reason goes in its place."""
     try:
         found, target = here(known, paths, python, hash_weights)
     except CompatcheckError as error:
-        return Presented(hello.model_copy(update={"unread": str(error)}), {}, None)
+        return Presented(Has(unread=str(error)), {}, None)
     snapshot = dump(found)
-    told = {
-        "digest": cluster.digest(snapshot),
-        "torch": (found.facts.get("distributions") or {}).get("torch"),
-        "gpus": len(found.facts.get("gpus") or ()) if (found.facts.get("torch_build") or {}).get("cuda") else 0,
-    }
-    return Presented(hello.model_copy(update=told), snapshot, target)
+    torch = (found.facts.get("distributions") or {}).get("torch")
+    gpus = len(found.facts.get("gpus") or ()) if (found.facts.get("torch_build") or {}).get("cuda") else 0
+    return Presented(Has(digest=cluster.digest(snapshot), torch=torch, gpus=gpus), snapshot, target)
 
 
 def here(
