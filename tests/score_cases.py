@@ -47,7 +47,7 @@ _FRAMEWORKS = {
     "transformers": r"transformers|\btrainer\b|fastchat|llava|lmflow|glm-4 finetune_demo|qwen-vl finetune",
     "deepspeed": r"deepspeed",
 }
-_SWITCHES = {"unsloth": "unsloth", "vllm": "use_vllm"}
+_SWITCHES = {"unsloth": "unsloth", "vllm": "use_vllm", "liger-kernel": "use_liger_kernel"}
 _DTYPES = {
     "bf16": "bfloat16",
     "bfloat16": "bfloat16",

@@ -19,7 +19,8 @@ _WITHOUT_FLASH_ATTN = ("llama-factory", "unsloth", "xtuner")
 def complete(matrix: Matrix, environment: Environment) -> Environment:
     """The environment with what its own facts imply and nobody stated."""
     known = _with_model_family(matrix, _with_compute_capabilities(matrix, environment))
-    completed = _with_deepspeed_defaults(_with_hip(_with_runtime(_without_foreign_runtime(matrix, known))))
+    built = _with_hip(_with_runtime(_with_gpus_in_use(_without_foreign_runtime(matrix, known))))
+    completed = _with_deepspeed_defaults(built)
     return _with_flash_attn(_with_unquantized_dtype(_with_dtype(completed)))
 
 
@@ -136,6 +137,18 @@ def _without_foreign_runtime(matrix: Matrix, environment: Environment) -> Enviro
     reason = f"given as {runtime}, which no build of torch {torch} has"
     reasons = {**environment.reasons, "cuda.runtime": reason}
     return environment._replace(facts={**environment.facts, "cuda": kept}, reasons=reasons)
+
+
+def _with_gpus_in_use(environment: Environment) -> Environment:
+    """A run on named NVIDIA GPUs has a torch built with CUDA, where nothing is said of torch."""
+    training, gpus = environment.facts.get("training"), environment.facts.get("gpus") or ()
+    facts = ("distributions.torch", "torch_build.cuda", "cuda.runtime")
+    if not training or any(not isinstance(lookup(environment, fact), Unknown) for fact in facts):
+        return environment
+    if not gpus or not all(gpu.get("compute_capability") for gpu in gpus):
+        return environment
+    cuda = {**(environment.facts.get("cuda") or {}), "foreign_runtime": "that of the GPUs"}
+    return environment._replace(facts={**environment.facts, "cuda": cuda})
 
 
 def _with_runtime(environment: Environment) -> Environment:

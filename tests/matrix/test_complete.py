@@ -6,6 +6,7 @@ import pytest
 
 from compatcheck import matrix
 from compatcheck.matrix._complete import compute_capability
+from compatcheck.matrix._match import TraitVerdict, match_table
 from compatcheck.model import Environment, Unknown, lookup
 
 
@@ -173,3 +174,19 @@ def test_the_conda_package_of_the_build_tells_its_runtime(known: matrix.Matrix) 
 def test_the_label_of_torch_tells_hip(known: matrix.Matrix, torch: str, hip: str | None | Unknown) -> None:
     completed = matrix.complete(known, Environment({"distributions": {"torch": torch}}))
     assert lookup(completed, "torch_build.hip") == hip
+
+
+@pytest.mark.parametrize(
+    ("facts", "holds"),
+    [
+        ({"training": {"dtype": "bfloat16"}}, True),
+        ({"training": {"dtype": "bfloat16"}, "distributions": {"torch": "2.5.1"}}, None),
+        ({"training": {"dtype": "bfloat16"}, "distributions": {"torch": "2.5.1+cpu"}}, False),
+        ({"training": {"dtype": "bfloat16"}, "distributions_complete": True, "distributions": {}}, None),
+        ({"training": {"dtype": "bfloat16"}, "gpus": [{"name": "AMD Instinct MI250X"}]}, None),
+        ({}, None),
+    ],
+)
+def test_a_run_on_named_gpus_has_a_torch_with_cuda(known: matrix.Matrix, facts: dict, holds: bool | None) -> None:
+    completed = matrix.complete(known, Environment({"gpus": [{"name": "Tesla T4"}], **facts}))
+    assert match_table({"cuda.runtime": "present"}, completed, lambda *_: TraitVerdict(False)).holds is holds
