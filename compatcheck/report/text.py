@@ -53,13 +53,13 @@ def _lines(report: Report, refuted: bool, verbose: bool, verdict_first: bool) ->
     yield head(report)
     for label, text in described(report.environment):
         yield Line(text, "dim", label, "dim", 13)
-    bad = [finding for finding in report.findings if finding.status in ("confirmed", "affected")]
+    bad = report.bad
     for above, finding in zip([None, *bad], bad):
         if above is None or (above.id, above.status) != (finding.id, finding.status):
             yield Line()
             yield from _in_full(finding, verbose)
         else:
-            yield from _again(finding)
+            yield from _again(finding, above)
     yield from _in_brief(
         report, "possible", _("these fit as far as the facts go; those that are missing decide"), verbose
     )
@@ -136,11 +136,14 @@ def _in_full(finding: Finding, verbose: bool) -> Iterator[Line]:
         yield _labelled("" if number else _("see"), address)
 
 
-def _again(finding: Finding) -> Iterator[Line]:
-    """One more place where the entry above applies: what is seen there, and its own way out."""
-    yield Line(finding.summary, indent=10)
-    for step in finding.remedies[0].steps:
-        yield _labelled(_("fix"), step, "green")
+def _again(finding: Finding, above: Finding) -> Iterator[Line]:
+    """One more place where the entry above applies, and what differs there: what is seen, and its own way out."""
+    if finding.location and finding.location != above.location:
+        yield Line(str(finding.location), "dim", indent=10, links=_links(finding))
+    if (finding.summary, finding.remedies) != (above.summary, above.remedies):
+        yield Line(finding.summary, indent=10)
+        for step in finding.remedies[0].steps:
+            yield _labelled(_("fix"), step, "green")
 
 
 def _links(finding: Finding) -> tuple[tuple[str, str], ...]:
@@ -188,7 +191,7 @@ def _missing(finding: Finding) -> str:
 def _judgement(report: Report) -> tuple[Line, ...]:
     """What it comes to, and what to do next where something is to be done."""
     counted = Counter(finding.status for finding in report.findings)
-    bad = [finding for finding in report.findings if finding.status in ("confirmed", "affected")]
+    bad = report.bad
     summary = ", ".join(f"{counted[status]} {_(status)}" for status in _STYLES if counted[status])
     if bad:
         return Line(summary, "bold red"), Line(

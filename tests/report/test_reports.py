@@ -45,6 +45,16 @@ REPORT = Report(
 )
 
 
+def test_an_entry_that_applies_in_several_files_is_told_once_and_names_each() -> None:
+    first = FINDINGS[0]._replace(probe=None, summary="It breaks here.")
+    again = first._replace(location=Location("other.json", 2))
+    differs = first._replace(location=Location("other.json", 2), summary="It breaks elsewhere.")
+    told = render(REPORT._replace(findings=(first, again, differs)), "text", exit_reason="")
+    assert told.count("ds_config.json:14") == 1 and told.count("other.json:2") == 1
+    assert told.count("It breaks here.") == 1 and "It breaks elsewhere." in told
+    assert told.count("pin 'torch>=2.5.1'") == 2
+
+
 def test_json_has_the_shape_that_scripts_rely_on() -> None:
     shape = json.loads(render(REPORT, "json", exit_reason="1 findings"))
     assert set(shape) == {"schema_version", "matrix", "environment", "findings", "suppressed", "remarks", "exit_reason"}
