@@ -26,8 +26,8 @@ from compatcheck.advice.model import Unsolvable
 from compatcheck.model import Finding, PinReport, ProbeResult, Report
 from compatcheck.pipelines import pin as pinning
 from compatcheck.pipelines import probe as probing
-from compatcheck.pipelines.check import BAD, confirm
 from compatcheck.pipelines.check import check as compare
+from compatcheck.pipelines.check import confirm
 from compatcheck.pipelines.environment import environment
 from compatcheck.pipelines.version_maps import with_maps
 from compatcheck.report import html, render
@@ -50,7 +50,7 @@ class Verdict(NamedTuple):
     @property
     def ok(self) -> bool:
         """Whether no finding is confirmed or affected."""
-        return not any(finding.status in BAD for finding in self.report.findings)
+        return not self.report.bad
 
     def to(self, format_name: str) -> str:
         """The report as one of `compatcheck.report.FORMATS`, such as ``json``, ``sarif`` or ``html``."""

@@ -9,6 +9,7 @@ SNAPSHOT_SCHEMA_VERSION = 1
 
 Status = Literal["confirmed", "affected", "possible", "refuted"]
 STATUSES: tuple[Status, ...] = ("confirmed", "affected", "possible", "refuted")
+BAD: tuple[Status, ...] = ("confirmed", "affected")
 
 Outcome = Literal["pass", "watch", "fail", "skip", "crash", "timeout"]
 
@@ -163,6 +164,16 @@ class Report(NamedTuple):
     suppressed: tuple[Suppressed, ...] = ()
     remarks: tuple[Remark, ...] = ()
     maps: tuple[VersionMap, ...] = ()
+
+    @property
+    def bad(self) -> tuple[Finding, ...]:
+        """What is confirmed or affected."""
+        return tuple(finding for finding in self.findings if finding.status in BAD)
+
+
+def failing(fail_on: str) -> tuple[Status, ...]:
+    """The statuses at or above one, which make a run fail; none where that is ``never``."""
+    return STATUSES[: STATUSES.index(fail_on) + 1] if fail_on in STATUSES else ()
 
 
 def fingerprint(finding: Finding) -> str:
@@ -328,7 +339,7 @@ class VerdictChange(NamedTuple):
 
     @property
     def is_alarm(self) -> bool:
-        return self.after in ("confirmed", "affected") and self.before not in ("confirmed", "affected")
+        return self.after in BAD and self.before not in BAD
 
 
 class Comparison(NamedTuple):

@@ -21,7 +21,7 @@ from compatcheck.integrations._growth import CUDA_FLOOR, PROCESS_FLOOR, GrowthWa
 from compatcheck.integrations._passes import ForwardWatch, cuda_bytes, process_bytes
 from compatcheck.integrations._running import with_trainer
 from compatcheck.integrations._watch import Alarm, LogWatch, PassWatch
-from compatcheck.model import STATUSES, Environment, Finding, Report, Target
+from compatcheck.model import STATUSES, Environment, Finding, Report, Target, failing
 from compatcheck.pipelines.check import check, confirm
 from compatcheck.report import render
 
@@ -134,8 +134,7 @@ class CompatGuard(TrainerCallback):  # type: ignore[misc]
             return None
 
     def _rule(self, report: Report) -> None:
-        failing = STATUSES[: STATUSES.index(self.fail_on) + 1]
-        bad = [finding for finding in report.findings if finding.status in failing]
+        bad = [finding for finding in report.findings if finding.status in failing(self.fail_on)]
         if not bad:
             self._say(f"no finding at or above {self.fail_on} among {report.matrix_entries} entries")
             return

@@ -26,7 +26,6 @@ OnProbe = Callable[[str, str, float], None]
 if TYPE_CHECKING:
     from compatcheck import probes
 
-BAD: tuple[Status, ...] = ("confirmed", "affected")
 _SEEN_IN_RESULTS = ("python", "platform", "distributions", "cuda", "gpus", "target")
 _SEEN_BY_PROBES = ("gpu.", "cuda.", "torch_build.")
 JUDGEMENT: dict[Outcome, Status] = {"fail": "confirmed", "pass": "refuted"}

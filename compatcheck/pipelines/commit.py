@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from compatcheck import facts, matrix
 from compatcheck.errors import InputError, NothingInspectedError
-from compatcheck.model import STATUSES, Environment, Finding, Report, fingerprint
-from compatcheck.pipelines.check import BAD, check
+from compatcheck.model import BAD, STATUSES, Environment, Finding, Report, fingerprint
+from compatcheck.pipelines.check import check
 
 if TYPE_CHECKING:
     from compatcheck.facts.project._commit import Change

@@ -27,7 +27,7 @@ Cell = Mapping[str, Status]
 
 def with_maps(report: Report, known: matrix.Matrix) -> Report:
     """The report with a map for the packages that the ways out speak of; they also say where to go."""
-    bad = [finding for finding in report.findings if finding.status in ("confirmed", "affected")]
+    bad = report.bad
     versions = _versions(report.environment)
     asked = [next((remedy.pins for remedy in finding.remedies if remedy.pins), {}) for finding in bad]
     found = {finding.id: finding.status for finding in reversed(report.findings)}

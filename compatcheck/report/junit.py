@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from compatcheck.model import Finding, Report
+from compatcheck.model import BAD, Finding, Report
 from compatcheck.report._places import place, repository
 from compatcheck.report._plain import lines, told, undecided
 
@@ -24,7 +24,7 @@ def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: b
     suite = Element("testsuite", {"name": "compatcheck"})
     for finding in told(report, refuted):
         case = _case(suite, finding, report, root)
-        if finding.status in ("confirmed", "affected"):
+        if finding.status in BAD:
             _reason(case, "failure", finding.title, finding).set("type", finding.status)
         elif finding.status == "possible":
             _reason(case, "skipped", f"possible: {undecided(finding)}", finding)

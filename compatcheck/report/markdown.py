@@ -28,7 +28,7 @@ def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: b
 
 def _page(report: Report, exit_reason: str, refuted: bool) -> Iterator[str]:
     root = repository()
-    bad = [each for each in report.findings if each.status in ("confirmed", "affected")]
+    bad = report.bad
     yield from (f"### compatcheck: {_verdict(report)}", "", f"{cell(exit_reason)}.")
     if bad:
         yield from ("", *_table(bad, report, root))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compatcheck._terminal import PLAIN, Screen
-from compatcheck.model import Environment, Finding, Report
+from compatcheck.model import BAD, Environment, Finding, Report
 from compatcheck.report._lines import Line, unfolded, written
 from compatcheck.report.json import finding_shape, finite
 from compatcheck.report.text import render_failing as render_findings
@@ -52,7 +52,7 @@ def render_failing(report: Report, screen: Screen = PLAIN) -> str:
     """A row for each damaged file and each finding that is affected, and nothing else."""
     problems = report.environment.facts["model"].get("file_problems") or ()
     damaged = (Line(each["problem"], "", f"{each['path']}: ") for each in problems)
-    return written(damaged, unfolded(screen)) + render_findings(report, ("confirmed", "affected"), screen)
+    return written(damaged, unfolded(screen)) + render_findings(report, BAD, screen)
 
 
 def _profile(report: Report) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from compatcheck.verbs._output import progress, screen_of, write
 from compatcheck.verbs._stopwatch import stage, tell
 
 if TYPE_CHECKING:
-    from compatcheck.model import Environment, Report, Status, Target
+    from compatcheck.model import Environment, Report, Target
     from compatcheck.settings import Settings
 
 
@@ -63,30 +63,25 @@ def judge(
 
 def _rendered(report: Report, status: int, reason: str, options: dict[str, Any]) -> str:
     """The report in the format asked for; a quiet one in text is what the exit status stands for."""
+    from compatcheck.model import failing
     from compatcheck.report import render, text
 
     screen, form = screen_of(options["output"]), options["format_name"]
     if options["quiet"] and form == "text":
-        told = text.render_failing(report, _failing(options["fail_on"]), screen)
+        told = text.render_failing(report, failing(options["fail_on"]), screen)
         return told + (f"{reason}\n" if status == _status.PROBE_MISSING else "")
     shown = {"refuted": options["show_refuted"], "verbose": options["verbose"]}
     return render(report, form, exit_reason=reason, exit_status=status, screen=screen, **shown)
 
 
-def _failing(fail_on: str) -> tuple[Status, ...]:
-    """The statuses that make the exit status 1."""
-    from compatcheck.model import STATUSES
-
-    return STATUSES[: STATUSES.index(fail_on) + 1] if fail_on != "never" else ()
-
-
 def _exit_status(report: Report, fail_on: str, require_probe: bool) -> tuple[int, str]:
     """The exit status, and the reason for it in words."""
+    from compatcheck.model import failing
+
     unrun = [
         f for f in report.findings if f.probe_name and (not f.probe or f.probe.outcome in ("skip", "crash", "timeout"))
     ]
-    failing = _failing(fail_on)
-    count = sum(finding.status in failing for finding in report.findings)
+    count = sum(finding.status in failing(fail_on) for finding in report.findings)
     if require_probe and unrun:
         return _status.PROBE_MISSING, f"the probe of {unrun[0].id} could not run"
     if count:

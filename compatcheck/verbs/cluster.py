@@ -105,10 +105,9 @@ def _publish(report: ClusterReport, format_name: str, output: str | None, fail_o
 
 def _exit_status(report: ClusterReport, fail_on: str) -> tuple[int, str]:
     """The exit status, and the reason for it in words."""
-    from compatcheck.model import STATUSES
+    from compatcheck.model import failing
 
-    failing = STATUSES[: STATUSES.index(fail_on) + 1] if fail_on != "never" else ()
-    count = sum(finding.status in failing for finding in report.findings)
+    count = sum(finding.status in failing(fail_on) for finding in report.findings)
     failed = sum(trial.outcome in ("fail", "crash", "timeout") for trial in report.trials)
     slow = sum(link.slow for link in report.links)
     reasons = {

@@ -72,7 +72,6 @@ def command(
 
 def _told(report: Report, fail_on: str) -> Report:
     """The report with what makes a commit fail: who commits is not to read what may be."""
-    from compatcheck.model import STATUSES
+    from compatcheck.model import failing
 
-    failing = STATUSES[: STATUSES.index(fail_on) + 1] if fail_on != "never" else ()
-    return report._replace(findings=tuple(finding for finding in report.findings if finding.status in failing))
+    return report._replace(findings=tuple(each for each in report.findings if each.status in failing(fail_on)))

@@ -53,7 +53,7 @@ def command(
     else:
         write(pages.render(report, format_name, screen_of(output)), output)
     damaged = bool(environment.facts["model"].get("file_problems"))
-    affected = any(finding.status in ("confirmed", "affected") for finding in report.findings)
+    affected = bool(report.bad)
     sys.exit(_status.FINDINGS if damaged or affected else _status.CLEAN)
 
 

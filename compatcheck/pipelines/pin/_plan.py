@@ -12,8 +12,8 @@ from compatcheck.advice import edits, resolver, search, torch_builds
 from compatcheck.advice._requirement_text import version_of
 from compatcheck.advice.model import Demands, Move, Solution, Unsolvable, Violation
 from compatcheck.errors import NothingInspectedError
-from compatcheck.model import Choice, Environment, Finding, Moved, PinReport, Remedy, lookup
-from compatcheck.pipelines.check import BAD, check
+from compatcheck.model import BAD, Choice, Environment, Finding, Moved, PinReport, Remedy, lookup
+from compatcheck.pipelines.check import check
 from compatcheck.pipelines.pin._task import Task
 
 _OF_FILES = ("unmet_requirements", "unresolved_imports", "distribution_problems", "distribution_ranges", "target")

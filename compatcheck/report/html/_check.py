@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from compatcheck.model import STATUSES, Finding, Report
 from compatcheck.report._markup import Html, impact_mark, joined, listed, tag
@@ -11,11 +11,9 @@ from compatcheck.report._unknown import unstated
 from compatcheck.report.html import _environment, _findings, _map
 from compatcheck.report.html._verdict import Judge, Verdict, banner, footer
 
-_BAD = ("confirmed", "affected")
-
 
 def body(report: Report, *, exit_reason: str, refuted: bool) -> Iterator[str | None]:
-    bad = [finding for finding in report.findings if finding.status in _BAD]
+    bad = report.bad
     possible = [finding for finding in report.findings if finding.status == "possible"]
     acquitted = [finding for finding in report.findings if finding.status == "refuted"]
     yield banner(verdict(report))
@@ -38,7 +36,7 @@ def body(report: Report, *, exit_reason: str, refuted: bool) -> Iterator[str | N
 def verdict(report: Report) -> Verdict:
     counted = Counter(finding.status for finding in report.findings)
     told = ", ".join(f"{counted[status]} {status}" for status in STATUSES if counted[status])
-    bad = [finding for finding in report.findings if finding.status in _BAD]
+    bad = report.bad
     distinct = {finding.id for finding in bad}
     counts = tag("p", told, class_="meta") if told else None
     if bad:
@@ -55,7 +53,7 @@ def verdict(report: Report) -> Verdict:
     return Verdict("No known fault", "good", (counts,))
 
 
-def _faults(bad: list[Finding]) -> Html:
+def _faults(bad: Sequence[Finding]) -> Html:
     """Each fault in a line with its first way out."""
     rows = []
     for finding in {finding.id: finding for finding in reversed(bad)}.values():

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from compatcheck.model import Status, VersionMap
+from compatcheck.model import BAD, Status, VersionMap
 from compatcheck.report import _signs
 from compatcheck.report._markup import Html, impact_mark, joined, listed, section, tag
 
-_BAD = ("confirmed", "affected")
-_TOLD: tuple[tuple[tuple[str, ...], str], ...] = ((_BAD, "known bad"), (("possible",), "may be bad"))
+_TOLD: tuple[tuple[tuple[str, ...], str], ...] = ((BAD, "known bad"), (("possible",), "may be bad"))
 _ALIKE = {"none": "have nothing known against them", "may": "may be bad as well"}
 
 
@@ -52,12 +51,12 @@ def _goal(drawn: VersionMap) -> str:
 
 def _at(drawn: VersionMap, place: tuple[str, str]) -> bool:
     cell = drawn.cells[drawn.rows.index(place[1])][drawn.columns.index(place[0])]
-    return any(status in _BAD for status in cell.values())
+    return any(status in BAD for status in cell.values())
 
 
 def kind_of(cell: Mapping[str, Status], drawn: VersionMap) -> str:
     return _signs.kind_of(
-        (drawn.entries[entry][1] for entry, status in cell.items() if status in _BAD), "possible" in cell.values()
+        (drawn.entries[entry][1] for entry, status in cell.items() if status in BAD), "possible" in cell.values()
     )
 
 
