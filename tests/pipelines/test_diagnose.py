@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from compatcheck import facts, matrix
+from compatcheck._terminal import PLAIN
 from compatcheck.model import Environment, Facts
 from compatcheck.pipelines.diagnose import diagnose
 from compatcheck.report import diagnosis
@@ -135,7 +136,10 @@ def test_facts_that_the_log_states_count_and_the_users_word_over_them(tmp_path: 
             "CC-2024-0004",
         ),
         ("ImportError: cannot import name 'BUFSIZE' from 'numpy' (/opt/numpy/__init__.py)", "CC-2024-0027"),
-        ("ImportError: cannot import name 'HybridCache' from 'transformers' (unknown location)", "CC-2026-0080"),
+        (
+            "ImportError: cannot import name 'EncoderDecoderCache' from 'transformers' (unknown location)",
+            "CC-2026-0081",
+        ),
         ("RuntimeError: operator torchvision::nms does not exist", "CC-2026-0003"),
     ],
 )
@@ -230,9 +234,8 @@ def test_json_is_strict_and_keeps_its_shape() -> None:
     assert found["run"]["last"]["values"]["grad_norm"] == "nan"
 
 
-def test_colour_changes_nothing_but_the_colour(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
+def test_colour_changes_nothing_but_the_colour() -> None:
     found = diagnose([str(NAN)], Environment({}), matrix_of_the_checkout())
-    coloured = diagnosis.render(found, "text", colour=True)
+    coloured = diagnosis.render(found, "text", screen=PLAIN._replace(colour=True))
     assert "\x1b[" in coloured
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == diagnosis.render(found, "text")
