@@ -14,31 +14,33 @@ _TICK_SECONDS = 0.2
 _SETTLE_SECONDS = 1.0
 _REACH_SECONDS = 5.0
 _BOTH_WAYS = 64
-SILENT_SECONDS = 20.0
+_LONGEST_SILENCE, _SHORTEST_SILENCE = 20.0, 8.0
 
 
 class Leader:
-    """The run as rank 0 sees it; ``failures`` grows as ranks fall out."""
+    """The run as rank 0 sees it, with so many ``seconds`` of patience; ``failures`` grows as ranks fall out."""
 
-    def __init__(self, hub: Hub, version: str) -> None:
+    def __init__(self, hub: Hub, version: str, seconds: float) -> None:
         self.hub = hub
         self.version = version
+        self.seconds = seconds
+        self.silence = min(max(seconds, _SHORTEST_SILENCE), _LONGEST_SILENCE)
         self.ledger = Ledger(hub.launch.world)
         self.failures: list[Failure] = []
         self.doing = "the ranks came together"
         self._looked = time.monotonic()
 
-    def gather(self, seconds: float) -> None:
-        """Hear every rank and one snapshot of each kind; who has not come after so many seconds is absent.
+    def gather(self) -> None:
+        """Hear every rank and one snapshot of each kind; who has not come in time is absent.
 
         Raises Stopped where this process is asked to end; what has come until then is kept.
         """
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + self.seconds
         try:
             while not self.ledger.complete() and time.monotonic() < deadline:
                 self.listen()
         finally:
-            waited = seconds - max(deadline - time.monotonic(), 0)
+            waited = self.seconds - max(deadline - time.monotonic(), 0)
             missing, mute = self.ledger.missing(), self.ledger.mute()
             if missing:
                 what = f"never came within {waited:.0f} s; the launcher's output may say why, or rank 0 is out of reach"
@@ -149,7 +151,7 @@ class Leader:
         self._looked = now
         for rank in self.ledger.alive():
             quiet = now - self.hub.heard_at.get(rank, now)
-            if quiet > SILENT_SECONDS:
+            if quiet > self.silence:
                 self.ledger.lose(rank)
                 what = f"silent for {quiet:.0f} s when {self.doing}: its machine, its process or its link is down"
                 self.fail("silent", (rank,), what)

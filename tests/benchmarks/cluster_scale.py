@@ -80,8 +80,8 @@ def lead(ranks: int, kinds: int, answers: Any) -> None:
         others.start()
         hub.poll(60.0)  # whoever comes first: starting their process is no work of rank 0
         began = time.monotonic()
-        leader = Leader(hub, __version__)
-        leader.gather(300.0)
+        leader = Leader(hub, __version__, 300.0)
+        leader.gather()
         gathered = time.monotonic()
         ledger = leader.ledger
         environments = {digest: _environment(each) for digest, each in ledger.snapshots.items()}

@@ -60,7 +60,7 @@ def lead(launch: cluster.Launch, look: Callable[[], Presented], trials: Trials, 
             part = _Part(launch._replace(ports=(hub.port(),)), look)
             taking_part = threading.Thread(target=part.take_beside, args=(trials.seconds,), daemon=True)
             taking_part.start()
-            leader = Leader(hub, __version__)
+            leader = Leader(hub, __version__, trials.seconds)
             live = _look(leader, trials)
             status = publish(live)
             leader.part(status)
@@ -75,7 +75,7 @@ def _look(leader: Leader, trials: Trials) -> Live:
     links: list[Link] = []
     limits: list[str] = []
     try:
-        leader.gather(trials.seconds)
+        leader.gather()
         with probe_progress() as show:
             _try(Conductor(leader, show), trials, results, links, limits)
     except Stopped:
