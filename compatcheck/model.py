@@ -176,14 +176,6 @@ def failing(fail_on: str) -> tuple[Status, ...]:
     return STATUSES[: STATUSES.index(fail_on) + 1] if fail_on in STATUSES else ()
 
 
-def fingerprint(finding: Finding) -> str:
-    """What makes a finding the same in another run: its entry and its file, not the line or the status."""
-    from hashlib import sha256
-
-    file = finding.location.file.replace("\\", "/") if finding.location else ""
-    return sha256(f"{finding.id}\n{file}".encode(errors="surrogateescape")).hexdigest()[:32]
-
-
 def dump(environment: Environment) -> dict[str, Any]:
     """The environment as a snapshot: JSON that `compatcheck.facts.load` reads back to the same value."""
     return {

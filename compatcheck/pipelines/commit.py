@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from compatcheck import facts, matrix
+from compatcheck._repository import fingerprint
 from compatcheck.errors import InputError, NothingInspectedError
-from compatcheck.model import BAD, STATUSES, Environment, Finding, Report, fingerprint
+from compatcheck.model import BAD, STATUSES, Environment, Finding, Report
 from compatcheck.pipelines.check import check
 
 if TYPE_CHECKING:

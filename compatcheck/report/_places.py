@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from compatcheck import _repository
 from compatcheck.model import Finding, Location, Report
 
 _WHERE_VERSIONS_STAND = (
@@ -21,7 +21,6 @@ _WHERE_VERSIONS_STAND = (
     "pixi.toml",
     "setup.py",
 )
-_ON_A_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
 class Place(NamedTuple):
@@ -36,18 +35,7 @@ class Place(NamedTuple):
 
     @property
     def is_inside(self) -> bool:
-        return not self.path.startswith("/") and not _ON_A_DRIVE.match(self.path)
-
-
-def repository() -> str:
-    """The working tree that the current folder belongs to, else the current folder."""
-    here = folder = os.path.realpath(os.curdir)
-    while not os.path.exists(os.path.join(folder, ".git")):
-        above = os.path.dirname(folder)
-        if above == folder:
-            return here
-        folder = above
-    return folder
+        return _repository.is_inside(self.path)
 
 
 def place(finding: Finding, report: Report, root: str) -> Place:
@@ -71,18 +59,8 @@ def _read_from(finding: Finding, locations: Mapping[str, Location]) -> Location 
 
 
 def below(location: Location, root: str) -> Place:
-    """The location's file below the folder ``root``, with links resolved, as a code host knows it."""
+    """The location's file below the folder ``root``, as a code host knows it."""
     file = location.file
-    if os.sep == "/":
-        file = file.replace("\\", "/")
     if os.path.isdir(file) and os.path.isfile(os.path.join(file, "config.json")):
         file = os.path.join(file, "config.json")
-    if not _ON_A_DRIVE.match(file) or os.sep != "/":
-        inside = (os.path.relpath(path, root) for path in _whole(file) if path.startswith(os.path.join(root, "")))
-        file = next(inside, os.path.abspath(file))
-    return Place(file.replace(os.sep, "/"), location.line, stated=True)
-
-
-def _whole(file: str) -> tuple[str, str]:
-    folder, name = os.path.split(os.path.abspath(file))
-    return os.path.realpath(file), os.path.join(os.path.realpath(folder), name)
+    return Place(_repository.below(file, root), location.line, stated=True)

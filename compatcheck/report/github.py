@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from compatcheck import _repository
 from compatcheck.model import Finding, Remark, Report, Status
-from compatcheck.report._places import Place, below, place, repository
+from compatcheck.report._places import Place, below, place
 from compatcheck.report._plain import lines, told
 
 MOST_SHOWN = 10
@@ -25,7 +26,7 @@ _COMMANDS: dict[Status, str] = {
 
 def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
     """A command for each finding, the worst first, and the verdict in words at the end."""
-    root = repository()
+    root = _repository.root()
     shown = told(report, refuted)
     commands = [_annotation(each, place(each, report, root)) for each in shown]
     commands += [_remark(each, root) for each in report.remarks]

@@ -9,8 +9,9 @@ import json
 from collections import Counter
 from typing import Any
 
-from compatcheck.model import Finding, Report, Status, fingerprint
-from compatcheck.report._places import place, repository
+from compatcheck import _repository
+from compatcheck.model import Finding, Report, Status
+from compatcheck.report._places import place
 from compatcheck.report._plain import told
 
 _SEVERITIES: dict[Status, str] = {
@@ -23,11 +24,11 @@ _SEVERITIES: dict[Status, str] = {
 
 def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
     """Every finding but those set aside. GitLab wants each fingerprint once: that of a repeated one is counted on."""
-    root = repository()
+    root = _repository.root()
     seen: Counter[str] = Counter()
     issues = []
     for finding in told(report, refuted):
-        mark = fingerprint(finding)
+        mark = _repository.fingerprint(finding)
         seen[mark] += 1
         issues.append(_issue(finding, report, root, mark if seen[mark] == 1 else f"{mark}-{seen[mark]}"))
     return json.dumps(issues, indent=2, ensure_ascii=False) + "\n"

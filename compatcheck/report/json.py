@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from compatcheck.model import Finding, ProbeResult, Remedy, Report, dump, fingerprint
+from compatcheck._repository import fingerprint
+from compatcheck.model import Finding, ProbeResult, Remedy, Report, dump
 
 if TYPE_CHECKING:
     from compatcheck.fleet import ClusterReport

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from compatcheck import _repository
 from compatcheck.model import BAD, Finding, Report
-from compatcheck.report._places import place, repository
+from compatcheck.report._places import place
 from compatcheck.report._plain import lines, told, undecided
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -20,7 +21,7 @@ def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: b
 
     Where there is none, one test that passed says so, since servers take a report without tests for a broken run.
     """
-    root = repository()
+    root = _repository.root()
     suite = Element("testsuite", {"name": "compatcheck"})
     for finding in told(report, refuted):
         case = _case(suite, finding, report, root)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from compatcheck import __version__
+from compatcheck import __version__, _repository
 from compatcheck.model import STATUSES, Finding, Report, Status
 from compatcheck.report._markdown import block, cell, code, evidence, ways_out
-from compatcheck.report._places import Place, place, repository
+from compatcheck.report._places import Place, place
 from compatcheck.report.text import described
 
 _SIGNS: dict[Status, str] = {
@@ -27,7 +27,7 @@ def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: b
 
 
 def _page(report: Report, exit_reason: str, refuted: bool) -> Iterator[str]:
-    root = repository()
+    root = _repository.root()
     bad = report.bad
     yield from (f"### compatcheck: {_verdict(report)}", "", f"{cell(exit_reason)}.")
     if bad:

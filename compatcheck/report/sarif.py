@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
-from compatcheck import __version__
-from compatcheck.model import Finding, Report, Status, Suppressed, fingerprint
+from compatcheck import __version__, _repository
+from compatcheck.model import Finding, Report, Status, Suppressed
 from compatcheck.report import _markdown
-from compatcheck.report._places import Place, below, place, repository
+from compatcheck.report._places import Place, below, place
 from compatcheck.report._plain import told, undecided
 from compatcheck.report.json import finite
 
@@ -33,7 +33,7 @@ def render(report: Report, *, exit_reason: str, exit_status: int | None = None, 
 
     GitHub does not heed suppressions: what is uploaded there should hold none, or each becomes an open alert.
     """
-    root = repository()
+    root = _repository.root()
     shown = told(report, refuted)
     everything = [*shown, *(each.finding for each in report.suppressed)]
     rules = list({finding.id: _rule(finding) for finding in reversed(everything)}.values())[::-1]
@@ -113,7 +113,7 @@ def _results(report: Report, shown: Iterable[Finding], rules: list[str], root: s
     pairs += [(each.finding, each) for each in report.suppressed]
     seen: Counter[str] = Counter()
     for finding, aside in pairs:
-        mark = fingerprint(finding)
+        mark = _repository.fingerprint(finding)
         seen[mark] += 1
         at = place(finding, report, root)
         yield {

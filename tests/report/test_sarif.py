@@ -13,7 +13,8 @@ import jsonschema
 import pytest
 
 from compatcheck import facts, matrix
-from compatcheck.model import Finding, Location, ProbeResult, Remark, Report, Suppressed, fingerprint
+from compatcheck._repository import fingerprint
+from compatcheck.model import Finding, Location, ProbeResult, Remark, Report, Suppressed
 from compatcheck.pipelines.check import check
 from compatcheck.report import render
 from tests.conftest import ROOT, run_command

@@ -84,6 +84,28 @@ def test_the_line_does_not_count_and_the_file_does(earlier: Path) -> None:
     assert settings.hold_against(_report(elsewhere), str(earlier)).findings
 
 
+def test_a_file_is_known_by_whatever_name_it_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: Path
+) -> None:
+    repository = tmp_path / "repository"
+    (repository / ".git").mkdir(parents=True)
+    (repository / "configs").mkdir()
+    (tmp_path / "link").symlink_to(repository)
+    monkeypatch.chdir(repository)
+    at = FOUND._replace(location=Location("configs/a.yaml", 3))
+    earlier.write_text(render(_report(at), "json", exit_reason=""), encoding="utf-8")
+    for folder, name in (
+        (".", "./configs/a.yaml"),
+        (".", str(repository / "configs" / "a.yaml")),
+        (".", str(tmp_path / "link" / "configs" / "a.yaml")),
+        ("configs", "a.yaml"),
+    ):
+        monkeypatch.chdir(repository / folder)
+        named = _report(FOUND._replace(location=Location(name, 9)))
+        assert settings.hold_against(named, str(earlier)).suppressed, name
+    assert settings.hold_against(_report(FOUND._replace(location=Location("../a.yaml"))), str(earlier)).findings
+
+
 def _without_fingerprints(shape: dict[str, Any]) -> str:
     for row in shape["findings"]:
         del row["fingerprint"]
