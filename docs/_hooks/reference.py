@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -67,18 +69,19 @@ def _commands(group: click.Group, path: str) -> Iterator[str]:
 def _command(command: click.Command, path: str) -> str:
     context = click.Context(command, info_name=path)
     usage = " ".join(command.collect_usage_pieces(context))
-    rows = [record for each in command.get_params(context) if (record := each.get_help_record(context))]
+    records = (each.get_help_record(context) for each in command.get_params(context))
+    rows = [record for record in records if record and record[1]]
     return "\n".join(
         [
             f"## {path}",
             "",
             f"```text\n{path} {usage}\n```",
             "",
-            _escaped((command.help or "").replace("\b", "")),
+            _SEPARATE.join(map(_paragraph, inspect.cleandoc(command.help or "").split("\n\n"))),
             "",
             "| option | |",
             "|---|---|",
-            *(f"| `{_cell(option)}` | {_escaped(_cell(told))} |" for option, told in rows),
+            *(f"| `{_cell(option)}` | {_told(_cell(told))} |" for option, told in rows),
         ]
     )
 
@@ -94,11 +97,14 @@ def _schema(shape: Mapping[str, Any], title: str) -> Iterator[str]:
 
 def _fields(shape: Mapping[str, Any], kinds: Mapping[str, Any]) -> str:
     required = shape.get("required", ())
+    described = any(told.get("description") for told in shape["properties"].values())
     rows = []
     for name, told in shape["properties"].items():
         shown = f"**`{name}`**" if name in required else f"`{name}`"
-        rows.append(f"| {shown} | {_kind(told, kinds)} | {_escaped(told.get('description', ''))} |")
-    return "\n".join(["| field | holds | |", "|---|---|---|", *rows])
+        meaning = told.get("description", "").replace("|", "\\|")
+        rows.append(f"| {shown} | {_kind(told, kinds)} |" + (f" {meaning} |" if described else ""))
+    head = ["| field | holds | |", "|---|---|---|"] if described else ["| field | holds |", "|---|---|"]
+    return "\n".join([*head, *rows])
 
 
 def _kind(told: Mapping[str, Any], kinds: Mapping[str, Any]) -> str:
@@ -137,6 +143,18 @@ def _probe(name: str) -> str:
     if needs:
         facts += f" Needs {needs}."
     return f"## {name}\n\n**{_escaped(title)}**\n\n{facts}\n\n```text\n{text.strip()}\n```"
+
+
+def _paragraph(text: str) -> str:
+    """A paragraph of help; one that click is told to leave as it stands does so here."""
+    head, left, lines = text.partition("\b\n")
+    return f"```text\n{lines}\n```" if left and not head else _told(text)
+
+
+def _told(text: str) -> str:
+    """Plain help as Markdown, with the options and tables that it names as code."""
+    parts = re.split(r"(?<!\w)(--[a-z][a-z-]+|\[tool\.compatcheck\])", text)
+    return "".join(f"`{part}`" if place % 2 else _escaped(part) for place, part in enumerate(parts))
 
 
 def _escaped(text: str) -> str:

@@ -36,6 +36,7 @@ _FENCE = re.compile(
 _MASKS = (
     (r"matrix [0-9a-f]{12}( of [0-9-]{10})?, \d+ entries", "matrix"),
     (r"(?m)^host\b.*\n(?: {13}.*\n)*", ""),
+    (r"(?m)^ +missing: .*\n", ""),
     (r"(?m)^not known: .*\n(?:           .*\n)*", ""),
     (r"\d+(\.\d+)? s\b", "0 s"),
 )
