@@ -66,7 +66,7 @@ class ClusterReport(NamedTuple):
 
     ``launcher`` says who started the ranks, or where the snapshots lie; ``world`` is how many were expected.
     ``shared`` are the findings of every group, which then stand in no group's own. ``limits`` say what was not tried
-    and what a pass does not prove.
+    and what a pass does not prove; ``cut_short`` is that the run was ended before it was through.
     """
 
     launcher: str
@@ -82,6 +82,7 @@ class ClusterReport(NamedTuple):
     trials: tuple[ProbeResult, ...] = ()
     links: tuple[Link, ...] = ()
     limits: tuple[str, ...] = ()
+    cut_short: bool = False
 
     @property
     def findings(self) -> tuple[Finding, ...]:

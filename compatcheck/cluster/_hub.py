@@ -10,12 +10,12 @@ import time
 from types import TracebackType
 from typing import NamedTuple
 
+from compatcheck.cluster import _network
 from compatcheck.cluster._channel import Channel
 from compatcheck.cluster._launch import Launch
 from compatcheck.cluster._messages import PROTOCOL, Beat, Greeting, Hello, Leaving, Message
 from compatcheck.errors import InputError
 
-_BACKLOG = 4096
 _PARTING_SECONDS = 5.0
 _OTHER_FILES = 64
 
@@ -177,15 +177,10 @@ def _is_loopback(address: str) -> bool:
 def _listen(launch: Launch) -> socket.socket:
     """Raises InputError where none of the ports is free."""
     seen = "no port was left to try"
-    dual = socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if dual else socket.AF_INET
     for port in launch.ports:
         try:
-            listener = socket.create_server(("", port), family=family, backlog=_BACKLOG, dualstack_ipv6=dual)
+            return _network.listen(port)
         except OSError as error:
             seen = error.strerror or str(error)
-            continue
-        listener.setblocking(False)
-        return listener
     advice = "set MASTER_PORT to one with free ports above it"
     raise InputError("listening for the other ranks at port", str(launch.ports[0]), seen, advice)

@@ -13,8 +13,18 @@ from collections.abc import Mapping
 
 _SIOCGIFADDR = 0x8915
 _AT_ONCE = 64
+_BACKLOG = 4096
 _COUNTERS = "/proc/self/net/dev"
 _INFINIBAND = "/sys/class/infiniband"
+
+
+def listen(port: int = 0) -> socket.socket:
+    """A socket that takes connections over IPv4 and, where this machine has it, IPv6; OSError where it cannot."""
+    dual = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if dual else socket.AF_INET
+    listener = socket.create_server(("", port), family=family, backlog=_BACKLOG, dualstack_ipv6=dual)
+    listener.setblocking(False)
+    return listener
 
 
 def reach(peers: Mapping[int, tuple[str, int]], seconds: float) -> dict[int, str]:

@@ -35,7 +35,6 @@ _TICK_SECONDS = 0.1
 _BEAT_SECONDS = 1.0
 _RETRY_SECONDS = 0.3
 _GREETING_SECONDS = 2.0
-_BACKLOG = 1024
 
 
 class Worker(Protocol):
@@ -55,8 +54,7 @@ class Participant:
         self.launch = launch
         self.start = start
         self.stopping = ""
-        self.listener = socket.create_server(("", 0), backlog=_BACKLOG)
-        self.listener.setblocking(False)
+        self.listener = _network.listen()
         self.worker: Worker | None = None
         self.turn = 0
         self.beaten = 0.0

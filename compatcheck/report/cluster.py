@@ -179,7 +179,9 @@ def _verdict(report: ClusterReport, exit_reason: str) -> Iterator[Line]:
     parts += [f"{_counted(len(failed), 'failed probe')}"] if failed else []
     parts += [_counted(len(slow), "slow link")] if slow else []
     wrong = bool(bad or report.differences or report.failures or failed or slow)
-    if wrong:
+    if report.cut_short:
+        yield Line(", ".join(["cut short", *(parts or ["no fault until then"])]), "bold red")
+    elif wrong:
         yield Line(", ".join(parts), "bold red")
     else:
         yield Line("no known fault" + (f" ({', '.join(parts)})" if parts else ""), "bold green")
@@ -237,6 +239,7 @@ def _shape(report: ClusterReport, exit_reason: str) -> dict[str, Any]:
         "probes": [probe_shape(trial) for trial in report.trials],
         "links": [link._asdict() for link in report.links],
         "limits": report.limits,
+        "cut_short": report.cut_short,
         "exit_reason": exit_reason,
     }
 

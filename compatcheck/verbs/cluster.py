@@ -118,4 +118,6 @@ def _exit_status(report: ClusterReport, fail_on: str) -> tuple[int, str]:
         "slow links": slow if fail_on != "never" else 0,
     }
     told = ", ".join(f"{number} {what}" for what, number in reasons.items() if number)
-    return (_status.FINDINGS, told) if told else (_status.CLEAN, "no fault found")
+    if told:
+        return _status.FINDINGS, told
+    return (_status.INTERRUPTED, "cut short") if report.cut_short else (_status.CLEAN, "no fault found")

@@ -64,7 +64,9 @@ def take_part(
 
     def verdict(live: Live) -> int:
         report = judge(live.gathered, known, launch.launcher, launch.world, select=select, ignore=ignore)
-        return publish(report._replace(trials=live.results, links=live.links, limits=live.limits))
+        return publish(
+            report._replace(trials=live.results, links=live.links, limits=live.limits, cut_short=live.cut_short)
+        )
 
     return lead(launch, look, trials, verdict)
 

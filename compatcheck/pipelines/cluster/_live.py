@@ -44,6 +44,7 @@ class Live(NamedTuple):
     results: tuple[ProbeResult, ...]
     links: tuple[Link, ...]
     limits: tuple[str, ...]
+    cut_short: bool
 
 
 def follow(launch: cluster.Launch, look: Callable[[], Presented], seconds: float) -> int:
@@ -74,17 +75,19 @@ def _look(leader: Leader, trials: Trials) -> Live:
     results: list[ProbeResult] = []
     links: list[Link] = []
     limits: list[str] = []
+    cut_short = False
     try:
         leader.gather()
         with probe_progress() as show:
             _try(Conductor(leader, show), trials, results, links, limits)
     except Stopped:
+        cut_short = True
         leader.settle()
         limits.append("the launcher, or a person, ended the run before it was through")
     ledger = leader.ledger
     environments = {digest: _environment(snapshot) for digest, snapshot in ledger.snapshots.items()}
     gathered = cluster.Gathered(ledger.members(), environments, ledger.snapshots, tuple(leader.failures))
-    return Live(gathered, tuple(results), tuple(links), tuple(limits))
+    return Live(gathered, tuple(results), tuple(links), tuple(limits), cut_short)
 
 
 def _try(
@@ -95,10 +98,12 @@ def _try(
     firsts = leader.firsts()
     if len(firsts) > 1:
         leader.reach()
-    ranks = tuple(rank for rank in leader.ledger.alive() if leader.ledger.has[rank].torch)
+    ledger = leader.ledger
+    alike = (rank for rank in ledger.alive() if ledger.hellos[rank].version == leader.version)
+    ranks = tuple(rank for rank in alike if ledger.has[rank].torch)
     if len(ranks) < 2:
         if trials.names:
-            limits.append("no probe was run: fewer than two ranks have torch")
+            limits.append("no probe was run: fewer than two ranks have torch and this compatcheck")
         return
     if any(failure.fault == "cut off" for failure in leader.failures):
         limits.append("no probe was run: nodes cannot reach one another")
