@@ -38,7 +38,7 @@ def is_inside(path: str) -> bool:
 
 
 def fingerprint(finding: Finding) -> str:
-    """What makes a finding the same in another run: its entry and its file, however named, not the line or the status."""
+    """What makes a finding the same in another run: its entry and its file, not the line or the status."""
     file = below(finding.location.file, root()) if finding.location else ""
     return sha256(f"{finding.id}\n{file}".encode(errors="surrogateescape")).hexdigest()[:32]
 

@@ -70,6 +70,6 @@ def without_ignore(folder: str, entry: str, paths: tuple[str, ...]) -> Edited:
 
 def day(text: str) -> date | None:
     """The day that a text such as 2027-01-31 names, None where it names none."""
-    from compatcheck.settings import _find
+    from compatcheck.settings import _parse
 
-    return _find.day(text)
+    return _parse.day(text)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from compatcheck._reading import read_text
 from compatcheck.errors import InputError
-from compatcheck.settings import _find
+from compatcheck.settings import _find, _parse
 from compatcheck.settings._model import Ignore
 
 _HEAD = re.compile(r"^[ \t]*\[", re.M)
@@ -99,12 +99,12 @@ def _edited(
 
     text = read_text(path) if os.path.lexists(path) else ""
     unix = text.replace("\r\n", "\n")
-    before = _find.parsed(path, unix)
+    before = _parse.settings(path, unix)
     same = [index for index, each in enumerate(before.ignores) if (each.id, each.paths) == (entry, paths)]
     kept = [each._replace(at=None) for index, each in enumerate(before.ignores) if index not in same]
     try:
         result = edit(unix, same)
-        after = _find.parsed(path, result)
+        after = _parse.settings(path, result)
         expected = before._replace(ignores=(), file=path) == after._replace(ignores=(), file=path)
     except (TOMLKitError, InputError):
         expected, after = False, before

@@ -1,33 +1,15 @@
-"""Find ``[tool.compatcheck]`` and parse it, once; after that its values are trusted."""
+"""Find the file that holds ``[tool.compatcheck]``; most hold none, and what parses it is loaded for those that do."""
 
 from __future__ import annotations
 
 import os
-import re
-import sys
-from collections.abc import Iterator, Mapping
-from datetime import date, datetime
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Iterator
 
 from compatcheck._reading import decoded, read_bytes
 from compatcheck.errors import InputError
-from compatcheck.model import Location
-from compatcheck.settings._model import NONE, Ignore, Settings
+from compatcheck.settings._model import NONE, Settings
 
 FILE = "pyproject.toml"
-_FAIL_ON = ("confirmed", "affected", "possible", "never")
-_KEYS = ("assume", "baseline", "fail-on", "ignore", "paths", "probe", "select")
-_OF_IGNORE = ("id", "reason", "until", "paths")
-_PLACE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)")
-_EXAMPLE = '{ id = "CC-2024-0001", reason = "batch size is 1", until = 2027-01-31 }'
-
-
-class _Table(NamedTuple):
-    """A table and the file it stands in, for telling where something is wrong."""
-
-    path: str
-    text: str
-    value: Mapping[str, Any]
 
 
 def find(folder: str) -> Settings:
@@ -36,25 +18,21 @@ def find(folder: str) -> Settings:
     A file that does not name compatcheck is not parsed. Raises `InputError` where one that does is no TOML, or its
     table is not as it should be.
     """
-    for path in _candidates(folder):
-        table = _table(path)
-        if table is not None:
-            return _settings(table)
-    return NONE
+    found = (_settings(path) for path in _candidates(folder))
+    return next((settings for settings in found if settings.file), NONE)
 
 
 def read(path: str) -> Settings:
     """The settings in a file that is named. Raises `InputError` where there are none, or they are wrong."""
-    table = _table(path)
-    if table is None:
+    settings = _settings(path)
+    if settings.file is None:
         raise InputError("reading settings from", path, "there is no table [tool.compatcheck]", "add one")
-    return _settings(table)
+    return settings
 
 
 def nearest(folder: str) -> str | None:
     """The project file that settings belong in: one that has some, else the nearest one."""
-    found = list(_candidates(folder))
-    return next((path for path in found if _table(path) is not None), found[0] if found else None)
+    return find(folder).file or next(_candidates(folder), None)
 
 
 def _candidates(folder: str) -> Iterator[str]:
@@ -70,140 +48,10 @@ def _candidates(folder: str) -> Iterator[str]:
         here, up = above, os.path.join(up, os.pardir)
 
 
-def parsed(path: str, text: str) -> Settings:
-    """The settings in the text of a project file. Raises `InputError` where it, or what it holds of ours, is wrong."""
-    table = _table_in(path, text)
-    return _settings(table) if table else NONE
-
-
-def _table(path: str) -> _Table | None:
+def _settings(path: str) -> Settings:
     raw = read_bytes(path)
-    return _table_in(path, decoded(raw, path)) if b"compatcheck" in raw else None
+    if b"compatcheck" not in raw:
+        return NONE
+    from compatcheck.settings import _parse
 
-
-def _table_in(path: str, text: str) -> _Table | None:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        place = _PLACE.search(str(error))
-        line = int(place[1]) if place and place[1] else text.rstrip().count("\n") + 1
-        seen = _PLACE.sub("", str(error))
-        raise InputError("reading TOML from", f"{path}:{line}", f"{seen[:1].lower()}{seen[1:]}", "correct it") from None
-    except RecursionError:
-        raise InputError("reading TOML from", path, "it is nested too deeply", "give an ordinary file") from None
-    tool = document.get("tool")
-    if not isinstance(tool, dict) or "compatcheck" not in tool:
-        return None
-    table = _Table(path, text, {})
-    value = tool["compatcheck"]
-    if not isinstance(value, dict):
-        _wrong(table, "compatcheck", "tool.compatcheck is no table", "write [tool.compatcheck] and its keys below")
-    return table._replace(value=value)
-
-
-def _settings(table: _Table) -> Settings:
-    for key in table.value:
-        if key not in _KEYS:
-            _wrong(table, key, f"there is no setting {key}", f"settings are {', '.join(_KEYS)}")
-    fail_on = table.value.get("fail-on")
-    if fail_on is not None and fail_on not in _FAIL_ON:
-        _wrong(table, "fail-on", f"fail-on is {_shown(fail_on)}", f"give one of {', '.join(_FAIL_ON)}")
-    baseline = table.value.get("baseline")
-    if baseline is not None and not _is_text(baseline):
-        _wrong(table, "baseline", f"baseline is {_shown(baseline)}", "give the path of an earlier JSON report")
-    probe = table.value.get("probe")
-    if probe is not None and not isinstance(probe, bool):
-        _wrong(table, "probe", f"probe is {_shown(probe)}", "give true or false")
-    folder = os.path.dirname(table.path)
-    return Settings(
-        table.path,
-        fail_on,
-        _texts(table, "select", "ids, as CC-2024-0001"),
-        _ignores(table),
-        os.path.join(folder, baseline) if baseline else None,
-        _texts(table, "assume", "facts, as gpu.compute_capability=9.0"),
-        tuple(os.path.normpath(os.path.join(folder, path)) for path in _texts(table, "paths", "files or folders")),
-        probe,
-    )
-
-
-def _ignores(table: _Table) -> tuple[Ignore, ...]:
-    values = table.value.get("ignore", [])
-    if not isinstance(values, list):
-        _wrong(table, "ignore", f"ignore is {_shown(values)}", f"give a list of tables, as [{_EXAMPLE}]")
-    found, after = [], 0
-    for value in values:
-        named = str(value.get("id")) if isinstance(value, dict) else ""
-        place = re.compile(rf"""["']{re.escape(named)}["']""").search(table.text, after)
-        after = place.end() if place else after
-        line = table.text.count("\n", 0, place.start()) + 1 if place else _line(table, "ignore")
-        found.append(_ignore(value, Location(table.path, line)))
-    return tuple(found)
-
-
-def _ignore(value: Any, at: Location) -> Ignore:
-    def refuse(seen: str, advice: str) -> NoReturn:
-        raise InputError("reading settings from", str(at), seen, advice)
-
-    if not isinstance(value, dict):
-        refuse(f"an ignore is {_shown(value)}", f"give a table, as {_EXAMPLE}")
-    name = value["id"] if _is_text(value.get("id")) else "an entry"
-    for key in value:
-        if key not in _OF_IGNORE:
-            refuse(f"the ignore of {name} has a key {key}", f"its keys are {', '.join(_OF_IGNORE)}")
-    for key, what in (("id", "the entry's id"), ("reason", "why, in a few words")):
-        if not _is_text(value.get(key)):
-            seen = f"is {_shown(value[key])}" if key in value else "is missing"
-            refuse(f"in the ignore of {name} {key} {seen}", f"give {what}, as {_EXAMPLE}")
-    paths = value.get("paths", [])
-    if not isinstance(paths, list) or not all(map(_is_text, paths)):
-        refuse(f"in the ignore of {name} paths is {_shown(paths)}", 'give a list of patterns, as ["configs/*.yaml"]')
-    if "until" not in value:
-        refuse(f"the ignore of {name} has no until", f"give its last day, as {_EXAMPLE}")
-    until = day(value["until"])
-    if until is None:
-        refuse(f"in the ignore of {name} until is {_shown(value['until'])}", "give a day, as 2027-01-31")
-    return Ignore(value["id"].upper(), " ".join(value["reason"].split()), until, tuple(paths), at)
-
-
-def day(value: Any) -> date | None:
-    """The day that a value of TOML, or a text, names."""
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return value
-    try:
-        return date.fromisoformat(value) if isinstance(value, str) and len(value) == 10 else None
-    except ValueError:
-        return None
-
-
-def _texts(table: _Table, key: str, what: str) -> tuple[str, ...]:
-    value = table.value.get(key, [])
-    if not isinstance(value, list) or not all(map(_is_text, value)):
-        _wrong(table, key, f"{key} is {_shown(value)}", f"give a list of {what}")
-    return tuple(value)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _shown(value: object) -> str:
-    said = repr(value) if not isinstance(value, date) else value.isoformat()
-    return said if len(said) <= 60 else f"{said[:57]}..."
-
-
-def _wrong(table: _Table, key: str, seen: str, advice: str) -> NoReturn:
-    raise InputError("reading settings from", str(Location(table.path, _line(table, key))), seen, advice)
-
-
-def _line(table: _Table, key: str) -> int | None:
-    """The line that gives the key, below the head of the table where that is told apart."""
-    head = re.search(r"^[ \t]*\[+\s*tool\s*\.\s*compatcheck\b", table.text, re.M)
-    found = re.compile(rf"""^[ \t]*(?:\[+[\w .]*\.\s*)?["']?{re.escape(key)}["']?\s*[=\].]""", re.M).search(
-        table.text, head.start() if head else 0
-    )
-    return table.text.count("\n", 0, found.end()) + 1 if found else None
+    return _parse.settings(path, decoded(raw, path))

@@ -1,4 +1,4 @@
-"""Settings as values; they are parsed in `_find`."""
+"""Settings as values; they are parsed in `_parse`."""
 
 from __future__ import annotations
 
