@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 _NOT_FIRST = frozenset("，。、；：？！）】》」』〉〕’”…—·～％℃ー々,.;:?!)]}%")
 _NOT_LAST = frozenset("（【《「『〈〔‘“([{")
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_UNSEEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"  # compiled where there are some
 
 
 def cells(text: str) -> int:
@@ -43,7 +43,7 @@ def fold(text: str, width: int, first: int | None = None) -> list[str]:
 def visible(text: str) -> str:
     """The text with white space as single spaces, and spelled out what would steer a terminal."""
     flat = " ".join(text.split())
-    return flat if flat.isprintable() else _UNSEEN.sub(lambda found: repr(found[0])[1:-1], flat)
+    return flat if flat.isprintable() else re.sub(_UNSEEN, lambda found: repr(found[0])[1:-1], flat)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
