@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
 
 from compatcheck import settings
 from compatcheck.verbs import _status
@@ -31,6 +35,7 @@ def judge(
     from compatcheck.pipelines.settled import selected, settle
     from compatcheck.report import render
 
+    _require_apart((*(file for _, file in options["reports"]), options["output"]))
     with stage("matrix"):
         report = compare(
             environment,
@@ -61,6 +66,17 @@ def judge(
     sys.exit(status)
 
 
+def _require_apart(files: Sequence[str | None]) -> None:
+    """Two reports in one file would leave the last alone; a device takes any number."""
+    taken: set[str] = set()
+    for file in filter(None, files):
+        real = os.path.realpath(file)
+        if real in taken:
+            raise click.UsageError(f"two reports would go to {file}: name another file for one of them")
+        if os.path.isfile(real) or not os.path.exists(real):
+            taken.add(real)
+
+
 def _rendered(report: Report, status: int, reason: str, options: dict[str, Any]) -> str:
     """The report in the format asked for; a quiet one in text is what the exit status stands for."""
     from compatcheck.model import failing
@@ -85,5 +101,5 @@ def _exit_status(report: Report, fail_on: str, require_probe: bool) -> tuple[int
     if require_probe and unrun:
         return _status.PROBE_MISSING, f"the probe of {unrun[0].id} could not run"
     if count:
-        return _status.FINDINGS, f"{count} findings at or above {fail_on}"
-    return _status.CLEAN, f"no finding at or above {fail_on}"
+        return _status.FINDINGS, f"{count} finding{'s' * (count > 1)} at or above {fail_on}"
+    return _status.CLEAN, f"no finding at or above {fail_on}" if fail_on != "never" else "no finding counts"

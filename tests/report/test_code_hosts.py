@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -78,7 +79,7 @@ def of(*findings: Finding, **more: Any) -> Report:
 
 
 def said(report: Report, form: str, **options: Any) -> str:
-    return render(report, form, exit_reason="1 findings at or above affected", **options)
+    return render(report, form, exit_reason="1 finding at or above affected", **options)
 
 
 def read_back(line: str) -> tuple[str, dict[str, str], str]:
@@ -114,7 +115,7 @@ def test_annotations_stand_on_the_line_of_the_configuration() -> None:
     assert properties == {"file": "配置/train a.yaml", "line": "14", "title": "CC-2024-0001 Attention breaks"}
     assert "theta is infinite" in message and "fix: pin 'torch>=2.5.1'" in message.splitlines()
     assert read_back(possible)[0] == "notice" and "gpus, training.dtype" in read_back(possible)[2]
-    assert verdict == "compatcheck: 1 findings at or above affected"
+    assert verdict == "compatcheck: 1 finding at or above affected"
 
 
 def test_a_finding_without_a_place_belongs_to_the_step() -> None:
@@ -223,3 +224,13 @@ def test_a_report_that_names_no_format_or_file_is_refused(tmp_path: Path, value:
     done = run_command(sys.executable, "demo", "--report", value, cwd=tmp_path)
     assert done.returncode == 2 and "FORMAT=FILE" in done.stderr and "sarif" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_two_reports_in_one_file_are_refused(tmp_path: Path) -> None:
+    for arguments in (("--report", "json=a", "-o", "./a"), ("--report", "json=a", "--report", "sarif=a")):
+        done = run_command(sys.executable, "demo", *arguments, cwd=tmp_path)
+        assert done.returncode == 2 and "two reports would go to" in done.stderr
+        assert not list(tmp_path.iterdir())
+    ignored = ("--report", f"json={os.devnull}", "--report", f"github={os.devnull}", "--format", "github")
+    done = run_command(sys.executable, "demo", *ignored, cwd=tmp_path)
+    assert done.returncode == 1 and done.stdout.endswith("compatcheck: 1 finding at or above affected\n")
