@@ -1,4 +1,4 @@
-"""What the README shows is what the commands print."""
+"""What the README shows is what the commands print, and no page speaks of an option that there is not."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import pytest
 
 from compatcheck import cli
 from tests.conftest import ROOT, run_command
+from tests.docs.sessions import PAGES
 
 
 def test_the_first_screen_is_what_the_demo_prints(tmp_path: Path) -> None:
@@ -38,8 +40,8 @@ def _help(command: click.Command) -> Iterator[str]:
             yield from _help(below)
 
 
-def test_every_option_and_verb_of_the_readme_exists() -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_option_that_is_written_of_exists(page: Path) -> None:
     helped = "".join(_help(cli.cli))
-    for option in set(re.findall(r"--[a-z][a-z-]+", re.sub(r"```.*?```", "", text, flags=re.S))) - {"--target"}:
+    for option in re.findall(r"--[a-z][a-z-]+", re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.S)):
         assert option in helped, option
