@@ -45,3 +45,17 @@ def assumed(project: settings.Settings) -> tuple[str, ...]:
             seen = f"assume holds {statement}: {error.seen}"
             raise InputError("reading settings from", project.file or "", seen, "see compatcheck env") from None
     return project.assume
+
+
+def steering_nothing(known: matrix.Matrix, project: settings.Settings) -> tuple[str, ...]:
+    """The entries that pins need not clear, as the project ignores them in every file.
+
+    Raises `InputError` where an ignore names no entry.
+    """
+    for each in (ignores := settings.ignored_everywhere(project)):
+        try:
+            matrix.require_ids(known, [each.id])
+        except InputError as error:
+            seen = f"{each.id} is ignored there: {error.seen}"
+            raise InputError("reading settings from", str(each.at), seen, "see compatcheck matrix list") from None
+    return tuple(each.id for each in ignores)

@@ -40,6 +40,13 @@ def set_aside(report: Report, settings: Settings, today: date | None = None) -> 
     return _ignores.set_aside(report, settings, today)
 
 
+def ignored_everywhere(settings: Settings, today: date | None = None) -> tuple[Ignore, ...]:
+    """The ignores that speak of every file, and whose day has not passed."""
+    from compatcheck.settings import _ignores
+
+    return _ignores.everywhere(settings, today)
+
+
 def unused(report: Report, settings: Settings, ruled_out: Callable[[Collection[str]], Mapping[str, bool]]) -> Report:
     """The report with a remark for each ignore that nothing needs; see `_ignores.unused`."""
     from compatcheck.settings import _ignores

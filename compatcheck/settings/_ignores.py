@@ -39,6 +39,12 @@ def set_aside(report: Report, settings: Settings, today: date | None = None) -> 
     )
 
 
+def everywhere(settings: Settings, today: date | None = None) -> tuple[Ignore, ...]:
+    """The ignores that speak of every file, and whose day has not passed."""
+    now = today or date.today()
+    return tuple(each for each in settings.ignores if not each.paths and now <= each.until)
+
+
 def unused(report: Report, settings: Settings, ruled_out: Callable[[Collection[str]], Mapping[str, bool]]) -> Report:
     """The report with a remark for each ignore that nothing needs, as far as this check could tell.
 

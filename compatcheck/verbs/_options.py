@@ -100,11 +100,13 @@ select = click.option("--select", multiple=True, metavar="ID", help="Only these 
 ignore = click.option("--ignore", multiple=True, metavar="ID", help="All but these entries.")
 
 
+baseline = click.option("--baseline", metavar="FILE", help="Set aside what an earlier JSON report knows already.")
+
+
 def project(command: Any) -> Any:
-    """The options of every verb that judges in the name of a project, whose settings then count."""
+    """The options of every verb that works in the name of a project, whose settings then count."""
     for option in reversed(
         [
-            click.option("--baseline", metavar="FILE", help="Set aside what an earlier JSON report knows already."),
             click.option("--settings", "settings_file", metavar="FILE", help="Read [tool.compatcheck] of this file."),
             click.option("--isolated", is_flag=True, help="Read no settings of the project."),
         ]

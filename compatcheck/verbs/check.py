@@ -18,6 +18,7 @@ from compatcheck.verbs._verdict import judge
 @_options.snapshot
 @_options.assume
 @_options.verdict
+@_options.baseline
 @_options.project
 @_options.imports
 @click.option(

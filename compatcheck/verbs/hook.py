@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @_options.fail_on
 @_options.select
 @_options.ignore
+@_options.baseline
 @_options.project
 def command(
     files: tuple[str, ...],

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from compatcheck.pipelines.pin import Plan
 
 _OF_SUBJECT = (
-    "python", "snapshot", "python_version", "platform", "torch_backend", "assume", "output", "offline", "strict",
-    "latest", "ignore", "prefer",
+    "python", "snapshot", "python_version", "platform", "torch_backend", "output", "offline", "strict", "latest",
+    "prefer",
 )  # fmt: skip
 
 
@@ -57,22 +57,32 @@ _OF_SUBJECT = (
     help="Write what moved, and why, as JSON, or as a page into an .html file.",
 )
 @click.option("--offline", is_flag=True, help="Resolve from uv's cache alone.")
+@_options.project
 @_options.quiet
 @_options.verbose("Also every package that moves along, and times.")
 def command(**options: Any) -> NoReturn:
     """Print pins that leave no affected finding, as near as can be to what there is.
 
     A PATH is a file or folder of the project, as for `check`. The pins come from the requirements or pyproject.toml
-    among them, else from what is installed.
+    among them, else from what is installed. What [tool.compatcheck] assumes counts, and what it ignores in every file
+    steers nothing.
     """
     from compatcheck import matrix
     from compatcheck._progress import resolving_progress
     from compatcheck.advice import search
     from compatcheck.pipelines import pin
+    from compatcheck.pipelines.settled import assumed, steering_nothing
 
     output = _output(options)
     format_name = _format(output, options)
-    subject = pin.subject(matrix.load(), options["paths"], **{key: options[key] for key in _OF_SUBJECT})
+    known, project = matrix.load(), _options.settings_of(options["settings_file"], options["isolated"])
+    subject = pin.subject(
+        known,
+        options["paths"],
+        **{key: options[key] for key in _OF_SUBJECT},
+        assume=(*(() if options["snapshot"] else assumed(project)), *options["assume"]),
+        ignore=(*steering_nothing(known, project), *options["ignore"]),
+    )
     if not options["quiet"]:
         click.echo(_("pinning {subject}").format(subject=subject.place), err=True)
     before = {path: _content(path) for path in (output, *subject.sources) if path}

@@ -49,6 +49,25 @@ def test_pins_go_to_standard_output_and_what_moved_beside_it(run: Run, asked: Pa
     assert "2.5.0 -> 2.5.1" in done.stderr and "nothing nearer is clean" in done.stderr
 
 
+def test_what_the_project_assumes_steers_and_what_it_ignores_does_not(run: Run, asked: Path, tmp_path: Path) -> None:
+    stated = ", ".join(f'"{each.removeprefix("--assume=")}"' for each in PADDED)
+    ignore = '[[tool.compatcheck.ignore]]\nid = "{}"\nreason = "known"\nuntil = {}\n'
+    project = tmp_path / "pyproject.toml"
+    for ignored, moved in (
+        ("", True),
+        (ignore.format("CC-2024-0001", "2999-01-01"), False),
+        (ignore.format("CC-2024-0001", "2020-01-01"), True),
+        (ignore.format("CC-2024-0001", "2999-01-01") + 'paths = ["configs/*"]\n', True),
+    ):
+        project.write_text(f"[tool.compatcheck]\nassume = [{stated}]\n{ignored}", encoding="utf-8")
+        done = run("requirements.txt")
+        assert done.returncode == 0 and ("torch==2.5.1" in done.stdout) is moved, done.stderr
+    assert "torch==2.5.0" in run("requirements.txt", "--isolated").stdout
+    project.write_text("[tool.compatcheck]\n" + ignore.format("CC-1999-0001", "2999-01-01"), encoding="utf-8")
+    unknown = run("requirements.txt")
+    assert unknown.returncode == 2 and "pyproject.toml" in unknown.stderr and "CC-1999-0001" in unknown.stderr
+
+
 def test_a_file_is_written_once_and_then_up_to_date(run: Run, asked: Path) -> None:
     assert run("requirements.txt", *PADDED, "-o", "requirements.txt").returncode == 0
     first = asked.read_bytes()
