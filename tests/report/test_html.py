@@ -89,6 +89,12 @@ def test_every_way_out_can_be_copied(demo: Report) -> None:
         assert address in Page(text).links
 
 
+def test_what_is_copied_holds_no_word_of_the_language(tmp_path: Path, demo: Report) -> None:
+    done = run_command(sys.executable, "demo", "--lang", "zh", "--format", "html", cwd=tmp_path)
+    assert copyable(done.stdout) == copyable(render(demo, "html", exit_reason=""))
+    assert '<p class="step">固定版本</p>' in done.stdout and ">Pin<" not in done.stdout
+
+
 def test_the_environment_is_told_with_each_cuda_version_apart(demo: Report) -> None:
     told = words(render(demo, "html", exit_reason=""))
     for each in (

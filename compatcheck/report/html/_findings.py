@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from compatcheck.language import gettext, marked
 from compatcheck.model import Finding, Location, ProbeResult, Remark, Remedy, Status, Suppressed
 from compatcheck.report._markup import Html, impact_mark, joined, link, listed, section, tag
 from compatcheck.report.html._bars import details
@@ -21,6 +22,12 @@ _MEANINGS: dict[Status, str] = {
     "possible": "possible: it fits as far as the facts go",
     "refuted": "refuted: its probe passed on this machine",
 }
+_STEPS = (
+    marked("in {file} set {setting}"),
+    marked("set {setting}"),
+    marked("pin {requirements}"),
+    marked("install {requirements}"),
+)
 _UNCONFIRMED = "It stands on reports that nobody has confirmed yet."
 _OUTCOMES = {
     "pass": "passed",
@@ -95,16 +102,26 @@ def _own_steps(way: Remedy) -> Iterator[str]:
     if not way.pins:
         yield from way.steps
         return
-    yield "pin " + "\n".join(f"{name}{specifier}" for name, specifier in way.pins.items())
+    versions = "\n".join(f"{name}{specifier}" for name, specifier in way.pins.items())
+    yield f"{_parts(way.steps[0])[0]} {versions}".lstrip()
     yield from way.steps[1:]
 
 
 def step_part(step: str) -> Html:
     """A step as what to copy, behind the words that say where it goes."""
-    split = re.match(r"((?:in \S+ )?(?:set|pin|install)) (.+)", step, re.DOTALL)
-    words, what = (split[1], split[2]) if split else ("", step)
+    words, what = _parts(step)
     lead = tag("p", f"{words[:1].upper()}{words[1:]}", class_="step") if words else None
     return joined((lead, copied(what)))
+
+
+def _parts(step: str) -> tuple[str, str]:
+    """The words that lead a step, as `advice.edits` puts it in the language in use, and what they speak of."""
+    for said in map(gettext, _STEPS):
+        lead = re.escape(said[: said.rindex("{")]).replace(re.escape("{file}"), r"\S+")
+        found = re.match(lead, step)
+        if found:
+            return found[0].rstrip(), step[found.end() :]
+    return "", step
 
 
 def copied(text: str) -> Html:
