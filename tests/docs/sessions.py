@@ -8,7 +8,7 @@ any number of lines. A `python` fence is run as it stands, one with `title="FILE
 in one shell, from a folder that holds the clone as `compatcheck/`. In the line before a fence,
 
     <!-- exit 1 -->             the last command leaves with 1; all others must leave with 0
-    <!-- not run: network -->   it is not run, for one of the reasons in `REASONS`
+    <!-- not run: network -->   it is not run, for one of the reasons in `REASONS`; a verb's own tests run what is slow
     <!-- needs: network -->     the page is run only where the package index can be asked
 """
 
@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-REASONS = ("install", "network", "gpu", "cluster", "hosting", "clone", "other machine")
+REASONS = ("install", "network", "gpu", "cluster", "hosting", "clone", "other machine", "slow")
 RUN = ("console", "python")
 SHOWN = ("text", "yaml", "toml", "json", "sh")
 

@@ -20,6 +20,7 @@ LEFT_OUT = {
     "docs/how-to/cluster.md": 1,
     "docs/how-to/entry.md": 2,
     "docs/how-to/fresh-venv.md": 5,
+    "docs/how-to/look-up.md": 1,
     "docs/how-to/nan.md": 1,
     "docs/how-to/pins.md": 1,
     "docs/how-to/pre-commit.md": 1,

@@ -12,12 +12,9 @@ from pathlib import Path
 import click
 import pytest
 
-from compatcheck import cli, errors, matrix, probes
+from compatcheck import cli, matrix, probes
 from compatcheck.facts._snapshot_model import Snapshot
-from compatcheck.settings import _find
-from compatcheck.verbs import _status
 from tests.conftest import ROOT
-from tests.docs.sessions import PAGES
 
 pytest.importorskip("mkdocs", reason="the extra docs is not installed")
 
@@ -70,29 +67,3 @@ def test_the_python_interface_is_in_the_reference(site: Path) -> None:
     text = _text(site / "reference" / "python" / "index.html")
     for told in ("budget_seconds", "Judge an environment with", "Pins that leave no affected finding", "_repr_html_"):
         assert (told in text) is (told != "_repr_html_"), told
-
-
-def _rows(name: str) -> set[str]:
-    """The first cells of the tables on a page that are written by hand, but for their headings."""
-    text = (ROOT / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8")
-    cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("|") and not line.startswith("|---")]
-    return {part.strip(" `") for cell in cells for part in cell.split(",")} - {"key", "variable", "status", ""}
-
-
-def test_the_settings_are_those_of_the_code() -> None:
-    variables = {name for name in _rows("settings") if name.isupper() or "=" in name}
-    assert _rows("settings") - variables == {*_find._KEYS, *_find._OF_IGNORE}
-
-
-def test_the_exit_statuses_are_those_of_the_code() -> None:
-    kinds = (errors.CompatcheckError, *errors.CompatcheckError.__subclasses__())
-    known = {value for value in vars(_status).values() if isinstance(value, int)} | {each.exit_status for each in kinds}
-    assert {int(row) for row in _rows("exit-status")} == known
-
-
-def test_pages_name_what_is_there() -> None:
-    """Links of the README and of pages that GitHub shows as well; mkdocs holds those within the site."""
-    generated = {"commands.md", "entry.md", "snapshot.md", "probes.md"}
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            assert Path(target).name in generated or (page.parent / target).exists(), (page, target)

@@ -1,0 +1,48 @@
+"""What is written by hand says what the code has: keys of reports and settings, exit statuses, links."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from compatcheck import errors
+from compatcheck.settings import _find
+from compatcheck.verbs import _status
+from tests.conftest import ROOT, run_command
+from tests.docs.sessions import PAGES
+
+
+def _rows(name: str) -> set[str]:
+    """The words in the first cells of the tables on a page of the reference."""
+    text = (ROOT / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| ([^|]+) \|(?!.*\n\|---)", text, re.M)
+    return {part.strip(" `") for cell in cells for part in cell.split(",")}
+
+
+def test_the_settings_are_those_of_the_code() -> None:
+    variables = {name for name in _rows("settings") if name.isupper() or "=" in name}
+    assert _rows("settings") - variables == {*_find._KEYS, *_find._OF_IGNORE}
+
+
+def test_the_exit_statuses_are_those_of_the_code() -> None:
+    kinds = (errors.CompatcheckError, *errors.CompatcheckError.__subclasses__())
+    known = {value for value in vars(_status).values() if isinstance(value, int)} | {each.exit_status for each in kinds}
+    assert {int(row) for row in _rows("exit-status")} == known
+
+
+def test_the_keys_of_the_report_are_those_of_the_command(tmp_path: Path) -> None:
+    report = json.loads(run_command(sys.executable, "demo", "--format", "json", cwd=tmp_path).stdout)
+    assert _rows("report") == {*report, *report["findings"][0]}
+    text = (ROOT / "docs" / "reference" / "report.md").read_text(encoding="utf-8")
+    for part in (report["matrix"], report["findings"][0]["remedies"][0]):
+        assert all(f"`{key}`" in text for key in part), part
+
+
+def test_pages_name_what_is_there() -> None:
+    """Links of the README and of pages that GitHub shows as well; mkdocs holds those within the site."""
+    generated = {"commands.md", "entry.md", "snapshot.md", "probes.md"}
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert Path(target).name in generated or (page.parent / target).exists(), (page, target)
