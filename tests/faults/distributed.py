@@ -24,6 +24,27 @@ def all_reduce(tensor, *args, **options):
     return work
 dist.all_reduce = all_reduce
 """
+EXCHANGED = """
+import torch.distributed as dist
+original = dist.all_gather
+def all_gather(parts, tensor, *args, **options):
+    original(parts, tensor, *args, **options)
+    first = parts[0].clone()
+    parts[0].copy_(parts[1])
+    parts[1].copy_(first)
+dist.all_gather = all_gather
+"""
+NOW_AND_THEN = """
+import torch.distributed as dist
+original = dist.all_reduce
+calls = [0]
+def all_reduce(tensor, *args, **options):
+    original(tensor, *args, **options)
+    calls[0] += 1
+    if calls[0] % 5 == 0:
+        tensor.view(-1)[0] += 1
+dist.all_reduce = all_reduce
+"""
 NOT_DELIVERED = """
 import torch.distributed as dist
 dist.broadcast = lambda tensor, *args, **options: None
@@ -61,9 +82,16 @@ def backward(self, loss, *args, **options):
     return original(self, loss / self.gradient_accumulation_steps(), *args, **options)
 DeepSpeedEngine.backward = backward
 """
+NORM_DOUBLED = """
+from deepspeed.runtime.engine import DeepSpeedEngine
+original = DeepSpeedEngine.get_global_grad_norm
+DeepSpeedEngine.get_global_grad_norm = lambda self: 2 * original(self)
+"""
 DIST, DDP, ENGINE = "torch.distributed", "torch.nn.parallel.distributed", "deepspeed.runtime.engine"
 DEEPSPEED = ("deepspeed",)
 ZERO = {"stages": [2], "dtype": "float32"}
+TRAINED = {"training": {"deepspeed": {"zero_stage": 2}, "gradient_accumulation_steps": 2}, "dtype": "float32"}
+SHORT = {"seconds": 3}
 FAULTS = (
     Fault("all-reduce drops a rank", "all_reduce", start_up=(DIST, DROPPED)),
     Fault("sums of two ranks differ in the last bit", "all_reduce", start_up=(DIST, LAST_BIT)),
@@ -79,4 +107,9 @@ FAULTS = (
         start_up=(ENGINE, DIVIDED_TWICE),
         needs=DEEPSPEED,
     ),
+    Fault("all-reduce drops a rank", "collectives", None, SHORT, start_up=(DIST, DROPPED)),
+    Fault("gathered parts change places", "collectives", None, SHORT, start_up=(DIST, EXCHANGED)),
+    Fault("every fifth sum is wrong", "collectives", None, SHORT, start_up=(DIST, NOW_AND_THEN)),
+    Fault("first micro-batch lost", "zero_training", None, TRAINED, start_up=(ENGINE, FIRST_LOST), needs=DEEPSPEED),
+    Fault("norm told twice", "zero_training", None, TRAINED, start_up=(ENGINE, NORM_DOUBLED), needs=DEEPSPEED),
 )
