@@ -29,7 +29,8 @@ LEFT_OUT = {
     "docs/tutorial/index.md": 1,
     "docs/zh/index.md": 1,
 }
-_WRITTEN = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
+_POSIX = pytest.mark.skipif(os.name == "nt", reason="the sessions are those of a POSIX shell")
+_WRITTEN = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
 
 
 def _pages() -> list[object]:
@@ -41,7 +42,7 @@ def _pages() -> list[object]:
     ]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="the sessions are those of a POSIX shell")
+@_POSIX
 @pytest.mark.parametrize("page", _pages())
 def test_the_commands_of_a_page_print_what_it_shows(page: str, wheel: Wheel, tmp_path: Path) -> None:
     for step in run(steps(_WRITTEN[page]), tmp_path, wheel.python.parent):
@@ -50,6 +51,7 @@ def test_the_commands_of_a_page_print_what_it_shows(page: str, wheel: Wheel, tmp
         assert not step.shown or agrees(step.shown, step.printed), told
 
 
+@_POSIX
 def test_a_session_that_prints_something_else_is_seen(wheel: Wheel, tmp_path: Path) -> None:
     typed = "$ cd compatcheck && printf 'a\\nb\\n'\na\n...\n$ basename $PWD\nother\n$ (exit 3)\n"
     page = f"<!-- exit 3 -->\n```console\n{typed}```\n"
