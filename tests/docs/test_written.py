@@ -7,8 +7,9 @@ import re
 import sys
 from pathlib import Path
 
-from compatcheck import errors
-from compatcheck.settings import _find
+import pytest
+
+from compatcheck import errors, settings
 from compatcheck.verbs import _status
 from tests.conftest import ROOT, run_command
 from tests.docs.sessions import PAGES
@@ -21,9 +22,19 @@ def _rows(name: str) -> set[str]:
     return {part.strip(" `") for cell in cells for part in cell.split(",")}
 
 
-def test_the_settings_are_those_of_the_code() -> None:
+def _taken(path: Path, text: str) -> set[str]:
+    """The keys that the refusal of one that is none says there are."""
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(errors.InputError) as refused:
+        settings.read(str(path))
+    return set(re.sub(r".* (settings|keys) are ", "", str(refused.value)).split(", "))
+
+
+def test_the_settings_are_those_that_are_taken(tmp_path: Path) -> None:
     variables = {name for name in _rows("settings") if name.isupper() or "=" in name}
-    assert _rows("settings") - variables == {*_find._KEYS, *_find._OF_IGNORE}
+    ignore = "[[tool.compatcheck.ignore]]\nid = 'CC-2024-0001'\nreason = 'a'\nuntil = 2030-01-01\nnone = 1\n"
+    path = tmp_path / "pyproject.toml"
+    assert _rows("settings") - variables == _taken(path, "[tool.compatcheck]\nnone = 1\n") | _taken(path, ignore)
 
 
 def test_the_exit_statuses_are_those_of_the_code() -> None:
