@@ -111,7 +111,7 @@ def test_a_version_that_is_known_counts_before_the_range() -> None:
     both = {"distributions": {"torch": "2.6.0"}, "distribution_ranges": {"torch": "==2.5.0"}}
     assert judged({"distributions.torch": "==2.5.0"}, both).holds is False
     complete = {"distributions": {}, "distributions_complete": True, "distribution_ranges": {"torch": "==2.5.0"}}
-    assert judged({"distributions.torch": "==2.5.0"}, complete).holds is False
+    assert judged({"distributions.torch": "==2.5.0"}, complete).holds is True, "it is to be installed"
 
 
 def test_the_part_at_fault_is_told_with_the_facts_that_are_missing() -> None:

@@ -199,4 +199,4 @@ def test_a_terminal_shows_a_bar_with_the_probe_and_the_time_left(stack: Path, tm
             shown += chunk
     os.close(ours)
     assert process.wait() == 0
-    assert re.search(rb"cross_entropy: \w.*, about \d+ s left", shown)
+    assert re.search(rb"about \d+ s left, cross_entropy: \w", shown)

@@ -3,7 +3,8 @@
 Each pair sends the other a buffer and receives one, in rounds in which everybody has another partner, twice over. An
 exchange takes as long as it takes its slower side, and the better of the two counts, in bytes a second each way. On one
 machine that is the speed of its own memory. Between nodes (`compatcheck cluster`) each node has a best link; one that
-reaches less than 0.4 of the median of these is told as slow. What a pair delivers has to be what was sent, bit by bit.
+reaches less than 0.4 of the median of these is told as slow. A failure means that a pair
+delivers something else than was sent, bit by bit.
 
 Runs over gloo on the CPU, over NCCL where two GPUs are free.
 
