@@ -63,13 +63,13 @@ def with_paths(
     from compatcheck.facts import project
     from compatcheck.facts.project import _pinned
 
-    def held_by(names: Collection[str]) -> Collection[str]:
+    def movable(names: Collection[str]) -> Collection[str]:
         from compatcheck.facts import declared
 
-        return declared.held_by(target, names) if target and names else ()
+        return declared.movable(target, names) if target else ()
 
     reading = project.read_paths(paths, weights, environment.facts.get("python"))
-    return _pinned.over(environment, reading, pins, held_by)
+    return _pinned.over(environment, reading, pins, movable)
 
 
 def changes(files: Sequence[str]) -> tuple[Change, ...]:

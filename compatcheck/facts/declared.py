@@ -58,19 +58,38 @@ def top_level(target: Target) -> tuple[str, ...]:
     return tuple(found.name for found in inventory.installed if found.name not in required)
 
 
-def held_by(target: Target, names: Collection[str]) -> set[str]:
-    """What these distributions ask for, as they are installed, within a window: other versions of them move it along.
+def movable(target: Target, names: Collection[str]) -> set[str]:
+    """What an installer of other versions of these distributions moves along, or may, as far as metadata tells.
 
-    A window has an upper end: ``tokenizers<0.24,>=0.22``, ``triton==3.2.0``. What is asked for from some version on may
-    stay.
+    That is what they ask for, as they are installed, within a window: ``tokenizers<0.24,>=0.22``, ``triton==3.2.0``;
+    what is asked for from some version on may stay. And it is what is there for compatcheck alone, where it is
+    installed in the environment that it judges.
     """
-    markers, held = marker_environment(target), set()
-    for found in scan(target).installed:
-        for line in _declared_by(found, []) if found.name in names else ():
+    markers, inventory = marker_environment(target), scan(target)
+    needs: dict[str, set[str]] = {found.name: set() for found in inventory.installed}
+    held: set[str] = set()
+    for found in inventory.installed:
+        for line in _declared_by(found, []):
             asked = parse(line.requirement)
-            if asked is not None and marker_value(asked.marker, markers) is not False:
-                held |= {asked.name} if any(operator in _UPPER_ENDS for operator, _ in asked.clauses) else set()
-    return held
+            if asked is None or marker_value(asked.marker, markers) is False:
+                continue
+            needs[found.name].add(asked.name)
+            if found.name in names and any(operator in _UPPER_ENDS for operator, _ in asked.clauses):
+                held.add(asked.name)
+    ours = _reached({"compatcheck"}, needs)
+    return held | (ours - _reached(needs.keys() - ours, needs))
+
+
+def _reached(names: Collection[str], needs: Mapping[str, Collection[str]]) -> set[str]:
+    """The names and all that these need in turn, as far as it is installed."""
+    found: set[str] = set()
+    left = [name for name in names if name in needs]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += [each for each in needs[name] if each in needs]
+    return found
 
 
 def _is_local(found: Installation) -> bool:

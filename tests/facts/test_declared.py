@@ -175,7 +175,19 @@ def test_what_a_distribution_holds_in_a_window_moves_along_with_it(target: Targe
     bounded = ("tokenizers<0.24,>=0.22", "triton==3.2.0", "huggingface-hub~=1.3", "absent<1; python_version < '3'")
     install("transformers-5.20.0", *bounded, "numpy>=1.17", "torch>=2.6; extra == 'torch'")
     install("peft-0.19.0", "psutil<8")
-    assert declared.held_by(target, {"transformers"}) == {"tokenizers", "triton", "huggingface-hub"}
+    install("tokenizers-0.23.0")
+    assert declared.movable(target, {"transformers"}) == {"tokenizers", "triton", "huggingface-hub"}
+
+
+def test_what_is_there_for_compatcheck_alone_is_nobodys_choice(target: Target, install: Install) -> None:
+    install("compatcheck-0.1.0", "huggingface_hub>=0.30", "rich>=13", "uv")
+    install("huggingface_hub-1.4.0", "filelock", "pyyaml>=5.1")
+    install("rich-14.0.0")
+    install("filelock-3.20.0")
+    install("pyyaml-6.0.2")
+    install("datasets-4.0.0", "filelock")
+    install("mine-1.0", "rich")
+    assert declared.movable(target, {"transformers"}) == {"compatcheck", "huggingface-hub", "pyyaml"}
 
 
 def test_pins_say_nothing_of_what_an_installer_moves_for_them(target: Target, install: Install, tmp_path: Path) -> None:

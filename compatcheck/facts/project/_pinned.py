@@ -17,7 +17,7 @@ _INSTALLED = ("target", "distribution_problems", *_OF_VERSIONS, *_OF_TORCH)
 _NOT_OF_TORCH = (*PINNED, "python", "platform", "environ", "cuda.toolkit")
 
 Pins = Literal["ignored", "over", "instead"]
-HeldBy = Callable[[Collection[str]], Collection[str]]
+Movable = Callable[[Collection[str]], Collection[str]]
 
 
 class Reading(NamedTuple):
@@ -31,14 +31,14 @@ class Reading(NamedTuple):
     beside: Environment = EMPTY
 
 
-def over(environment: Environment, reading: Reading, pins: Pins, held_by: HeldBy = lambda names: ()) -> Environment:
+def over(environment: Environment, reading: Reading, pins: Pins, movable: Movable = lambda names: ()) -> Environment:
     """An environment with what the files say in place of its own.
 
     Where requirements pin versions, ``pins`` says how these meet the installed ones: they are left out, they
     take the place of what they name, or they stand for the whole, as do ranges then, and what a Dockerfile or the like
     says besides. What is installed is left as it is where it already meets the pins and most of the ranges, and by
-    ranges in any case where they do not stand for the whole. What moves with the pins, as ``held_by`` tells of the
-    distributions that move, is of any version then.
+    ranges in any case where they do not stand for the whole. What moves along with the pins, as ``movable`` tells of
+    those that move, is of any version then.
     """
     said = Facts(*reading.environment)
     pinned = said.known.get("distributions")
@@ -53,7 +53,8 @@ def over(environment: Environment, reading: Reading, pins: Pins, held_by: HeldBy
     stale += _OF_TORCH if "torch" in moved else ()
     if "torch" in moved:
         said = Facts(*overlay(Environment(*said), without(Facts(*reading.beside), _NOT_OF_TORCH)))
-    along = {name: "" for name in held_by(moved & installed.keys()) if name in installed.keys() - pinned.keys()}
+    others = installed.keys() - pinned.keys()
+    along = {name: "" for name in movable(moved) if name in others} if moved else {}
     kept = {name: version for name, version in installed.items() if name not in along}
     merged = {**said.known, "distributions": {**kept, **pinned}}
     if along:
