@@ -29,9 +29,9 @@ def read(path: str | PathLike[str]) -> Catalog:
 
 def compiled(path: str | PathLike[str]) -> bytes:
     """A catalogue in the form that the standard library reads, the same at any hour; fuzzy texts are left out."""
+    stream, catalogue = BytesIO(), read(path)
     from babel.messages.mofile import write_mo
 
-    stream, catalogue = BytesIO(), read(path)
     catalogue.creation_date = datetime.fromtimestamp(0, timezone.utc)
     write_mo(stream, catalogue)
     return stream.getvalue()
