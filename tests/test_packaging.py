@@ -31,6 +31,16 @@ def test_the_installed_command_runs_away_from_the_sources(wheel: Wheel, tmp_path
     assert [f["id"] for f in report["findings"] if f["status"] == "affected"] == ["CC-2024-0001"]
 
 
+def test_what_its_own_environment_lacks_is_not_held_against_the_run(wheel: Wheel, tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}}', encoding="utf-8")
+    (tmp_path / "train.sh").write_text("accelerate launch train.py --deepspeed ds.json --bf16 True\n", encoding="utf-8")
+    done = wheel.run("train.sh", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "compatcheck's own environment, which holds no torch; name the run's" in " ".join(done.stdout.split())
+    named = wheel.run("train.sh", "--python", str(wheel.python), cwd=tmp_path)
+    assert named.returncode == 1 and "CC-2023-0833" in named.stdout
+
+
 @pytest.mark.parametrize("arguments", [("lint",), ("new", "--package", "torch", "--title", "it fails")])
 def test_an_installation_says_that_it_holds_no_sources(
     wheel: Wheel, tmp_path: Path, arguments: tuple[str, ...]

@@ -7,9 +7,16 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from compatcheck.language import marked
+
 if TYPE_CHECKING:
     from compatcheck.facts.project._pinned import Pins
     from compatcheck.model import Environment, Target
+
+_NOT_THE_RUNS = marked(
+    "compatcheck's own environment, which holds no torch; name the run's with --python, or its requirements"
+)
+_TRAINERS = ("torch", "jax", "tensorflow", "mlx")
 
 
 def environment(
@@ -32,6 +39,7 @@ def environment(
 
     target = None if snapshot is not None else facts.find_target(python, os.environ)
     found = facts.collect(target, known.environ) if target else _recorded(snapshot)
+    found = _not_of_the_run(found) if _is_our_own(python, target) else found
     pins = pins or _pins_mode(python, target)
     stated = facts.with_paths(found, paths, pins=pins, weights=hash_weights, target=target) if paths else found
     judged = facts.assume_all(stated, assume)
@@ -68,9 +76,25 @@ def _pins_mode(python: str | None, target: Target | None) -> Pins:
     An interpreter that is named counts as it is; into an active environment the pins will be installed; the one
     compatcheck happens to run in has nothing to do with them.
     """
-    from compatcheck import facts
-
     if python is not None:
         return "ignored"
-    own = target is not None and target.prefix == sys.prefix and not facts.is_active(os.environ)
-    return "instead" if own else "over"
+    return "instead" if _is_our_own(python, target) else "over"
+
+
+def _is_our_own(python: str | None, target: Target | None) -> bool:
+    """Whether it is only judged because compatcheck happens to run in it."""
+    from compatcheck import facts
+
+    return python is None and target is not None and target.prefix == sys.prefix and not facts.is_active(os.environ)
+
+
+def _not_of_the_run(found: Environment) -> Environment:
+    """Our own environment, where nothing in it trains: what it lacks, the run need not lack, and that is told."""
+    if any(name in _TRAINERS for name in found.facts.get("distributions") or {}):
+        return found
+    reason = marked(
+        "compatcheck's own environment, which holds no torch; name the run's with --python, or its requirements"
+    )
+    facts = {key: value for key, value in found.facts.items() if key != "unmet_requirements"}
+    facts["distributions_complete"] = False
+    return found._replace(facts=facts, reasons={"distributions": reason, **found.reasons})
