@@ -397,6 +397,13 @@ def test_an_entry_that_proves_nothing_is_named(tmp_path: Path) -> None:
     assert done.returncode == 1 and GLM in done.stdout
 
 
+def test_a_misspelt_verb_is_told_unless_a_file_is_called_that(tmp_path: Path) -> None:
+    done = run("explian", GLM, cwd=tmp_path)
+    assert done.returncode == 2 and "explian is no verb and no file here; did you mean explain?" in done.stderr
+    (tmp_path / "explian").write_text("accelerate launch --mixed_precision bf16 train.py\n", encoding="utf-8")
+    assert "did you mean" not in run("explian", cwd=tmp_path).stderr
+
+
 def test_without_a_verb_check_is_meant() -> None:
     assert run("--snapshot", BAD).stdout == run("check", "--snapshot", BAD).stdout != ""
 

@@ -15,6 +15,8 @@ from compatcheck.language import gettext as _
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+_NEAR = 0.75
+
 
 class VerbGroup(click.Group):
     """The verbs of ``package``; ``default`` is the one that is meant where none is named."""
@@ -61,8 +63,19 @@ class VerbGroup(click.Group):
         named = args and (args[0] in self.list_commands(ctx) or args[0] in ("--help", "-h", "--version"))
         completing_the_verb = ctx.resilient_parsing and not args
         if self.default is not None and not named and not completing_the_verb:
+            self._refuse_misspelt(ctx, args)
             args = [self.default, *args]
         return super().parse_args(ctx, [*before, *args])
+
+    def _refuse_misspelt(self, ctx: click.Context, args: list[str]) -> None:
+        """Tell of the verb that is meant by a word like it, where no file is called that."""
+        if not args or not args[0].isalpha() or ctx.resilient_parsing or os.path.lexists(args[0]):
+            return
+        from difflib import get_close_matches
+
+        near = get_close_matches(args[0], self.list_commands(ctx), 1, _NEAR)
+        if near:
+            ctx.fail(_("{word} is no verb and no file here; did you mean {verb}?").format(word=args[0], verb=near[0]))
 
 
 def _language_option() -> click.Option:

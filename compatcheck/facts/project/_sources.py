@@ -14,6 +14,7 @@ _DEEPEST = 2
 _MOST_ENTRIES = 5000
 _MODEL_FILES = ("model", "pytorch_model", "tokeniz", "configuration_")
 _SKIPPED = frozenset(("node_modules", "__pycache__", "site-packages", "build", "dist", "wandb", "venv", "env"))
+_NEAR = 0.7
 _DOING = "looking for what to read in"
 _PICKLES = ("training_args.bin", "optimizer.pt", "scheduler.pt")
 
@@ -42,7 +43,7 @@ def recognised(path: str) -> Source:
         if model_files.recognises(folder):
             return Source("model", folder)
     if not os.path.lexists(path):
-        raise InputError("reading", path, "there is no such file or folder", f"give {_kinds()}")
+        raise InputError("reading", path, "there is no such file or folder", _meant(path))
     if name in _PICKLES:
         seen = "it is a pickle, which can run anything when it is loaded"
         raise InputError("reading", path, seen, "give the YAML, JSON or script that the training was started with")
@@ -53,6 +54,19 @@ def recognised(path: str) -> Source:
     if kind is None:
         raise InputError("reading", path, "it is nothing compatcheck reads", f"give {_kinds()}")
     return Source(kind, path)
+
+
+def _meant(path: str) -> str:
+    """What to do where nothing is there: what stands beside it under a name like it, or what could be given."""
+    from difflib import get_close_matches
+
+    folder, name = os.path.split(path.rstrip("/\\"))
+    try:
+        beside = os.listdir(folder or ".")
+    except OSError:
+        beside = []
+    near = get_close_matches(name, beside, 1, _NEAR)
+    return f"did you mean {os.path.join(folder, near[0])}?" if near else f"give {_kinds()}"
 
 
 def _kinds() -> str:

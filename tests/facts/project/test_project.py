@@ -69,6 +69,14 @@ def test_a_named_file_that_is_none_of_ours(tmp_path: Path, name: str | None, con
         facts.read_paths([str(path)])
 
 
+def test_a_file_that_is_not_there_is_told_with_what_stands_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "train.sh").write_text("accelerate launch train.py\n")
+    with pytest.raises(InputError, match=r"trian.sh: there is no such file or folder; did you mean .*train.sh\?$"):
+        facts.read_paths([str(tmp_path / "trian.sh")])
+    with pytest.raises(InputError, match=r"there is no such file or folder; give a DeepSpeed JSON"):
+        facts.read_paths([str(tmp_path / "other" / "train.sh")])
+
+
 def test_broken_files_met_on_the_way_are_passed_over_unless_their_name_says_deepspeed(tmp_path: Path) -> None:
     folder = tmp_path / "app"
     folder.mkdir()
