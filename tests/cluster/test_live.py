@@ -164,6 +164,14 @@ def test_a_rank_that_finds_nobody_says_so(tmp_path: Path) -> None:
     assert "rank 1: finding rank 0 at 127.0.0.1" in said.errors[0]
 
 
+def test_a_file_that_no_rank_has_is_told_once_and_ends_all(tmp_path: Path) -> None:
+    said = run(tmp_path, [Rank(), Rank()], "gone.json", "--no-probe")
+    assert said.statuses == [3, 3]
+    told = [error for error in said.errors if error]
+    assert len(told) == 1 and "gone.json: there is no such file or folder" in told[0], said.errors
+    assert "hearing rank 0" not in told[0]
+
+
 def test_what_is_recorded_is_judged_as_what_is_said(tmp_path: Path) -> None:
     command = [*COMMAND, "--record", "there"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, env={**os.environ, "NCCL_DEBUG": "INFO"})

@@ -10,12 +10,16 @@ from collections.abc import Callable, Collection
 from compatcheck import _files, cluster, facts, matrix, probes
 from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.fleet import ClusterReport, Failure, Group
+from compatcheck.language import marked
 from compatcheck.model import Environment, Finding, dump
 from compatcheck.pipelines.check import check
 from compatcheck.pipelines.cluster._live import Live, Trials, follow, lead
 from compatcheck.pipelines.cluster._present import Presented, here, present
 
 __all__ = ["Trials", "choose", "judge", "record", "recorded", "take_part"]
+
+_RECORD_ANEW = marked("write the snapshots anew with compatcheck cluster --record FOLDER")
+_ON_EVERY_RANK = marked("no rank could be judged")
 
 
 def choose(named: Collection[str]) -> tuple[str, ...]:
@@ -63,7 +67,9 @@ def take_part(
         return follow(launch, look, trials.seconds)
 
     def verdict(live: Live) -> int:
-        report = judge(live.gathered, known, launch.launcher, launch.world, select=select, ignore=ignore)
+        report = judge(
+            live.gathered, known, launch.launcher, launch.world, select=select, ignore=ignore, advice=_ON_EVERY_RANK
+        )
         return publish(
             report._replace(trials=live.results, links=live.links, limits=live.limits, cut_short=live.cut_short)
         )
@@ -96,8 +102,9 @@ def judge(
     *,
     select: Collection[str] = (),
     ignore: Collection[str] = (),
+    advice: str = _RECORD_ANEW,
 ) -> ClusterReport:
-    """What all share, where they differ, and what the matrix says of each group.
+    """What all share, where they differ, and what the matrix says of each group; ``advice`` is for where none is.
 
     Raises NothingInspectedError where no group has anything that the matrix could speak of.
     """
@@ -114,7 +121,7 @@ def judge(
         raise refused
     if not groups:
         seen = failures[0].what if failures else "no snapshot came"
-        raise NothingInspectedError("judging", launcher, seen, "write the snapshots anew with compatcheck env")
+        raise NothingInspectedError("judging", launcher, seen, advice)
     shared = _in_all(groups)
     return ClusterReport(
         launcher,

@@ -63,10 +63,16 @@ def lead(launch: cluster.Launch, look: Callable[[], Presented], trials: Trials, 
             taking_part.start()
             leader = Leader(hub, __version__, trials.seconds)
             live = _look(leader, trials)
-            status = publish(live)
-            leader.part(status)
-            part.participant.stopping = part.participant.stopping or "all is over"
-            taking_part.join(2.0)
+            status = CompatcheckError.exit_status
+            try:
+                status = publish(live)
+            except CompatcheckError as error:
+                status = error.exit_status
+                raise
+            finally:
+                leader.part(status)
+                part.participant.stopping = part.participant.stopping or "all is over"
+                taking_part.join(2.0)
         return status
 
 
