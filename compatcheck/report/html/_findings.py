@@ -92,9 +92,9 @@ def remedies(finding: Finding) -> Html:
 
 
 def remedy(way: Remedy) -> Html:
-    parts = [step_part(step) for step in (_own_steps(way) if way.steps else ())]
-    why = None if way.why in way.steps else tag("p", way.why, class_="why")
-    return joined((*parts, why))
+    """What to copy, and the reason; a way that is only said in words is nothing to copy."""
+    parts = [step_part(step) for step in (_own_steps(way) if way.steps else ()) if step != way.why]
+    return joined((*parts, tag("p", way.why, class_="why")))
 
 
 def _own_steps(way: Remedy) -> Iterator[str]:
