@@ -92,9 +92,6 @@ def _not_of_the_run(found: Environment) -> Environment:
     """Our own environment, where nothing in it trains: what it lacks, the run need not lack, and that is told."""
     if any(name in _TRAINERS for name in found.facts.get("distributions") or {}):
         return found
-    reason = marked(
-        "compatcheck's own environment, which holds no torch; name the run's with --python, or its requirements"
-    )
     facts = {key: value for key, value in found.facts.items() if key != "unmet_requirements"}
     facts["distributions_complete"] = False
-    return found._replace(facts=facts, reasons={"distributions": reason, **found.reasons})
+    return found._replace(facts=facts, reasons={"distributions": _NOT_THE_RUNS, **found.reasons})
