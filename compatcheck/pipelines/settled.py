@@ -47,8 +47,8 @@ def assumed(project: settings.Settings) -> tuple[str, ...]:
     return project.assume
 
 
-def steering_nothing(known: matrix.Matrix, project: settings.Settings) -> tuple[str, ...]:
-    """The entries that pins need not clear, as the project ignores them in every file.
+def ignored_everywhere(known: matrix.Matrix, project: settings.Settings) -> tuple[str, ...]:
+    """The entries that the project ignores in every file, as pins and clusters leave them alone.
 
     Raises `InputError` where an ignore names no entry.
     """

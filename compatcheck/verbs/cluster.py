@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 )
 @click.option("--select", multiple=True, metavar="ID", help="Only these entries.")
 @click.option("--ignore", multiple=True, metavar="ID", help="All but these entries.")
+@_options.project
 def command(
     paths: tuple[str, ...],
     snapshots: str | None,
@@ -63,21 +64,25 @@ def command(
     timeout: float,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    settings_file: str | None,
+    isolated: bool,
     **options: Any,
 ) -> NoReturn:
     """Judge many machines at once: what they share, where they differ, and whether they can work together.
 
     Start it as the training is started: torchrun --nnodes=2 --nproc-per-node=8 ... -m compatcheck cluster, or under
     srun or mpirun. Each rank says what it has, rank 0 prints one verdict. A PATH is a file or folder of the project, as
-    for check. Where machines cannot talk: --record FOLDER on each, then --snapshots FOLDER.
+    for check. Where machines cannot talk: --record FOLDER on each, then --snapshots FOLDER. What [tool.compatcheck]
+    ignores in every file is ignored here.
     """
     from compatcheck import matrix
     from compatcheck.pipelines import cluster
+    from compatcheck.pipelines.settled import ignored_everywhere
 
-    known = matrix.load()
+    known, project = matrix.load(), _options.settings_of(settings_file, isolated)
     chosen: dict[str, Any] = {
         "select": matrix.require_ids(known, select),
-        "ignore": matrix.require_ids(known, ignore),
+        "ignore": (*ignored_everywhere(known, project), *matrix.require_ids(known, ignore)),
     }
     if record is not None:
         make_folder(record)

@@ -71,7 +71,7 @@ def command(**options: Any) -> NoReturn:
     from compatcheck._progress import resolving_progress
     from compatcheck.advice import search
     from compatcheck.pipelines import pin
-    from compatcheck.pipelines.settled import assumed, steering_nothing
+    from compatcheck.pipelines.settled import assumed, ignored_everywhere
 
     output = _output(options)
     format_name = _format(output, options)
@@ -81,7 +81,7 @@ def command(**options: Any) -> NoReturn:
         options["paths"],
         **{key: options[key] for key in _OF_SUBJECT},
         assume=(*(() if options["snapshot"] else assumed(project)), *options["assume"]),
-        ignore=(*steering_nothing(known, project), *options["ignore"]),
+        ignore=(*ignored_everywhere(known, project), *options["ignore"]),
     )
     if not options["quiet"]:
         click.echo(_("pinning {subject}").format(subject=subject.place), err=True)

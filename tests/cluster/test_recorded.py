@@ -34,6 +34,16 @@ def judged(folder: Path, *options: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+def test_what_the_project_ignores_in_every_file_is_ignored(tmp_path: Path) -> None:
+    training = {"attention": "sdpa", "per_device_train_batch_size": 2, "dtype": "bfloat16"}
+    write(tmp_path, "node01", {**NODE, "training": training})
+    assert "CC-2024-0001" in judged(tmp_path)[1]
+    table = '[[tool.compatcheck.ignore]]\nid = "CC-2024-0001"\nreason = "packed"\nuntil = 2999-01-01\n'
+    (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
+    assert "CC-2024-0001" not in judged(tmp_path)[1]
+    assert "CC-2024-0001" in judged(tmp_path, "--isolated")[1]
+
+
 @pytest.fixture
 def sixteen(tmp_path: Path) -> Path:
     """Fourteen nodes that differ in what is their own, and two that differ in what counts."""
