@@ -16,6 +16,10 @@ _DEEPSPEED_SECTIONS = {
     "reduce_scatter": ("zero_optimization", "reduce_scatter"),
     "reduce_bucket_size": ("zero_optimization", "reduce_bucket_size"),
     "use_multi_rank_bucket_allreduce": ("zero_optimization", "use_multi_rank_bucket_allreduce"),
+    "zero_hpz_partition_size": ("zero_optimization", "zero_hpz_partition_size"),
+    "offload_optimizer_device": ("zero_optimization", "offload_optimizer", "device"),
+    "offload_param_device": ("zero_optimization", "offload_param", "device"),
+    "compile": ("compile", "deepcompile"),
     "gradient_clipping": ("gradient_clipping",),
     "bf16.check_grad_overflow": ("bf16", "check_grad_overflow"),
 }

@@ -12,7 +12,7 @@ import pytest
 from compatcheck import facts, matrix
 from compatcheck._cells import cells
 from compatcheck._terminal import Screen
-from compatcheck.model import Environment, Finding, Location, ProbeResult, Remark, Remedy, Report
+from compatcheck.model import Environment, Finding, Location, ProbeResult, Remark, Remedy, Report, Unknown, lookup
 from compatcheck.pipelines.check import check
 from compatcheck.probes import card, describe, names
 from compatcheck.report import FORMATS, explanation, probes, render
@@ -209,3 +209,34 @@ def test_the_demo_is_the_glm_4_case() -> None:
     known = matrix.load(str(ROOT / "matrix"))
     report = check(facts.load_file(str(ROOT / "compatcheck" / "demo" / "glm-4.json")), known)
     assert [(f.id, f.status) for f in report.findings] == [("CC-2024-0001", "affected")]
+
+
+SETTINGS = sorted(
+    {
+        (path, value)
+        for entry in entries()
+        for remedy in entry["remedies"]
+        for path, value in remedy.get("config", {}).items()
+        if path.startswith("training.deepspeed.")
+    },
+    key=str,
+)
+
+
+@pytest.mark.parametrize(("path", "value"), SETTINGS, ids=str)
+def test_what_is_to_be_set_in_a_deepspeed_file_is_read_there_as_it_was_meant(
+    tmp_path: Path, path: str, value: Any
+) -> None:
+    from compatcheck.advice.edits import spell
+
+    _, _, setting = spell(path, value, Environment({})).partition(" set ")
+    file = tmp_path / "ds_config.json"
+    before: dict[str, Any] = {
+        "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}},
+        "compile": {"deepcompile": True},
+    }
+    for section, given in json.loads(f"{{{setting}}}").items():
+        before[section] = {**before.get(section, {}), **given} if isinstance(given, dict) else given
+    file.write_text(json.dumps(before), encoding="utf-8")
+    read = lookup(facts.read_paths([str(file)]).environment, path)
+    assert isinstance(read, Unknown) if value == "none" else read == value
