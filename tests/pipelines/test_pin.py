@@ -16,6 +16,7 @@ from compatcheck.model import Environment, PinReport
 from compatcheck.pipelines import pin
 from compatcheck.pipelines.pin import _plan
 from tests.advice.index import CUDA, write_index
+from tests.advice.tiny_wheels import write_wheel
 
 PADDED = {
     "cuda": {"driver": "550.54.15"},
@@ -80,6 +81,23 @@ def test_lines_do_not_move_for_the_sake_of_what_is_installed(known: matrix.Matri
     found = planned(task(known, installed, PADDED, "torchvision==0.19.1"))
     assert found.solution.versions["torchvision"] == "0.19.1" and found.solution.versions["torch"] == "2.4.1"
     assert found.moves == {} and found.report.resolutions == 1
+
+
+@pytest.mark.parametrize(("prefer", "moves"), [("nearest", False), ("config", False), ("pins", True)])
+def test_what_advises_a_setting_and_no_version_moves_versions_only_where_these_are_preferred(
+    known: matrix.Matrix, prefer: str, moves: bool
+) -> None:
+    offloading = {
+        "cuda": {"driver": "580.65.06", "toolkit": "13.0"},
+        "training": {"deepspeed": {"zero_stage": 2, "overlap_comm": False, "offload_optimizer_device": "cpu"}},
+        "environ": {"DS_SKIP_CUDA_CHECK": None},
+    }
+    write_wheel(Path("links"), "deepspeed", "0.12.3", ["torch"])
+    installed = {"torch": "2.4.1", "deepspeed": "0.14.5"}
+    found = planned(task(known, installed, offloading, by_hand_cost=pin.BY_HAND_COSTS[prefer]))
+    assert "CC-2023-0962" in found.causes
+    assert bool(told(found.report)) == moves
+    assert [finding.id for finding in found.report.left] == ([] if moves else ["CC-2023-0962"])
 
 
 def test_a_range_of_the_user_leaves_the_older_side(known: matrix.Matrix) -> None:

@@ -14,7 +14,7 @@ from compatcheck.advice.model import Demands, Move, Solution, Unsolvable, Violat
 from compatcheck.errors import NothingInspectedError
 from compatcheck.model import BAD, Choice, Environment, Finding, Moved, PinReport, Remedy, lookup
 from compatcheck.pipelines.check import check
-from compatcheck.pipelines.pin._task import Task
+from compatcheck.pipelines.pin._task import BY_HAND_COSTS, Task
 
 _OF_FILES = ("unmet_requirements", "unresolved_imports", "distribution_problems", "distribution_ranges", "target")
 _OF_TORCH = ("runtime", "cudnn", "nccl")
@@ -177,7 +177,12 @@ def _violations(task: Task, solution: Solution, demands: Demands, causes: dict[s
 
 
 def _ways(task: Task, solution: Solution, finding: Finding) -> tuple[Demands, ...]:
-    """The versions to try, and other builds of torch where the one at hand cannot run here."""
+    """The versions to try, and other builds of torch where the one at hand cannot run here.
+
+    An entry that advises a setting and no version is cleared by versions only where these are preferred.
+    """
+    if task.by_hand_cost < BY_HAND_COSTS["pins"] and _settings(finding) and not any(r.pins for r in finding.remedies):
+        return ()
     ways = search.ways(finding, solution.versions)
     if "torch" not in finding.packages:
         return ways
