@@ -66,7 +66,7 @@ def test_json_is_the_report_alone(report: str) -> None:
 
 def test_the_snapshot_of_a_report_is_judged_alike(report: str, tmp_path: Path) -> None:
     snapshot = tmp_path / "snapshot.json"
-    first = triage(report, "--format", "json", "--snapshot-out", str(snapshot))
+    first = triage(report, "--format", "json", "--snapshot-out", str(snapshot), cwd=tmp_path)
     second = run_command(sys.executable, "check", "--snapshot", str(snapshot), "--format", "json", cwd=tmp_path)
     assert json.loads(first.stdout)["findings"] == json.loads(second.stdout)["findings"]
     assert triage(report, "--env").stdout == snapshot.read_text(encoding="utf-8")

@@ -20,6 +20,6 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if isinstance(gpus, Unknown) or (gpus and gpus[0].get("uncounted")):
         return TraitVerdict(None, missing=("gpus",), suspected=alone or isinstance(ranks, Unknown))
     if len(gpus or ()) < 2:
-        return TraitVerdict(bool(gpus))
+        return TraitVerdict(bool(gpus), presumed=True)
     hidden = isinstance(visible, Unknown) and alone
     return TraitVerdict(None, missing=(_VISIBLE,)) if hidden else TraitVerdict(False)
