@@ -34,7 +34,14 @@ def pytest_configure() -> None:
 
 def run_command(python: Path | str, *arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """The command as people type it, with nothing of the caller's environment that could change its output."""
-    removed = ("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "COMPATCHECK_LANG", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+    removed = (
+        "PYTHONPATH",
+        "VIRTUAL_ENV",
+        "CONDA_PREFIX",
+        "COMPATCHECK_LANG",
+        "HF_HUB_OFFLINE",
+        "TRANSFORMERS_OFFLINE",
+    )
     scrubbed = {key: value for key, value in os.environ.items() if key not in removed}
     return subprocess.run(
         [str(python), "-m", "compatcheck", *arguments],

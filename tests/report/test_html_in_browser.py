@@ -30,11 +30,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page of each kind that needs no probe to run, and one on which two reports stand beside other things."""
     folder = tmp_path_factory.mktemp("pages")
     snapshot = str(ROOT / "compatcheck" / "demo" / "glm-4.json")
+    log = folder / ("a_long_name_" * 6) / LOG.name
+    log.parent.mkdir()
+    log.write_bytes(LOG.read_bytes())
     run_command(sys.executable, "demo", "--format", "html", "-o", "check.html", cwd=folder)
     run_command(
         sys.executable,
         "diagnose",
-        str(LOG),
+        str(log),
         "--snapshot",
         snapshot,
         "--format",
