@@ -173,7 +173,7 @@ def test_a_project_s_files_are_the_places(folder: Path) -> None:
         ("./configs/../a#b?.yaml", "a%23b%3F.yaml"),
         ("a:b.yaml", "a%3Ab.yaml"),
         ("/elsewhere/über.yaml", "file:///elsewhere/%C3%BCber.yaml"),
-        ("C:\\work\\a b.yaml", "file:///C:/work/a%20b.yaml"),
+        ("C:\\runs\\a b.yaml", "file:///C:/runs/a%20b.yaml"),
     ],
 )
 def test_names_of_files_become_addresses(demo: Report, file: str, uri: str) -> None:

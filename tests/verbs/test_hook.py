@@ -134,5 +134,5 @@ def test_the_hook_asks_for_the_files_we_read(name: str, wanted: bool) -> None:
 def test_the_environment_of_a_hook_is_nobodys() -> None:
     of_a_hook = {"VIRTUAL_ENV": "/cache/repo1/py_env-python3.11", "PRE_COMMIT": "1"}
     assert not facts.is_active(of_a_hook) and not facts.is_active({})
-    assert facts.is_active({"VIRTUAL_ENV": "/work/.venv", "PRE_COMMIT": "1"})
+    assert facts.is_active({"VIRTUAL_ENV": "/home/me/.venv", "PRE_COMMIT": "1"})
     assert facts.is_active({"CONDA_PREFIX": "/opt/conda"})
