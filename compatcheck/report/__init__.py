@@ -33,5 +33,5 @@ def render(
 
         return sarif.render(report, exit_reason=exit_reason, exit_status=exit_status, refuted=refuted or verbose)
     unit = import_module(f"compatcheck.report.{format_name}")
-    told: str = unit.render(report, exit_reason=exit_reason, colour=screen.colour, refuted=refuted or verbose)
+    told: str = unit.render(report, exit_reason=exit_reason, refuted=refuted or verbose)
     return told

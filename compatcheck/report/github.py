@@ -24,7 +24,7 @@ _COMMANDS: dict[Status, str] = {
 }
 
 
-def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
+def render(report: Report, *, exit_reason: str, refuted: bool = False) -> str:
     """A command for each finding, the worst first, and the verdict in words at the end."""
     root = _repository.root()
     shown = told(report, refuted)

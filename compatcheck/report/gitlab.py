@@ -22,7 +22,7 @@ _SEVERITIES: dict[Status, str] = {
 }
 
 
-def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
+def render(report: Report, *, exit_reason: str, refuted: bool = False) -> str:
     """Every finding but those set aside. GitLab wants each fingerprint once: that of a repeated one is counted on."""
     root = _repository.root()
     seen: Counter[str] = Counter()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 
 
-def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
+def render(report: Report, *, exit_reason: str, refuted: bool = False) -> str:
     shape = {
         "schema_version": SCHEMA_VERSION,
         "matrix": matrix_shape(report),

@@ -16,7 +16,7 @@ from compatcheck.report._plain import lines, told, undecided
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
+def render(report: Report, *, exit_reason: str, refuted: bool = False) -> str:
     """A test for each finding: failed where it is certain, skipped where facts are missing or it was set aside.
 
     Where there is none, one test that passed says so, since servers take a report without tests for a broken run.

@@ -22,7 +22,7 @@ _SIGNS: dict[Status, str] = {
 }
 
 
-def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
+def render(report: Report, *, exit_reason: str, refuted: bool = False) -> str:
     return "\n".join(_page(report, exit_reason, refuted)) + "\n"
 
 

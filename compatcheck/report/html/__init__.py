@@ -13,7 +13,7 @@ from compatcheck.report.html import _check, _diagnosis, _pins, _probes
 from compatcheck.report.html._page import element, page
 
 
-def render(report: Report, *, exit_reason: str, colour: bool = False, refuted: bool = False) -> str:
+def render(report: Report, *, exit_reason: str, refuted: bool = False) -> str:
     return page(_check.verdict(report).words, *_check.body(report, exit_reason=exit_reason, refuted=refuted))
 
 
