@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from compatcheck.errors import InputError
 from compatcheck.facts import model_files, requirements, training
 from compatcheck.facts._merge import EMPTY, overlay
 from compatcheck.facts._several import listed, more_than_one
@@ -52,19 +53,31 @@ def read_paths(paths: Sequence[str], weights: bool = False, python: str | None =
         environment = overlay(environment, without(pins, _BESIDE))
         beside = overlay(beside, without(pins, PINNED))
         read.append(source)
-    reasons = {**_nothing_found(paths, read, environment), **several, **environment.reasons}
+    broken = [source.path for source, _root in met if source.kind == training.BROKEN]
+    reasons = {**_nothing_found(paths, read, environment, broken), **several, **environment.reasons}
     return Reading(environment._replace(reasons=reasons), tuple(dict.fromkeys(read)), beside)
 
 
-def _nothing_found(paths: Sequence[str], read: list[Source], environment: Environment) -> dict[str, str]:
+def _nothing_found(
+    paths: Sequence[str], read: list[Source], environment: Environment, broken: Sequence[str]
+) -> dict[str, str]:
     kinds = {source.kind for source in read}
     where = ", ".join(paths)
     missing = {}
     if not kinds & set(training.readers()):
-        missing["training"] = _("nothing in {files} is a training configuration").format(files=where)
+        nothing = _("nothing in {files} is a training configuration").format(files=where)
+        missing["training"] = "; ".join(_fault(path) for path in broken) or nothing
     if "model" not in kinds and "model" not in environment.facts:
         missing["model"] = _("nothing in {files} is a model folder").format(files=where)
     return missing
+
+
+def _fault(path: str) -> str:
+    try:
+        training.recognised(path)
+    except InputError as error:
+        return f"{path}: {error.seen}"
+    return path
 
 
 def _model_of(met: list[Met], run: Joined) -> tuple[str | None, str]:

@@ -19,6 +19,7 @@ from compatcheck.errors import InputError
 from compatcheck.facts._text import read_text
 from compatcheck.facts.training._document import Document, open_document, parse_document
 
+BROKEN = "broken"
 _LARGEST_MET = 1 << 20
 
 
@@ -57,7 +58,7 @@ def recognised(path: str) -> str | None:
 
 
 def met(path: str) -> str | None:
-    """The reader of a file that was only met on the way; one that is broken is none of ours.
+    """The reader of a file that was only met on the way; `BROKEN` where it has our words and cannot be parsed.
 
     Raises `InputError` where it is broken although its name says what it means to be.
     """
@@ -70,15 +71,20 @@ def met(path: str) -> str | None:
         if os.path.getsize(path) > _LARGEST_MET and not meant:
             return None
         text = read_text(path)
-        if not meant and not any(_bears_mark(text, reader) for reader in fitting):
-            return None
-        return reader_of(parse_document(path, text))
     except OSError:
         return None
     except InputError:
         if meant:
             raise
         return None
+    if not meant and not any(_bears_mark(text, reader) for reader in fitting):
+        return None
+    try:
+        return reader_of(parse_document(path, text))
+    except InputError:
+        if meant:
+            raise
+        return BROKEN
 
 
 def _bears_mark(text: str, reader: ModuleType) -> bool:

@@ -121,6 +121,19 @@ def test_a_broken_file_that_was_only_met_is_none_of_ours(tmp_path: Path, content
     assert read_paths([str(tmp_path)]).sources == ()
 
 
+def test_a_broken_file_with_the_words_of_a_run_is_why_the_training_is_not_known(tmp_path: Path) -> None:
+    broken, other = tmp_path / "sft.yaml", tmp_path / "chart.yaml"
+    broken.write_text("per_device_train_batch_size: 2\n bf16: true\n")
+    other.write_text("{{ a template }}: [\n")
+    found = read_paths([str(tmp_path)])
+    assert found.sources == ()
+    assert found.environment.reasons["training"] == f"{broken}: line 2, column 6: mapping values are not allowed here"
+    (tmp_path / "run.yaml").write_text(SIZES + "per_device_train_batch_size: 2\n")
+    found = read_paths([str(tmp_path)])
+    assert [source.path for source in found.sources] == [str(tmp_path / "run.yaml")]
+    assert "training" not in found.environment.reasons
+
+
 def test_a_pickle_of_arguments_is_never_loaded(tmp_path: Path) -> None:
     path = tmp_path / "training_args.bin"
     path.write_bytes(b"cos\nsystem\n(S'false'\ntR.")
