@@ -1,4 +1,4 @@
-"""The paths in a traceback, which hold the version of the Python that ran."""
+"""The paths in a traceback: the version of the Python that ran, and what patches the libraries that it names."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ _WINDOWS = re.compile(r"[/\\]Python(3)(\d{1,2})[/\\]lib[/\\]site-packages[/\\]",
 _METADATA = re.compile(
     r"-packages[/\\]([A-Za-z][\w.]{0,60})-(\d[\w.+!]{0,60}?)(?:-py3\.\d{1,2}[\w.-]{0,40}\.egg|\.dist-info)[/\\]"
 )
+_PATCHED = re.compile(r"-packages[/\\]unsloth(?:_zoo)?[/\\]|[/\\]unsloth_compiled_cache[/\\]")
 
 
 def recognises(block: Block) -> tuple[Line, ...]:
-    return tuple(line for line in block.short() if _PYTHON.search(line.text) or _WINDOWS.search(line.text))
+    forms = (_PYTHON, _WINDOWS, _PATCHED)
+    return tuple(line for line in block.short() if any(form.search(line.text) for form in forms))
 
 
 def read(lines: Sequence[Line]) -> Iterator[Claim]:
@@ -30,3 +32,6 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
             yield Claim("python", version, line.number)
         if metadata:
             yield distribution_claim(metadata[1], metadata[2], line.number)
+        if _PATCHED.search(line.text) and "unsloth" not in said:
+            said.add("unsloth")
+            yield Claim("training.unsloth", True, line.number)

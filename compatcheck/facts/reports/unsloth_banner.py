@@ -31,6 +31,8 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
     one, place, count, capability = None, 0, 1, None
     for line in lines:
         head, torch, runtime = (form.search(line.text) for form in (_HEAD, _TORCH, _RUNTIME))
+        if head:
+            yield Claim("training.unsloth", True, line.number)
         if head and head[1]:
             yield distribution_claim("unsloth", head[1], line.number)
         for name, spelled in _NAMES:

@@ -441,6 +441,7 @@ O^O/ \_/ \    Torch: 2.5.1+cu124. CUDA: 6.1. CUDA Toolkit: 12.4. Triton: 3.1.0
             "distributions.xformers": "0.0.28.post3",
             "distributions.transformers": "4.49.0",
             "distributions.vllm": "0.7.3",
+            "training.unsloth": True,
             "cuda.runtime": "12.4",
             "gpus": ["NVIDIA GeForce GTX 1070"],
         },
@@ -455,7 +456,16 @@ O^O/ \_/ \    Torch: 2.5.1+cu124. CUDA: 6.1. CUDA Toolkit: 12.4. Triton: 3.1.0
 RuntimeError: CUDA error: no kernel image is available for execution on the device
 """,
         {"python": "3.10"},
-        ("distributions.torch", "distributions.transformers"),
+        ("distributions.torch", "distributions.transformers", "training.unsloth"),
+    ),
+    Sample(
+        "a traceback through what unsloth has compiled",
+        """Traceback (most recent call last):
+  File "/content/unsloth_compiled_cache/UnslothSFTTrainer.py", line 757, in __init__
+    super().__init__(
+  File "/usr/local/lib/python3.12/dist-packages/trl/trainer/sft_trainer.py", line 512, in __init__
+""",
+        {"python": "3.12", "training.unsloth": True},
     ),
     Sample(
         "a traceback of another Python than the one stated",
