@@ -62,6 +62,12 @@ def parse_version(text: str) -> Version | None:
         return None
 
 
+def final_release(text: str | None) -> Version | None:
+    """The version of a release as its project published it; None for pre-releases, vendors' builds and what is none."""
+    version = None if text is None or is_vendor_build(text) else parse_version(text)
+    return None if version is None or version.is_prerelease else version
+
+
 def contains(comparators: tuple[Comparator, ...], version: Version) -> bool:
     return all(_OPERATORS[op](version, bound) for op, bound in comparators)
 

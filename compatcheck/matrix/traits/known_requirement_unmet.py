@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from compatcheck._torch_build import minor
 from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import is_vendor_build, parse_version
+from compatcheck.matrix._order import final_release, parse_version
 from compatcheck.matrix._traits import Table
 from compatcheck.model import Environment, Unknown, lookup
 
@@ -31,7 +31,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     distributions = lookup(environment, "distributions")
     if isinstance(distributions, Unknown):
         return TraitVerdict(None, missing=(_METADATA,))
-    releases = {name: release for name, text in (distributions or {}).items() if (release := _release(text))}
+    releases = {name: release for name, text in (distributions or {}).items() if (release := final_release(text))}
     demands = table("declared-requirements")
     found = tuple(
         (package, other, specifier)
@@ -47,11 +47,6 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         for package, other, specifier in certain or found
     )
     return TraitVerdict(True, told) if certain else TraitVerdict(None, told, (_METADATA,))
-
-
-def _release(text: str | None) -> Version | None:
-    version = None if text is None or is_vendor_build(text) else parse_version(text)
-    return None if version is None or version.is_prerelease else version
 
 
 def _accepts(specifier: str, version: Version) -> bool:

@@ -1,0 +1,54 @@
+"""A release accepts a version of another package that its own next releases exclude."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from packaging.version import Version
+
+from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._order import final_release
+from compatcheck.matrix._traits import Table
+from compatcheck.model import Environment, Unknown, lookup
+
+
+def find(environment: Environment, table: Table) -> TraitVerdict:
+    """Whether a pair is there that was ruled out soon; what is not stated may be anything."""
+    distributions = lookup(environment, "distributions")
+    if isinstance(distributions, Unknown):
+        return TraitVerdict(None)
+    releases = {name: release for name, text in (distributions or {}).items() if (release := final_release(text))}
+    excluding = table("excluded-afterwards")
+    told = tuple(
+        _occurrence(package, other, row, releases)
+        for package in sorted(releases)
+        for other, row in _rows(releases[package], excluding.get(package, {}))
+        if other in releases and _is_excluded(releases[other], row)
+    )
+    complete = environment.facts.get("distributions_complete") is True
+    return TraitVerdict(True, told) if told else TraitVerdict(False if complete else None)
+
+
+def _rows(release: Version, rows: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[tuple[str, Sequence[str]]]:
+    for other, listed in rows.items():
+        for row in listed:
+            if Version(row[0]) <= release <= Version(row[1]):
+                yield other, row
+
+
+def _is_excluded(version: Version, row: Sequence[str]) -> bool:
+    from packaging.specifiers import SpecifierSet
+
+    _first, _last, lowest, highest, _by, demand, _accepting = row
+    within = Version(lowest) <= version and (not highest or version <= Version(highest))
+    return within and not SpecifierSet(demand).contains(version)
+
+
+def _occurrence(package: str, other: str, row: Sequence[str], releases: Mapping[str, Version]) -> Occurrence:
+    _first, _last, _lowest, _highest, by, demand, accepting = row
+    summary = (
+        f"{package} {releases[package]} accepts {other} {releases[other]}, which its release {by} excludes: it "
+        f"requires {other}{demand}"
+    )
+    instead = {package: f">={accepting}"} if accepting else {}
+    return Occurrence(summary, (other, package), {other: demand}, instead)
