@@ -166,6 +166,8 @@ def _training(context: Mapping[str, Any]) -> dict[str, Any]:
         said["deepspeed"] = {"zero_stage": context["zero_stage"]}
     if quantization := _quantization((context.get("quantization") or "").lower()):
         said["quantization"] = quantization
+    if "fsdp" in framework:
+        said["fsdp"] = {}
     other = context.get("other")
     if isinstance(other, dict):
         said.update(_others(other))
@@ -183,6 +185,8 @@ def _others(other: Mapping[str, Any]) -> dict[str, Any]:
             said[key] = other[key]
     if other.get("gpu_count"):
         said["world_size"] = other["gpu_count"]
+    if other.get("fsdp"):
+        said["fsdp"] = {}
     if other.get("modules_to_save"):
         said["lora"] = {"modules_to_save": other["modules_to_save"]}
     return said
