@@ -84,7 +84,11 @@ _OFF_UNLESS_ASKED = (
 )
 _OF_NO_TRAINING = ("traits", "training.predict_with_generate", "training.use_cache")
 _SPOKEN_OF = ("model.", "traits", "training.observed.", "every_gpu.", "torch_build.hip", *_OFF_UNLESS_ASKED)
-_ONLY_FOR = {"training.use_liger_kernel": "distributions.liger-kernel"}
+_ONLY_FOR = {
+    "training.use_liger_kernel": "distributions.liger-kernel",
+    "training.optimizer": "distributions.bitsandbytes",
+    "training.quantization.bits": "distributions.bitsandbytes",
+}
 _USED_WHERE = {
     "liger-kernel": "training.use_liger_kernel",
     "unsloth": "training.unsloth",
@@ -163,7 +167,7 @@ def _is_narrowed(parts: Mapping[str, Verdict], environment: Environment) -> bool
     - No, where no more than the model's type or a suspected trait is singular, and more is missing than what a run
       without training would not state.
     - No, where what the entry is about is not known to be there: the model, a trait, what was seen in a log, a class of
-      GPU, a build for AMD's, or what is off unless asked for. A package that serves one switch alone speaks for it.
+      GPU, a build for AMD's, or what is off unless asked for. A package that serves few switches speaks for them.
     - No, where a package is not known to be there, unless a setting that only this package has is stated, the run is
       known to use it, or facts of two kinds single the case out already: a GPU and a setting, a model and a setting.
     - Yes, where something singular holds beside the GPU, of which every machine has one: a setting, a trait, or a
