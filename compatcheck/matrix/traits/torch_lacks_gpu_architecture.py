@@ -56,7 +56,19 @@ def _of_cuda(environment: Environment, runtime: str, gpus: Iterable[Any], table:
         return _lacking(
             environment, f"is built with CUDA {runtime}, which compiles for nothing newer than {newest}", gpus, table
         )
+    usual = _usual_build(environment, runtime, table)
+    if usual is not None and runs_on(usual, gpus) is False:
+        lacking = _lacking(environment, f"is {_compiled(usual)} in the build for x86_64", gpus, table)
+        return TraitVerdict(None, lacking.occurrences, ("platform.machine",))
     return TraitVerdict(None, missing=("torch_build.architectures",))
+
+
+def _usual_build(environment: Environment, runtime: str, table: Table) -> Build | None:
+    """The build for x86_64, which stands for a machine that nobody has named."""
+    torch = lookup(environment, "distributions.torch")
+    if not isinstance(lookup(environment, "platform.machine"), Unknown) or not isinstance(torch, str):
+        return None
+    return None if _is_vendors(environment) else listed_build(torch, runtime, "x86_64", table)
 
 
 def _of_any_runtime(environment: Environment, gpus: Iterable[Any], table: Table) -> TraitVerdict:
