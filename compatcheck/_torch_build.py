@@ -118,6 +118,17 @@ def first_default_that_runs(torch: str, machine: object, gpus: Iterable[Mapping[
     return first
 
 
+def last_default_that_runs(torch: str, machine: object, gpus: Iterable[Mapping[str, Any]], table: Table) -> str | None:
+    """The newest minor release before this one whose build of the package index has code for a GPU."""
+    gpus, known = tuple(gpus), machine if isinstance(machine, str) else "x86_64"
+    last = None
+    for release, runtime in table("torch-cuda-builds")["default"].items():
+        build = listed_build(release, runtime, known, table)
+        if build is not None and _numbered(release) < _numbered(minor(torch)) and runs_on(build, gpus):
+            last = str(release)
+    return last
+
+
 def _numbered(version: str) -> tuple[int, ...]:
     return numbers(version) or ()
 

@@ -15,6 +15,7 @@ from compatcheck._torch_build import (
     compiled_build,
     default_runtime,
     first_default_that_runs,
+    last_default_that_runs,
     left_behind,
     listed_build,
     listed_builds,
@@ -103,8 +104,10 @@ def _lacking(environment: Environment, why: str, gpus: Iterable[Any], table: Tab
     named, pins = "torch", {}
     if isinstance(torch, str):
         named = f"torch {torch}"
-        first = first_default_that_runs(torch, lookup(environment, "platform.machine"), gpus, table)
-        pins = {"torch": f">={first}"} if first else {}
+        machine = lookup(environment, "platform.machine")
+        first = first_default_that_runs(torch, machine, gpus, table)
+        last = None if first else last_default_that_runs(torch, machine, gpus, table)
+        pins = {"torch": f">={first}"} if first else {"torch": f"~={last}.0"} if last else {}
     distinct = {(gpu.get("name"), gpu["compute_capability"]): gpu for gpu in gpus}
     return TraitVerdict(
         True,
