@@ -8,12 +8,17 @@ from typing import Any
 
 from compatcheck.errors import InputError
 from compatcheck.facts._text import read_json_object, read_text
-from compatcheck.facts.model_files.traits._code import Code, Kind, parse_code
+from compatcheck.facts.model_files.traits._code import Code, Kind, attributes_set, parse_code
 from compatcheck.facts.model_files.traits._rules import traits_of
 from compatcheck.model import Facts, Location
 
 _LARGEST_CODE = 8 << 20
-_KINDS: tuple[tuple[Kind, str], ...] = (("model", "modeling"), ("tokenizer", "tokenization"))
+_KINDS: tuple[tuple[Kind, str], ...] = (
+    ("model", "modeling"),
+    ("model", "configuration"),
+    ("model", "hf_prefixlm"),
+    ("tokenizer", "tokenization"),
+)
 
 
 def read(folder: str, names: list[str], config: dict[str, Any], reasons: dict[str, str]) -> Facts:
@@ -44,11 +49,13 @@ def codes(folder: str, names: list[str], config: dict[str, Any]) -> list[Code]:
     entry_points |= (
         {each for each in architectures or () if isinstance(each, str)} if _is_list(architectures) else set()
     )
-    found = []
-    for kind, prefix in _KINDS:
-        for name in _of_kind(folder, names, mapped, kind, prefix):
-            found.append(Code(name, kind, _parsed(folder, name), frozenset(entry_points)))
-    return found
+    configurations = [name for name in names if name.startswith("configuration_") and name.endswith(".py")]
+    configured = frozenset(each for name in configurations for each in attributes_set(_parsed(folder, name)))
+    wanted = ((kind, name) for kind, prefix in _KINDS for name in _of_kind(folder, names, mapped, kind, prefix))
+    return [
+        Code(name, kind, _parsed(folder, name), frozenset(entry_points), configured)
+        for kind, name in dict.fromkeys(wanted)
+    ]
 
 
 def names(folder: str, names: list[str], config: dict[str, Any]) -> list[str]:

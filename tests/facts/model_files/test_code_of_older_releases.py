@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from compatcheck.facts.model_files._code import codes
 from compatcheck.facts.model_files.traits._code import Code, parse_code
 from compatcheck.facts.model_files.traits._rules import traits_of
 
@@ -28,6 +29,9 @@ class AForCausalLM(APreTrained):
 """
 
 
+ASKED = "class A:\n    @property\n    def _supports_sdpa(self):\n        "
+BUILT = "class A:\n    def __init__(self):\n        "
+SETTINGS = "reads-generation-settings-from-config"
 FORWARD = "class A:\n    def forward(self, mask):\n        "
 
 
@@ -66,6 +70,24 @@ def traits(source: str, *entry_points: str) -> list[str]:
         (f"{FORWARD}mask = self.get_head_mask(mask, 2)", "calls-get-head-mask"),
         (f"{FORWARD}mask = self.get_head_mask(mask, 2) if hasattr(self, 'get_head_mask') else None", None),
         (f"{FORWARD}mask = self.get_head_mask(mask, 2)\n    def get_head_mask(self, mask, n): ...", None),
+        (f"{FORWARD}mask = self.get_extended_attention_mask(mask, (2, 3))", "calls-get-extended-attention-mask"),
+        ("from transformers.models.bloom.modeling_bloom import _expand_mask as expand", "imports-mask-helpers"),
+        ("from transformers.models.opt.modeling_opt import OPTModel", None),
+        ("class A:\n    def __init__(self, config):\n        n = config.max_length", SETTINGS),
+        ("class A:\n    def __init__(self, config):\n        n = getattr(config, 'max_length', 9)", None),
+        ("def f(config):\n    config.max_length = 9\n    return config.max_length", None),
+        ("def f(generation_config):\n    return generation_config.max_length", None),
+        ("class A(PretrainedConfig):\n    def __init__(self):\n        n = self.forced_bos_token_id", SETTINGS),
+        ("class A(Module):\n    def __init__(self):\n        n = self.max_length", None),
+        (f"{BUILT}self.rates = [x.item() for x in torch.linspace(0, 1, 9)]", "reads-values-while-built"),
+        (f"{BUILT}self.rates = [x.item() for x in torch.linspace(0, 1, 9, device='cpu')]", None),
+        (f"{FORWARD}return mask.sum().item()", None),
+        ("AutoConfig.register('aimv2', AIMv2Config)", "registers-aimv2"),
+        ("AutoConfig.register('aimv2', AIMv2Config, exist_ok=True)", None),
+        ("AutoConfig.register('ovis', OvisConfig)", None),
+        (f"{ASKED}return self.language_model._supports_sdpa", "sdpa-support-asked-of-submodel"),
+        (f"{ASKED}return True", None),
+        ("class A:\n    _supports_sdpa = True", None),
         ("class A:\n    _tied_weights_keys = ['lm_head.weight']", "tied-weights-keys-as-list"),
         ("class A:\n    _tied_weights_keys: list = ['lm_head.weight']", "tied-weights-keys-as-list"),
         ("class A:\n    _tied_weights_keys = {'lm_head.weight': 'embed.weight'}", None),
@@ -124,6 +146,35 @@ def test_attention_of_llama_without_its_angles(old: str, new: str, has: bool) ->
 def test_a_language_model_inside_another_model(old: str, new: str, entry_point: str, has: bool) -> None:
     code = INNER.replace(old, new, 1) if old else INNER
     assert ("inner-model-lacks-generation-mixin" in traits(code, entry_point)) is has
+
+
+@pytest.mark.parametrize(
+    ("sets", "found"),
+    [("self.seq_length = 9", ["reads-generation-settings-from-config"]), ("self.max_length = 9", [])],
+)
+def test_a_setting_that_the_models_own_configuration_has_is_let_be(tmp_path: Path, sets: str, found: list[str]) -> None:
+    files = {
+        "configuration_a.py": f"class AConfig(PretrainedConfig):\n    def __init__(self):\n        {sets}",
+        "modeling_a.py": "from .configuration_a import AConfig\nclass A(B):\n    def __init__(self, config):\n"
+        "        self.longest = config.max_length",
+    }
+    assert sorted(_of_folder(tmp_path, files)) == found
+
+
+def test_files_beside_the_model_are_read(tmp_path: Path) -> None:
+    files = {
+        "configuration_a.py": "AutoConfig.register('aimv2', AIMv2Config)",
+        "hf_prefixlm_converter.py": "from transformers.models.bloom.modeling_bloom import _expand_mask",
+        "modeling_a.py": "from .configuration_a import A\nfrom .hf_prefixlm_converter import convert",
+    }
+    assert sorted(_of_folder(tmp_path, files)) == ["imports-mask-helpers", "registers-aimv2"]
+
+
+def _of_folder(folder: Path, files: dict[str, str]) -> set[str]:
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    config = {"auto_map": {"AutoConfig": "configuration_a.AConfig", "AutoModel": "modeling_a.A"}}
+    return {trait for code in codes(str(folder), sorted(files), config) for trait, _ in traits_of(code)}
 
 
 @pytest.mark.stack

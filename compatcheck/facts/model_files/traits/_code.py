@@ -13,12 +13,16 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Code(NamedTuple):
-    """One file; ``entry_points`` are the classes that the model's configuration names."""
+    """One file; ``entry_points`` are the classes that the model's configuration names.
+
+    ``configured`` are the attributes that the code of the configuration sets itself.
+    """
 
     name: str
     kind: Kind
     tree: ast.Module
     entry_points: frozenset[str] = frozenset()
+    configured: frozenset[str] = frozenset()
 
     @property
     def nodes(self) -> tuple[ast.AST, ...]:
@@ -71,6 +75,11 @@ def calls(node: ast.AST, name: str) -> Iterator[ast.Call]:
     for each in _nodes(node) if isinstance(node, ast.Module) else ast.walk(node):
         if isinstance(each, ast.Call) and last_name(each.func) == name:
             yield each
+
+
+def attributes_set(tree: ast.Module) -> set[str]:
+    """The names of the attributes that anything in the file sets."""
+    return {each.attr for each in _nodes(tree) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)}
 
 
 def is_self(node: ast.expr) -> bool:
