@@ -196,6 +196,25 @@ def test_code_outside_the_folder_is_not_followed(folder: Path, tmp_path: Path) -
     assert model_files.code_files(str(folder)) == ()
 
 
+@pytest.mark.parametrize(
+    ("preprocessor", "processor", "traits"),
+    [
+        ('{"processor_class": "LlavaProcessor"}', None, ["processor-lacks-patch-size"]),
+        ("{}", '{"processor_class": "LlavaNextProcessor"}', ["processor-lacks-patch-size"]),
+        ("{}", '{"processor_class": "LlavaNextProcessor", "patch_size": 14}', []),
+        ('{"processor_class": "Qwen2VLProcessor"}', None, []),
+        ('{"processor_class": "LlavaProcessor"}', "no JSON", []),
+    ],
+)
+def test_what_the_processors_files_say(
+    folder: Path, preprocessor: str, processor: str | None, traits: list[str]
+) -> None:
+    (folder / "preprocessor_config.json").write_text(preprocessor)
+    if processor is not None:
+        (folder / "processor_config.json").write_text(processor)
+    assert model(folder)["traits"] == traits
+
+
 def test_what_the_tokenizers_files_say(folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text(
         json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "chat_template": "{{ '<|user|>' }}{{ '[INST]' }}"})
