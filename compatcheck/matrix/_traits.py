@@ -37,6 +37,7 @@ READ_FROM_CODE = (
     "reads-generation-settings-from-config",
     "reads-values-while-built",
     "registers-aimv2",
+    "rotary-settings-of-transformers-5",
     "safetensors-without-metadata",
     "sdpa-support-asked-of-submodel",
     "set-gradient-checkpointing-takes-value",
@@ -47,7 +48,12 @@ READ_FROM_CODE = (
 )
 """The traits that reading a model's own files decides; any other one is known only where a snapshot states it."""
 
-_READ_FROM_OTHER_FILES = ("processor-lacks-patch-size", "safetensors-without-metadata", "tokenizer-merges-as-pairs")
+_READ_FROM_OTHER_FILES = (
+    "processor-lacks-patch-size",
+    "rotary-settings-of-transformers-5",
+    "safetensors-without-metadata",
+    "tokenizer-merges-as-pairs",
+)
 """Those of the former that a model without code of its own can have as well."""
 
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "traits")

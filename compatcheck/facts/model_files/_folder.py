@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from compatcheck.errors import InputError
 from compatcheck.facts._text import read_json_object
-from compatcheck.facts.model_files import _code, _processor, _tokenizer, _weights
+from compatcheck.facts.model_files import _code, _processor, _rotary, _tokenizer, _weights
 from compatcheck.facts.model_files._repository import as_fact, blob_identity, origin_of
 from compatcheck.model import Facts, Location
 
@@ -49,7 +49,8 @@ def read(folder: str, weights: bool = False) -> Facts:
     code = _code.read(folder, names, config, reasons)
     model.update(code.known)
     if "traits" in model:
-        model["traits"] = sorted({*model["traits"], *_traits_of_files(model), *_processor.traits(folder, names)})
+        of_files = (*_traits_of_files(model), *_processor.traits(folder, names), *_rotary.traits(config))
+        model["traits"] = sorted({*model["traits"], *of_files})
     return Facts({"model": model}, reasons, {**_locations(folder, config_file, model), **code.locations})
 
 

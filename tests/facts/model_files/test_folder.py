@@ -232,6 +232,23 @@ def test_what_the_tokenizers_files_say(folder: Path) -> None:
     assert (found["tokenizer"]["merges"], found["traits"]) == ("strings", [])
 
 
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ({"rope_parameters": {"rope_theta": 1000000.0, "rope_type": "default"}}, True),
+        ({"rope_parameters": {"rope_theta": 10000.0, "rope_type": "llama3", "factor": 8.0}}, True),
+        ({"rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}}, False),
+        ({"rope_parameters": {"rope_theta": 1000000.0, "rope_type": "default"}, "rope_theta": 1000000.0}, False),
+        ({"rope_parameters": {"full_attention": {"rope_theta": 1000000.0, "rope_type": "default"}}}, False),
+        ({"rope_parameters": ["rope_theta"]}, False),
+        ({"rope_theta": 1000000.0}, False),
+    ],
+)
+def test_a_rotary_base_that_only_transformers_5_reads(folder: Path, stated: dict[str, Any], told: bool) -> None:
+    (folder / "config.json").write_text(json.dumps({"model_type": "qwen2", **stated}))
+    assert model(folder)["traits"] == (["rotary-settings-of-transformers-5"] if told else [])
+
+
 def test_a_tokenizer_without_a_template_is_known_to_have_none(folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text("{}")
     assert model(folder)["tokenizer"] == {"chat_template": None}
