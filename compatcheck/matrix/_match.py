@@ -87,8 +87,8 @@ _SPOKEN_OF = ("model.", "traits", "training.observed.", "every_gpu.", "torch_bui
 _ONLY_FOR = {
     "training.use_liger_kernel": "distributions.liger-kernel",
     "training.optimizer": "distributions.bitsandbytes",
-    "training.quantization.bits": "distributions.bitsandbytes",
 }
+_CHOSEN_BY_FEW = {"training.attention": ("flex_attention", "xformers")}
 _USED_WHERE = {
     "liger-kernel": "training.use_liger_kernel",
     "unsloth": "training.unsloth",
@@ -155,19 +155,21 @@ def match_table(
             return Verdict(False)
         parts["gpu" if path in gpu else path] = known[key]
     verdict = _all_of(parts.values())
-    narrowed = verdict.holds is None and _is_narrowed(parts, environment)
+    rare = frozenset(path for path, chosen in _CHOSEN_BY_FEW.items() if conditions.get(path) in chosen)
+    narrowed = verdict.holds is None and _is_narrowed(parts, rare, environment)
     of_code = (f"model.traits.{name}" for name in conditions.get("traits", ()))
     return verdict._replace(narrowed=narrowed, paths=(*of_code, *conditions))
 
 
-def _is_narrowed(parts: Mapping[str, Verdict], environment: Environment) -> bool:
+def _is_narrowed(parts: Mapping[str, Verdict], rare: frozenset[str], environment: Environment) -> bool:
     """Whether a table that is still open is worth telling; the first of these that speaks decides.
 
     - Yes, where a trait was seen somewhere, or holds by something singular.
     - No, where no more than the model's type or a suspected trait is singular, and more is missing than what a run
       without training would not state.
     - No, where what the entry is about is not known to be there: the model, a trait, what was seen in a log, a class of
-      GPU, a build for AMD's, or what is off unless asked for. A package that serves few switches speaks for them.
+      GPU, a build for AMD's, what is off unless asked for, or a choice that only few make (``rare``). A package that
+      serves few switches speaks for them.
     - No, where a package is not known to be there, unless a setting that only this package has is stated, the run is
       known to use it, or facts of two kinds single the case out already: a GPU and a setting, a model and a setting.
     - Yes, where something singular holds beside the GPU, of which every machine has one: a setting, a trait, or a
@@ -183,7 +185,7 @@ def _is_narrowed(parts: Mapping[str, Verdict], environment: Environment) -> bool
     if open_still and all(path == "traits" or path.startswith("model.") for path in holding):
         return False
     for path in (path for path, part in parts.items() if part.holds is None and not (part.narrowed or part.expected)):
-        if path.startswith(_SPOKEN_OF) and _ONLY_FOR.get(path) not in holding:
+        if (path in rare or path.startswith(_SPOKEN_OF)) and _ONLY_FOR.get(path) not in holding:
             return False
         if not path.startswith("distributions.") or len(kinds) > 1 or _is_used(path[14:], environment):
             continue

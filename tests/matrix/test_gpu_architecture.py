@@ -28,7 +28,7 @@ V100 = {"name": "Tesla V100", "compute_capability": "7.0"}
         (None, "12.1", [RTX_5090], True, "nothing newer than 9.0", {}),
         ("2.7.0+cu126", "12.6", [RTX_5090], True, "nothing newer than 9.0", {"torch": ">=2.8"}),
         ("2.6.0a0+ecf3bae40a.nv25.01", "12.8", [RTX_5090], None, "", {}),
-        ("2.9.0+cu130", "13.0", [V100], True, "compiled for 7.5", {}),
+        ("2.9.0+cu130", "13.0", [V100], True, "compiled for 7.5", {"torch": "~=2.8.0"}),
         ("2.8.0+cu128", "12.8", [V100], False, "", {}),
     ],
 )
@@ -50,3 +50,16 @@ def test_a_build_is_asked_for_the_code_of_every_gpu(
     assert verdict.holds is holds
     assert [occurrence.pins for occurrence in verdict.occurrences] == ([pins] if told else [])
     assert all(told in occurrence.summary for occurrence in verdict.occurrences)
+
+
+def test_a_machine_that_nobody_named_is_taken_for_an_x86_64_and_never_sure(known: matrix.Matrix) -> None:
+    facts = {"gpus": [V100], "distributions": {"torch": "2.11.0+cu128"}, "cuda": {"runtime": "12.8"}}
+    verdict = torch_lacks_gpu_architecture.find(Environment(facts), known.table)
+    assert (verdict.holds, verdict.missing) == (None, ("platform.machine",))
+    assert [occurrence.pins for occurrence in verdict.occurrences] == [{"torch": "~=2.10.0"}]
+
+
+def test_a_machine_that_nobody_named_is_not_suspected_where_its_gpu_is_served(known: matrix.Matrix) -> None:
+    facts = {"gpus": [H100], "distributions": {"torch": "2.11.0+cu128"}, "cuda": {"runtime": "12.8"}}
+    verdict = torch_lacks_gpu_architecture.find(Environment(facts), known.table)
+    assert (verdict.holds, verdict.occurrences) == (None, ())
