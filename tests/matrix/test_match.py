@@ -211,3 +211,19 @@ def test_one_trait_of_a_list_is_enough(held: bool | None, open_: bool | None) ->
 
     expected = True if True in verdicts.values() else None if None in verdicts.values() else False
     assert match_table({"traits": ["a", "b"]}, Environment({}), traits).holds is expected
+
+
+@pytest.mark.parametrize(("attention", "told"), [("xformers", False), ("flex_attention", False), ("sdpa", True)])
+def test_an_attention_that_few_choose_is_not_suspected_unless_it_is_stated(attention: str, told: bool) -> None:
+    table = {"distributions.torch": ">=2.6.0,<2.7.0", "training.attention": attention}
+    facts = {"distributions": {"torch": "2.6.0"}}
+    assert match_table(table, Environment(facts), no_traits).narrowed is told
+    stated = {**facts, "training": {"attention": attention}}
+    assert match_table(table, Environment(stated), no_traits).holds is True
+
+
+@pytest.mark.parametrize(("setting", "told"), [("training.optimizer", True), ("training.quantization.bits", False)])
+def test_bitsandbytes_speaks_for_its_optimizers_and_not_for_its_weights(setting: str, told: bool) -> None:
+    table = {"distributions.bitsandbytes": "<0.41.1", setting: 8 if setting.endswith("bits") else ["adamw_8bit"]}
+    facts = {"distributions": {"bitsandbytes": "0.41.0"}}
+    assert match_table(table, Environment(facts), no_traits).narrowed is told
