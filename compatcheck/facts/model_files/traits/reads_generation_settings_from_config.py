@@ -1,4 +1,4 @@
-"""The code reads a setting of generation off its configuration, which transformers 5.0.0 no longer fills with defaults.
+"""A constructor reads a setting of generation off the configuration, where transformers 5.0.0 no longer has defaults.
 
 https://github.com/zai-org/GLM-4-Voice/issues/181
 """
@@ -7,7 +7,15 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, attributes_set, base_names, classes, is_self, last_name
+from compatcheck.facts.model_files.traits._code import (
+    Code,
+    attributes_set,
+    base_names,
+    classes,
+    is_self,
+    last_name,
+    methods,
+)
 
 TRAIT = "reads-generation-settings-from-config"
 KIND = "model"
@@ -17,20 +25,24 @@ _SETTINGS = ("do_sample", "forced_bos_token_id", "forced_eos_token_id", "max_len
 
 def find(code: Code) -> int | None:
     """The first line; an attribute that the code sets itself, or names in a string as for ``getattr``, is let be."""
-    own = {
-        id(each)
-        for node in classes(code)
-        if any(name.endswith("Config") for name in base_names(node))
-        for each in ast.walk(node)
-    }
     let_be = {each.value for each in code.nodes if isinstance(each, ast.Constant)}
     let_be |= {*code.configured, *attributes_set(code.tree)}
     lines = [
         each.lineno
-        for each in code.nodes
-        if isinstance(each, ast.Attribute)
-        and each.attr in _SETTINGS
+        for node in classes(code)
+        for each in _attributes_of_constructor(node)
+        if each.attr in _SETTINGS
         and each.attr not in let_be
-        and (last_name(each.value) == "config" or (is_self(each.value) and id(each) in own))
+        and (last_name(each.value) == "config" or (is_self(each.value) and _is_config(node)))
     ]
     return min(lines, default=None)
+
+
+def _attributes_of_constructor(node: ast.ClassDef) -> list[ast.Attribute]:
+    constructor = methods(node).get("__init__")
+    inner = ast.walk(constructor) if constructor is not None else ()
+    return [each for each in inner if isinstance(each, ast.Attribute)]
+
+
+def _is_config(node: ast.ClassDef) -> bool:
+    return any(name.endswith("Config") for name in base_names(node))

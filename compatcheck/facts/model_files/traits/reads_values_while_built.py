@@ -14,17 +14,18 @@ KIND = "model"
 
 
 def find(code: Code) -> int | None:
-    """The line of ``item()`` in a constructor, unless something in it is made on a device that the code names."""
+    """The line of ``item()`` in a constructor, unless something in it has a device that is named, or is numpy's."""
     constructors = (methods(node).get("__init__") for node in classes(code))
     lines = [
         call.lineno
         for function in constructors
-        if function is not None and not any(each.arg == "device" for each in _keywords(function))
+        if function is not None and not any(_has_values(each) for each in ast.walk(function))
         for call in calls(function, "item")
         if not call.args
     ]
     return min(lines, default=None)
 
 
-def _keywords(function: ast.AST) -> list[ast.keyword]:
-    return [each for each in ast.walk(function) if isinstance(each, ast.keyword)]
+def _has_values(node: ast.AST) -> bool:
+    of_numpy = isinstance(node, ast.Name) and node.id in ("np", "numpy")
+    return of_numpy or (isinstance(node, ast.keyword) and node.arg == "device")

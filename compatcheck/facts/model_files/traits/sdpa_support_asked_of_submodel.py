@@ -19,6 +19,11 @@ def find(code: Code) -> int | None:
         each.lineno
         for each in declared
         if any(last_name(decorator) == "property" for decorator in each.decorator_list)
-        and any(isinstance(inner, ast.Attribute) and is_self(inner.value) for inner in ast.walk(each))
+        and any(_is_of_a_part(inner) for inner in ast.walk(each))
     ]
     return min(lines, default=None)
+
+
+def _is_of_a_part(node: ast.AST) -> bool:
+    """Whether it is an attribute of the model other than its configuration, which is there from the start."""
+    return isinstance(node, ast.Attribute) and is_self(node.value) and node.attr != "config"
