@@ -68,6 +68,7 @@ class Verdict(NamedTuple):
 
 
 _OFF_UNLESS_ASKED = (
+    "environ.HF_HUB_ENABLE_HF_TRANSFER",
     "training.deepspeed.compile",
     "training.deepspeed.offload_optimizer_device",
     "training.deepspeed.zero_hpz_partition_size",
