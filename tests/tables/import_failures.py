@@ -1,0 +1,353 @@
+"""Write matrix/tables/import-failures.toml: which releases cannot be imported beside which others, for want of a name.
+
+    python tests/tables/import_failures.py FOLDER [PACKAGE...] > matrix/tables/import-failures.toml
+
+FOLDER holds releases as installers lay them out, each in FOLDER/<distribution>/<version>; it keeps what was found, so
+that a later run follows new releases alone. Nothing is imported: what import statements take is read by the follower of
+`check --imports`. Where a range begins and ends, its releases were followed beside each other, once with nothing else
+installed and once with everything else.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from email.parser import HeaderParser
+from pathlib import Path
+from typing import NamedTuple
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from compatcheck.facts.imports._entry_points import _STATEMENTS
+from compatcheck.matrix._compile import read_toml
+from compatcheck.matrix._order import contains, is_range, parse_range
+from tests.tables import _pairwise, _toml
+from tests.tables._pairwise import ALONE, CROWDED, MODULES, Demand, Failure
+
+STATEMENTS = {
+    **_STATEMENTS,
+    "colbert-ai": ("import colbert",),
+    "colpali-engine": ("import colpali_engine",),
+    "compressed-tensors": ("import compressed_tensors",),
+    "flagembedding": ("import FlagEmbedding",),
+    "kernels": ("import kernels",),
+    "llmcompressor": ("import llmcompressor",),
+    "lm-eval": ("import lm_eval",),
+    "lmdeploy": ("import lmdeploy",),
+    "openrlhf": ("from openrlhf.cli.train_sft import train",),
+    "optimum-quanto": ("import optimum.quanto",),
+    "rerankers": ("import rerankers",),
+    "setfit": ("import setfit",),
+    "torchao": ("import torchao",),
+    "verl": ("import verl", "from verl.trainer import main_ppo"),
+}
+PROVIDERS = (
+    "transformers",
+    "accelerate",
+    "peft",
+    "huggingface-hub",
+    "trl",
+    "diffusers",
+    "datasets",
+    "tokenizers",
+    "safetensors",
+    "pyarrow",
+    "pydantic",
+    "optimum",
+    "torchmetrics",
+    "sentence-transformers",
+    "compressed-tensors",
+    "torchao",
+    "deepspeed",
+    "evaluate",
+    "timm",
+    "liger-kernel",
+    "mmengine",
+    "auto-gptq",
+    "autoawq",
+    "kernels",
+)
+_NOT_FOLLOWED = ("numpy", "torch", "flash-attn", "xformers", "vllm", "torchvision", "torchaudio", "mpi4py", "pandas")
+_USUAL = {"numpy", "packaging", "yaml", "tqdm", "requests", "filelock", "regex", "typing_extensions"}
+_STACK = 256 << 20
+MATRIX = Path(__file__).parents[2] / "matrix"
+PARTS = ("from trl import DPOTrainer",)
+"""Statements that only some of those run who use the package."""
+SOURCES = ("https://pypi.org/", "https://docs.python.org/3/reference/import.html")
+_WHAT = """What releases import from others that do not have it: the first and the last release of a run, the releases
+of the other package, the name that is missing, and the first statement of a training run that ends there. Those that
+were followed stand first; one between two of them is taken as they are. What an entry tells has no row here."""
+
+
+class Cell(NamedTuple):
+    """Releases of one package that all fail beside some of another, and with what."""
+
+    first: str
+    last: str
+    low: str
+    high: str
+    failure: Failure
+
+
+def releases(folder: Path, package: str) -> list[str]:
+    """The final releases of a package that are at hand, in order."""
+    found = []
+    for path in (folder / package).glob("*"):
+        try:
+            version = Version(path.name)
+        except InvalidVersion:
+            continue
+        if not version.is_prerelease and str(version) == path.name:
+            found.append(version)
+    return [str(each) for each in sorted(found)]
+
+
+def module_of(package: str) -> str:
+    return MODULES.get(package, package.replace("-", "_"))
+
+
+def surely(folder: Path) -> set[str]:
+    """The modules of what a release demands without conditions, and of what everything here builds on."""
+    found = set(_USUAL)
+    for path in folder.glob("*.dist-info/METADATA"):
+        header = HeaderParser().parsestr(path.read_text(encoding="utf-8", errors="replace"))
+        for line in header.get_all("Requires-Dist", []):
+            try:
+                requirement = Requirement(line)
+            except InvalidRequirement:
+                continue
+            if requirement.marker is None:
+                found.add(module_of(canonicalize_name(requirement.name)))
+    return found
+
+
+def demanded(folder: Path, package: str) -> dict[str, list[Demand]]:
+    """What each release may ask of the providers; kept in the folder."""
+    kept = folder / "_demands" / f"{package}.json"
+    known = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
+    of = {module_of(each) for each in PROVIDERS if each != package}
+    for version in releases(folder, package):
+        if version not in known:
+            place = folder / package / version
+            known[version] = _pairwise.demands(place, STATEMENTS[package], surely(place), of)
+    _keep(kept, known)
+    return {version: [Demand(*each) for each in known[version]] for version in releases(folder, package)}
+
+
+def lacking(folder: Path, provider: str, version: str, wanted: Sequence[Demand]) -> set[Demand]:
+    """Which of the names a release of a provider does not have; kept in the folder."""
+    kept = folder / "_lacking" / provider / f"{version}.json"
+    known = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {"asked": [], "missing": []}
+    asked = {Demand(*each) for each in known["asked"]}
+    new = [each for each in wanted if each not in asked]
+    if new:
+        place = folder / provider / version
+        missing = _pairwise.lacking(place, new, surely(place))
+        known = {"asked": [*known["asked"], *new], "missing": [*known["missing"], *sorted(missing, key=str)]}
+        _keep(kept, known)
+    return {Demand(*each) for each in known["missing"]}
+
+
+def _keep(path: Path, value: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}")
+    part.write_text(json.dumps(value), encoding="utf-8")
+    part.rename(path)
+
+
+class Pair:
+    """One package beside one provider, release by release."""
+
+    def __init__(self, folder: Path, package: str, provider: str) -> None:
+        self.folder, self.package, self.provider = folder, package, provider
+        self.surely: set[str] = set()
+        self.known: dict[tuple[str, str, bool], Failure | None] = {}
+
+    def failure(self, version: str, other: str, crowded: bool = False) -> Failure | None:
+        """What surely fails; followed once."""
+        key = version, other, crowded
+        if key not in self.known:
+            place, beside = self.folder / self.package / version, self.folder / self.provider / other
+            there = (surely(place) | surely(beside) | self.surely) - {module_of(self.provider), module_of(self.package)}
+            setting = CROWDED if crowded else ALONE
+            lines = STATEMENTS[self.package]
+            self.known[key] = _pairwise.failure(self.package, place, beside, lines, there, setting)
+            self.surely |= there
+        return self.known[key]
+
+    def cells(self, asked: Mapping[str, Sequence[Demand]], missing: Mapping[str, set[Demand]]) -> Iterator[Cell]:
+        """The rectangles of releases that fail."""
+        others = sorted(missing, key=Version)
+        profiles = {
+            version: tuple(frozenset(missing[other].intersection(of_release)) for other in others)
+            for version, of_release in asked.items()
+        }
+        ordered = sorted(profiles, key=Version)
+        for _, group in itertools.groupby(ordered, key=profiles.__getitem__):
+            versions = list(group)
+            if any(profiles[versions[0]]):
+                yield from self._of_group(versions, others, profiles[versions[0]])
+
+    def _of_group(
+        self, versions: Sequence[str], others: Sequence[str], profile: Sequence[frozenset[Demand]]
+    ) -> Iterator[Cell]:
+        """What holds for the first release of a group and for the last one; one by one where these differ."""
+        first, last = versions[0], versions[-1]
+        found = self._of_release(first, others, profile)
+        if first != last and any(self.failure(last, high) != failure for _, high, failure in found):
+            yield from self._of_group(versions[: len(versions) // 2], others, profile)
+            yield from self._of_group(versions[len(versions) // 2 :], others, profile)
+            return
+        for low, high, failure in found:
+            yield Cell(first, last, low, high, failure)
+
+    def _of_release(
+        self, version: str, others: Sequence[str], profile: Sequence[frozenset[Demand]]
+    ) -> list[tuple[str, str, Failure]]:
+        runs: list[tuple[str, str, Failure]] = []
+        for names, group in itertools.groupby(zip(others, profile), key=lambda item: item[1]):
+            releases = [other for other, _ in group]
+            for low, high, failure in self._runs(version, releases) if names else ():
+                if runs and runs[-1][2] == failure and others.index(runs[-1][1]) + 1 == others.index(low):
+                    runs[-1] = (runs[-1][0], high, failure)
+                else:
+                    runs.append((low, high, failure))
+        return runs
+
+    def _runs(self, version: str, others: Sequence[str]) -> Iterator[tuple[str, str, Failure]]:
+        """Of releases that lack the same names, those beside which the import fails: a guard may spare one end.
+
+        The first release is followed with nothing else installed, the last one with everything else.
+        """
+        low, high = self.failure(version, others[0]), self.failure(version, others[-1], crowded=True)
+        if low == high:
+            if low is not None:
+                yield others[0], others[-1], low
+            return
+        if len(others) == 1 or (low is not None and self.failure(version, others[0], crowded=True) != low):
+            print("open in company", self.package, version, self.provider, others[0], low, high, file=sys.stderr)
+            return
+        yield from self._runs(version, others[: len(others) // 2])
+        yield from self._runs(version, others[len(others) // 2 :])
+
+
+def rows(folder: Path, package: str, provider: str) -> list[Cell]:
+    """What is found for a pair; kept in the folder."""
+    kept = folder / "_rows" / f"{package}--{provider}.json"
+    if not kept.is_file():
+        module = module_of(provider)
+        asked = {
+            version: [each for each in of_release if each.module.partition(".")[0] == module]
+            for version, of_release in demanded(folder, package).items()
+        }
+        names = set(itertools.chain.from_iterable(asked.values()))
+        missing = {version: lacking(folder, provider, version, []) & names for version in releases(folder, provider)}
+        _keep(kept, list(Pair(folder, package, provider).cells(asked, missing)) if names else [])
+    cells = json.loads(kept.read_text(encoding="utf-8"))
+    return [Cell(*bounds, Failure(Demand(*demand), line)) for *bounds, (demand, line) in cells]
+
+
+def render(folder: Path, packages: Sequence[str]) -> str:
+    """The table as TOML."""
+    told = _told_by_entries()
+    found: dict[str, dict[str, list[Cell]]] = {}
+    for package, provider in itertools.product(sorted(packages), sorted(PROVIDERS)):
+        cells = rows(folder, package, provider) if package != provider else []
+        kept = [cell for cell in cells if not _is_told(told, package, provider, cell)]
+        if kept:
+            found.setdefault(package, {})[provider] = kept
+    named = sorted({*found, *itertools.chain.from_iterable(found.values())})
+    parts = [
+        _toml.header(_WHAT, "python tests/tables/import_failures.py FOLDER", SOURCES),
+        _toml.section("releases", {name: " ".join(releases(folder, name)) for name in named}).replace('"', "", 0),
+    ]
+    for package, of_package in found.items():
+        lines = {provider: [_row(cell) for cell in cells] for provider, cells in of_package.items()}
+        parts.append(_toml.section(package, lines))
+    return "".join(parts)
+
+
+def _row(cell: Cell) -> list[str]:
+    between = f"=={cell.low}" if cell.low == cell.high else f">={cell.low},<={cell.high}"
+    name = ".".join(filter(None, cell.failure.demand))
+    return [cell.first, cell.last, between, name, cell.failure.statement]
+
+
+Told = list[tuple[dict[str, str], bool]]
+"""By entry's table: the ranges of distributions, and whether it speaks of some trainings only."""
+
+
+def _told_by_entries() -> Told:
+    found = []
+    for path in MATRIX.glob("*/CC-*.toml"):
+        entry = read_toml(path)
+        if "withdrawn" in entry:
+            continue
+        for conditions in entry["affected"]:
+            ranges = {name: each for name, each in conditions.get("distributions", {}).items() if is_range(each)}
+            others = {*conditions, *conditions.get("training", ())} - {"distributions", "training", "framework"}
+            if len(ranges) == 2 and len(ranges) == len(conditions["distributions"]):
+                found.append((ranges, bool(others)))
+    return found
+
+
+def _is_told(told: Told, package: str, provider: str, cell: Cell) -> bool:
+    """Whether an entry speaks of all of a rectangle; one about some trainings tells no more than a part."""
+    corners = [{package: mine, provider: its} for mine in (cell.first, cell.last) for its in (cell.low, cell.high)]
+    return any(
+        set(ranges) == {package, provider}
+        and (not partly or cell.failure.statement in PARTS)
+        and all(_is_within(ranges, corner) for corner in corners)
+        for ranges, partly in told
+    )
+
+
+def _is_within(ranges: Mapping[str, str], versions: Mapping[str, str]) -> bool:
+    return all(contains(parse_range(ranges[name]), Version(version)) for name, version in versions.items())
+
+
+def followed(folder: Path, packages: Sequence[str]) -> None:
+    """Follow all there is to follow, two at a time."""
+    with ProcessPoolExecutor(2, initializer=_prepare) as pool:
+        asked = list(pool.map(_deep, itertools.repeat(demanded), itertools.repeat(folder), packages))
+        wanted = {demand for of_package in asked for of_release in of_package.values() for demand in of_release}
+        for provider in PROVIDERS:
+            module = module_of(provider)
+            names = sorted((each for each in wanted if each.module.partition(".")[0] == module), key=str)
+            versions = releases(folder, provider) if names else []
+            of_provider = map(itertools.repeat, (lacking, folder, provider))
+            list(pool.map(_deep, *of_provider, versions, itertools.repeat(names), chunksize=8))
+            pairs = [(package, provider) for package in packages if package != provider]
+            for done in [pool.submit(_deep, rows, folder, *pair) for pair in pairs]:
+                done.result()
+
+
+def _prepare() -> None:
+    sys.setrecursionlimit(60_000)
+    threading.stack_size(_STACK)
+
+
+def _deep(function, *arguments):  # type: ignore[no-untyped-def]
+    """Call in a thread with a stack as deep as chains of imports are long."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function(*arguments)))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+if __name__ == "__main__":
+    where, *chosen = sys.argv[1:]
+    at_hand = [name for name in STATEMENTS if name not in _NOT_FOLLOWED and releases(Path(where), name)]
+    followed(Path(where), chosen or at_hand)
+    _prepare()
+    sys.stdout.write(_deep(render, Path(where), chosen or at_hand))

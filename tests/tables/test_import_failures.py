@@ -1,0 +1,71 @@
+"""The table of imports that fail, made from packages of a few lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compatcheck.matrix._compile import read_toml
+from tests.tables import import_failures
+
+PROVIDER = {"1.0": "old = kept = 1\n", "1.1": "kept = 1\n", "2.0": "kept = new = 1\n", "2.1": "new = 1\n"}
+
+
+def put(folder: Path, package: str, version: str, source: str, requires: str = "") -> None:
+    place = folder / package / version
+    info = place / f"{package}-{version}.dist-info"
+    (place / package).mkdir(parents=True)
+    info.mkdir()
+    (place / package / "__init__.py").write_text(source)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n{requires}")
+    (info / "RECORD").write_text(f"{package}/__init__.py,,\n")
+
+
+def rows_of(tmp_path: Path, sources: dict[str, str]) -> list[list[str]]:
+    for version, source in PROVIDER.items():
+        put(tmp_path, "accelerate", version, source)
+    for version, source in sources.items():
+        put(tmp_path, "peft", version, source, "Requires-Dist: accelerate\n")
+    import_failures.followed(tmp_path, ["peft"])
+    table = tmp_path / "table.toml"
+    table.write_text(import_failures.render(tmp_path, ["peft"]))
+    return read_toml(table).get("peft", {}).get("accelerate", [])
+
+
+def test_a_row_spans_the_releases_that_ask_and_those_that_lack(tmp_path: Path) -> None:
+    taking_old = "from accelerate import old\nfrom accelerate import kept\n"
+    assert rows_of(tmp_path, {"0.1": taking_old, "0.2": f"# the same\n{taking_old}", "0.3": "import accelerate\n"}) == [
+        ["0.1", "0.2", ">=1.1,<=2.1", "accelerate.old", "import peft"]
+    ]
+
+
+def test_what_is_missing_first_is_named(tmp_path: Path) -> None:
+    assert rows_of(tmp_path, {"0.1": "import accelerate\nx = accelerate.kept\ny = accelerate.new\n"}) == [
+        ["0.1", "0.1", ">=1.0,<=1.1", "accelerate.new", "import peft"],
+        ["0.1", "0.1", "==2.1", "accelerate.kept", "import peft"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "try:\n    from accelerate import old\nexcept ImportError:\n    old = None\n",
+        "import accelerate\nif hasattr(accelerate, 'old'):\n    from accelerate import old\n",
+        "def later():\n    from accelerate import old\n",
+        "import tensorboard\nif tensorboard.on:\n    from accelerate import old\n",
+        "import importlib.util\nif importlib.util.find_spec('tensorboard') is None:\n    from accelerate import old\n",
+        "import importlib.util\nif importlib.util.find_spec('tensorboard'):\n    from accelerate import old\n",
+    ],
+)
+def test_what_a_guard_spares_or_something_else_decides_has_no_row(tmp_path: Path, source: str) -> None:
+    assert rows_of(tmp_path, {"0.1": source}) == []
+
+
+def test_a_guard_on_the_version_bounds_the_row(tmp_path: Path) -> None:
+    source = (
+        "import importlib.metadata\nfrom packaging import version\n"
+        "if version.parse(importlib.metadata.version('accelerate')) >= version.parse('2.1'):\n"
+        "    from accelerate import old\n"
+    )
+    assert rows_of(tmp_path, {"0.1": source}) == [["0.1", "0.1", "==2.1", "accelerate.old", "import peft"]]
