@@ -80,7 +80,7 @@ _NOT_FOLLOWED = ("numpy", "torch", "flash-attn", "xformers", "vllm", "torchvisio
 _USUAL = {"numpy", "packaging", "yaml", "tqdm", "requests", "filelock", "regex", "typing_extensions"}
 _STACK = 256 << 20
 MATRIX = Path(__file__).parents[2] / "matrix"
-PARTS = ("from trl import DPOTrainer",)
+PARTS = ("from trl import DPOTrainer", "from trl import SFTTrainer")
 """Statements that only some of those run who use the package."""
 SOURCES = ("https://pypi.org/", "https://docs.python.org/3/reference/import.html")
 _WHAT = """What releases import from others that do not have it: the first and the last release of a run, the releases
@@ -262,7 +262,9 @@ def render(folder: Path, packages: Sequence[str]) -> str:
     found: dict[str, dict[str, list[Cell]]] = {}
     for package, provider in itertools.product(sorted(packages), sorted(PROVIDERS)):
         cells = rows(folder, package, provider) if package != provider else []
-        kept = [cell for cell in cells if not _is_told(told, package, provider, cell)]
+        versions = releases(folder, package)
+        single = (each for cell in cells for each in _by_release(cell, versions))
+        kept = _joined([cell for cell in single if not _is_told(told, package, provider, cell)], versions)
         if kept:
             found.setdefault(package, {})[provider] = kept
     named = sorted({*found, *itertools.chain.from_iterable(found.values())})
@@ -274,6 +276,23 @@ def render(folder: Path, packages: Sequence[str]) -> str:
         lines = {provider: [_row(cell) for cell in cells] for provider, cells in of_package.items()}
         parts.append(_toml.section(package, lines))
     return "".join(parts)
+
+
+def _by_release(cell: Cell, versions: Sequence[str]) -> list[Cell]:
+    between = versions[versions.index(cell.first) : versions.index(cell.last) + 1]
+    return [cell._replace(first=version, last=version) for version in between]
+
+
+def _joined(cells: Sequence[Cell], versions: Sequence[str]) -> list[Cell]:
+    """Cells of which one takes up where another of the same ends, as one."""
+    joined: list[Cell] = []
+    for cell in cells:
+        before = next((at for at, each in enumerate(joined) if each[2:] == cell[2:]), None)
+        if before is not None and versions.index(joined[before].last) + 1 == versions.index(cell.first):
+            joined[before] = joined[before]._replace(last=cell.last)
+        else:
+            joined.insert(0, cell)
+    return sorted(joined, key=lambda each: (Version(each.first), Version(each.low)))
 
 
 def _row(cell: Cell) -> list[str]:
@@ -315,12 +334,12 @@ def _is_within(ranges: Mapping[str, str], versions: Mapping[str, str]) -> bool:
     return all(contains(parse_range(ranges[name]), Version(version)) for name, version in versions.items())
 
 
-def followed(folder: Path, packages: Sequence[str]) -> None:
+def followed(folder: Path, packages: Sequence[str], providers: Sequence[str] = PROVIDERS) -> None:
     """Follow all there is to follow, two at a time."""
     with ProcessPoolExecutor(2, initializer=_prepare) as pool:
         asked = list(pool.map(_deep, itertools.repeat(demanded), itertools.repeat(folder), packages))
         wanted = {demand for of_package in asked for of_release in of_package.values() for demand in of_release}
-        for provider in PROVIDERS:
+        for provider in providers:
             module = module_of(provider)
             names = sorted((each for each in wanted if each.module.partition(".")[0] == module), key=str)
             versions = releases(folder, provider) if names else []

@@ -1,0 +1,120 @@
+"""Imports that are known to fail between two releases, where nobody followed the installed files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from compatcheck import matrix
+from compatcheck.matrix._match import match_table
+from compatcheck.matrix._traits import trait_finder
+from compatcheck.matrix.traits import known_import_missing
+from compatcheck.model import Environment
+from tests.tables.import_failures import PARTS
+
+
+def environment(more: dict[str, Any] | None = None, **distributions: str) -> Environment:
+    stated = {name.replace("_", "-"): version for name, version in distributions.items()}
+    return Environment({"distributions": stated, **(more or {})})
+
+
+def rows(known: matrix.Matrix) -> Iterator[tuple[str, str, list[str]]]:
+    table = known.table("import-failures")
+    for package in sorted(set(table) - {"reviewed", "sources", "releases"}):
+        for provider, of_provider in table[package].items():
+            for row in of_provider:
+                yield package, provider, row
+
+
+def test_every_bound_of_every_row_is_told_and_what_it_offers_is_clear(known: matrix.Matrix) -> None:
+    for package, provider, row in rows(known):
+        ends = {bound.lstrip("<>=") for bound in row[2].split(",")}
+        for release, other in ((release, other) for release in row[:2] for other in ends):
+            there = Environment({"distributions": {package: release, provider: other}})
+            verdict = known_import_missing.find(there, known.table)
+            (occurrence,) = verdict.occurrences
+            assert row[3] in occurrence.summary
+            for pins in (occurrence.pins, occurrence.instead):
+                for name, specifier in pins.items():
+                    moved = {package: release, provider: other, name: specifier.lstrip("<>=")}
+                    assert not known_import_missing.find(Environment({"distributions": moved}), known.table).occurrences
+
+
+def test_nothing_is_told_of_releases_just_outside_a_row(known: matrix.Matrix) -> None:
+    releases = {name: text.split() for name, text in known.table("import-failures")["releases"].items()}
+    every = list(rows(known))
+    for package, provider, row in every:
+        low, high = (bound.lstrip("<>=") for bound in (row[2].split(",")[0], row[2].split(",")[-1]))
+        beside = [(row[0], each) for each in around(releases[provider], low, high)]
+        beside += [(each, low) for each in around(releases[package], row[0], row[1])]
+        for release, other in beside:
+            names = [
+                each[3]
+                for of, takes_from, each in every
+                if (of, takes_from) == (package, provider)
+                and Version(each[0]) <= Version(release) <= Version(each[1])
+                and other in SpecifierSet(each[2])
+            ]
+            there = Environment({"distributions": {package: release, provider: other}})
+            told = [each.summary for each in known_import_missing.find(there, known.table).occurrences]
+            assert len(names) == len(told) <= 1
+            assert all(f"imports {name}, which {provider} {other} does not have" in told[0] for name in names)
+
+
+def around(releases: list[str], first: str, last: str) -> list[str]:
+    """The release before the one, and the one after the other."""
+    return [*releases[: releases.index(first)][-1:], *releases[releases.index(last) + 1 :][:1]]
+
+
+def test_rows_are_within_the_releases_that_were_followed(known: matrix.Matrix) -> None:
+    releases = known.table("import-failures")["releases"]
+    for text in releases.values():
+        ordered = list(map(Version, text.split()))
+        assert all(low < high for low, high in pairwise(ordered))
+        assert not any(each.is_prerelease for each in ordered)
+    for package, provider, row in rows(known):
+        bounds = [bound.lstrip("<>=") for bound in row[2].split(",")]
+        assert set(row[:2]) <= set(releases[package].split())
+        assert set(bounds) <= set(releases[provider].split())
+        assert row[3].startswith(f"{row[3].partition('.')[0]}.")
+
+
+def test_no_entry_tells_a_row_already(known: matrix.Matrix) -> None:
+    """Where this fails, run the script that writes the table: it leaves out what entries tell."""
+    entries = [each for each in known.read(None) if len(each["affected"]) and "withdrawn" not in each]
+    by_pair: dict[frozenset[str], list[dict[str, Any]]] = {}
+    for entry in entries:
+        for conditions in entry["affected"]:
+            ranges = {path[14:]: each for path, each in conditions.items() if path.startswith("distributions.")}
+            if set(conditions) <= {f"distributions.{name}" for name in ranges} | {"training.framework"}:
+                by_pair.setdefault(frozenset(ranges), []).append(conditions)
+    for package, provider, row in rows(known):
+        for conditions in by_pair.get(frozenset({package, provider}), ()):
+            corners = [
+                Environment({"distributions": {package: release, provider: bound.lstrip("<>=")}})
+                for release in row[:2]
+                for bound in row[2].split(",")
+            ]
+            finder = trait_finder(known.table)
+            assert not all(match_table(conditions, corner, finder).holds is not False for corner in corners), row
+
+
+def test_statements_that_part_of_the_users_run_are_certain_for_those_alone(known: matrix.Matrix) -> None:
+    partly = [
+        (row[4][-10:-7].lower(), package, provider, row) for package, provider, row in rows(known) if row[4] in PARTS
+    ]
+    assert partly
+    for own, package, provider, row in partly:
+        versions = {package: row[0], provider: row[2].split(",")[0].lstrip("<>=")}
+        for objective, holds in ((own, True), ("grpo", None), (None, None)):
+            training = {"training": {"objective": objective}} if objective else {}
+            there = Environment({"distributions": versions, **training})
+            assert known_import_missing.find(there, known.table).holds is holds
+
+
+def test_an_environment_without_distributions_imports_nothing(known: matrix.Matrix) -> None:
+    assert known_import_missing.find(Environment({"distributions_complete": True}), known.table).holds is None
