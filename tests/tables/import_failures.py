@@ -85,17 +85,31 @@ PARTS = ("from trl import DPOTrainer", "from trl import SFTTrainer")
 SOURCES = ("https://pypi.org/", "https://docs.python.org/3/reference/import.html")
 _WHAT = """What releases import from others that do not have it: the first and the last release of a run, the releases
 of the other package, the name that is missing, and the first statement of a training run that ends there. Those that
-were followed stand first; one between two of them is taken as they are. What an entry tells has no row here."""
+were followed stand first; one between two of them is taken as they are. A row that an entry tells names it."""
+
+
+class Told(NamedTuple):
+    """Of an entry that speaks of two distributions: their ranges, and whether it speaks of some trainings only."""
+
+    entry: str
+    ranges: dict[str, str]
+    partly: bool
+
+    def speaks_of(self, versions: Mapping[str, str], failure: Failure) -> bool:
+        """Whether the entry tells it; one about some trainings tells no more than a part."""
+        within = all(contains(parse_range(self.ranges[name]), Version(each)) for name, each in versions.items())
+        return within and (not self.partly or failure.statement in PARTS)
 
 
 class Cell(NamedTuple):
-    """Releases of one package that all fail beside some of another, and with what."""
+    """Releases of one package that all fail beside some of another, with what, and the entry that tells it."""
 
     first: str
     last: str
     low: str
     high: str
     failure: Failure
+    told: str = ""
 
 
 def releases(folder: Path, package: str) -> list[str]:
@@ -253,7 +267,7 @@ def rows(folder: Path, package: str, provider: str) -> list[Cell]:
         missing = {version: lacking(folder, provider, version, []) & names for version in releases(folder, provider)}
         _keep(kept, list(Pair(folder, package, provider).cells(asked, missing)) if names else [])
     cells = json.loads(kept.read_text(encoding="utf-8"))
-    return [Cell(*bounds, Failure(Demand(*demand), line)) for *bounds, (demand, line) in cells]
+    return [Cell(*cell[:4], Failure(Demand(*cell[4][0]), cell[4][1])) for cell in cells]
 
 
 def render(folder: Path, packages: Sequence[str]) -> str:
@@ -261,10 +275,11 @@ def render(folder: Path, packages: Sequence[str]) -> str:
     told = _told_by_entries()
     found: dict[str, dict[str, list[Cell]]] = {}
     for package, provider in itertools.product(sorted(packages), sorted(PROVIDERS)):
-        cells = rows(folder, package, provider) if package != provider else []
-        versions = releases(folder, package)
-        single = (each for cell in cells for each in _by_release(cell, versions))
-        kept = _joined([cell for cell in single if not _is_told(told, package, provider, cell)], versions)
+        if package == provider:
+            continue
+        cells = rows(folder, package, provider)
+        speaking = [each for each in told if set(each.ranges) == {package, provider}]
+        kept = _marked(cells, speaking, {package: releases(folder, package), provider: releases(folder, provider)})
         if kept:
             found.setdefault(package, {})[provider] = kept
     named = sorted({*found, *itertools.chain.from_iterable(found.values())})
@@ -278,13 +293,38 @@ def render(folder: Path, packages: Sequence[str]) -> str:
     return "".join(parts)
 
 
-def _by_release(cell: Cell, versions: Sequence[str]) -> list[Cell]:
-    between = versions[versions.index(cell.first) : versions.index(cell.last) + 1]
-    return [cell._replace(first=version, last=version) for version in between]
+def _marked(cells: Sequence[Cell], told: Sequence[Told], releases: Mapping[str, Sequence[str]]) -> list[Cell]:
+    """The cells, cut where what entries tell begins or ends."""
+    (package, versions), (provider, others) = releases.items()
+    parts = []
+    for cell in cells:
+        for version in _between(versions, cell.first, cell.last):
+            for other in _between(others, cell.low, cell.high):
+                both = {package: version, provider: other}
+                entry = next((each.entry for each in told if each.speaks_of(both, cell.failure)), "")
+                parts.append(Cell(version, version, other, other, cell.failure, entry))
+    return _down(_across(parts, others), versions)
 
 
-def _joined(cells: Sequence[Cell], versions: Sequence[str]) -> list[Cell]:
-    """Cells of which one takes up where another of the same ends, as one."""
+def _between(ordered: Sequence[str], first: str, last: str) -> Sequence[str]:
+    return ordered[ordered.index(first) : ordered.index(last) + 1]
+
+
+def _across(cells: Sequence[Cell], others: Sequence[str]) -> list[Cell]:
+    """Cells of one release of the package, of which one takes up where the one before ends, as one."""
+    joined: list[Cell] = []
+    for cell in cells:
+        before = joined[-1] if joined else cell
+        ends = before is not cell and before._replace(low=cell.low, high=cell.high) == cell
+        if ends and others.index(before.high) + 1 == others.index(cell.low):
+            joined[-1] = before._replace(high=cell.high)
+        else:
+            joined.append(cell)
+    return joined
+
+
+def _down(cells: Sequence[Cell], versions: Sequence[str]) -> list[Cell]:
+    """Cells of the same ranges, of which one takes up where another ends, as one."""
     joined: list[Cell] = []
     for cell in cells:
         before = next((at for at, each in enumerate(joined) if each[2:] == cell[2:]), None)
@@ -298,40 +338,20 @@ def _joined(cells: Sequence[Cell], versions: Sequence[str]) -> list[Cell]:
 def _row(cell: Cell) -> list[str]:
     between = f"=={cell.low}" if cell.low == cell.high else f">={cell.low},<={cell.high}"
     name = ".".join(filter(None, cell.failure.demand))
-    return [cell.first, cell.last, between, name, cell.failure.statement]
+    row = [cell.first, cell.last, between, name, cell.failure.statement]
+    return [*row, cell.told] if cell.told else row
 
 
-Told = list[tuple[dict[str, str], bool]]
-"""By entry's table: the ranges of distributions, and whether it speaks of some trainings only."""
-
-
-def _told_by_entries() -> Told:
+def _told_by_entries() -> list[Told]:
     found = []
-    for path in MATRIX.glob("*/CC-*.toml"):
+    for path in sorted(MATRIX.glob("*/CC-*.toml")):
         entry = read_toml(path)
-        if "withdrawn" in entry:
-            continue
-        for conditions in entry["affected"]:
+        for conditions in () if "withdrawn" in entry else entry["affected"]:
             ranges = {name: each for name, each in conditions.get("distributions", {}).items() if is_range(each)}
             others = {*conditions, *conditions.get("training", ())} - {"distributions", "training", "framework"}
             if len(ranges) == 2 and len(ranges) == len(conditions["distributions"]):
-                found.append((ranges, bool(others)))
+                found.append(Told(entry["id"], ranges, bool(others)))
     return found
-
-
-def _is_told(told: Told, package: str, provider: str, cell: Cell) -> bool:
-    """Whether an entry speaks of all of a rectangle; one about some trainings tells no more than a part."""
-    corners = [{package: mine, provider: its} for mine in (cell.first, cell.last) for its in (cell.low, cell.high)]
-    return any(
-        set(ranges) == {package, provider}
-        and (not partly or cell.failure.statement in PARTS)
-        and all(_is_within(ranges, corner) for corner in corners)
-        for ranges, partly in told
-    )
-
-
-def _is_within(ranges: Mapping[str, str], versions: Mapping[str, str]) -> bool:
-    return all(contains(parse_range(ranges[name]), Version(version)) for name, version in versions.items())
 
 
 def followed(folder: Path, packages: Sequence[str], providers: Sequence[str] = PROVIDERS) -> None:

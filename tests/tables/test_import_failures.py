@@ -69,3 +69,15 @@ def test_a_guard_on_the_version_bounds_the_row(tmp_path: Path) -> None:
         "    from accelerate import old\n"
     )
     assert rows_of(tmp_path, {"0.1": source}) == [["0.1", "0.1", "==2.1", "accelerate.old", "import peft"]]
+
+
+def test_a_row_that_an_entry_tells_names_it() -> None:
+    failure = import_failures.Failure(import_failures.Demand("accelerate", "old"), "import peft")
+    cell = import_failures.Cell("0.1", "0.3", "1.0", "3.0", failure)
+    told = [import_failures.Told("CC-2026-9999", {"peft": "<0.3", "accelerate": ">=2.0"}, partly=False)]
+    releases = {"peft": ["0.1", "0.2", "0.3"], "accelerate": ["1.0", "2.0", "3.0"]}
+    assert [(*each[:4], each.told) for each in import_failures._marked([cell], told, releases)] == [
+        ("0.1", "0.2", "1.0", "1.0", ""),
+        ("0.1", "0.2", "2.0", "3.0", "CC-2026-9999"),
+        ("0.3", "0.3", "1.0", "3.0", ""),
+    ]

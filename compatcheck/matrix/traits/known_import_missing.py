@@ -36,13 +36,17 @@ _version = cache(Version)
 
 
 class _Row(NamedTuple):
-    """Releases ``first`` to ``last`` of a package end at ``statement`` beside a provider in the range."""
+    """Releases ``first`` to ``last`` of a package end at ``statement`` beside a provider in the range.
+
+    ``told`` is the entry that says so itself.
+    """
 
     first: str
     last: str
     range: str
     name: str
     statement: str
+    told: str = ""
 
     def holds(self, package: Version, provider: Version) -> bool:
         between = _version(self.first) <= package <= _version(self.last)
@@ -84,12 +88,12 @@ def _found(known: Mapping[str, Any], versions: Mapping[str, Version]) -> Iterato
         for provider, rows in known.get(package, {}).items():
             if provider in versions:
                 row = _failing(rows, versions[package], versions[provider])
-                if row is not None:
+                if row is not None and not row.told:
                     yield _Found(package, provider, row)
 
 
 def _failing(rows: Sequence[Sequence[str]], package: Version, provider: Version) -> _Row | None:
-    return next((row for row in map(_Row._make, rows) if row.holds(package, provider)), None)
+    return next((row for row in (_Row(*each) for each in rows) if row.holds(package, provider)), None)
 
 
 def _is_run(found: _Found, environment: Environment) -> bool:
