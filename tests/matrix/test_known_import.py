@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
@@ -14,7 +15,6 @@ from compatcheck.matrix._match import match_table
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.matrix.traits import known_import_missing
 from compatcheck.model import Environment
-from tests.tables.import_failures import PARTS
 
 
 def environment(more: dict[str, Any] | None = None, **distributions: str) -> Environment:
@@ -111,16 +111,65 @@ def test_what_an_entry_tells_is_left_to_it(known: matrix.Matrix) -> None:
 
 
 def test_statements_that_part_of_the_users_run_are_certain_for_those_alone(known: matrix.Matrix) -> None:
-    partly = [
-        (row[4][-10:-7].lower(), package, provider, row) for package, provider, row in untold(known) if row[4] in PARTS
-    ]
+    partly = [each for each in untold(known) if each[2][4].endswith("Trainer")]
     assert partly
-    for own, package, provider, row in partly:
+    for package, provider, row in partly:
+        own = row[4][-10:-7].lower()
         versions = {package: row[0], provider: row[2].split(",")[0].lstrip("<>=")}
         for objective, holds in ((own, True), ("grpo", None), (None, None)):
             training = {"training": {"objective": objective}} if objective else {}
             there = Environment({"distributions": versions, **training})
             assert known_import_missing.find(there, known.table).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("training", "holds", "told"),
+    [({}, None, 1), ({"use_liger_kernel": True}, None, 1), ({"use_liger_kernel": False}, None, 0)],
+)
+def test_what_is_known_to_stay_off_is_not_imported(
+    known: matrix.Matrix, training: dict[str, Any], holds: bool | None, told: int
+) -> None:
+    there = environment({"training": training}, liger_kernel="0.5.0", transformers="4.40.2")
+    verdict = known_import_missing.find(there, known.table)
+    assert (verdict.holds, len(verdict.occurrences)) == (holds, told)
+
+
+@pytest.mark.parametrize(
+    ("distributions", "more", "holds", "told"),
+    [
+        ({"peft": "0.12.0", "accelerate": "0.20.3"}, {}, True, 1),
+        ({"peft": "0.12.0", "accelerate": "0.21.0"}, {}, None, 0),
+        ({"peft": "0.12.0", "accelerate": "0.20.3"}, {"unresolved_imports": []}, False, 0),
+        ({"peft": "0.12.0", "accelerate": "0.21.0.dev0"}, {}, None, 0),
+        ({"peft": "0.12.0.dev0", "accelerate": "0.20.3"}, {}, None, 0),
+        ({"peft": "0.12.0+local", "accelerate": "0.20.3"}, {}, True, 1),
+        ({"axolotl": "0.12.0", "accelerate": "1.9.0"}, {}, True, 1),
+        ({"axolotl": "0.12.0", "accelerate": "1.9.0"}, {"training": {"framework": "axolotl"}}, True, 1),
+        ({"axolotl": "0.12.0", "accelerate": "1.9.0"}, {"training": {"framework": "trl"}}, None, 1),
+        ({"autoawq": "0.2.6", "transformers": "4.40.2"}, {}, None, 1),
+        ({"sentence-transformers": "5.4.0", "transformers": "4.38.2"}, {}, None, 1),
+        (
+            {"sentence-transformers": "5.4.0", "transformers": "4.38.2"},
+            {"training": {"framework": "sentence-transformers"}},
+            True,
+            1,
+        ),
+        ({"peft": "0.15.0", "accelerate": "0.20.3"}, {}, None, 0),
+    ],
+)
+def test_certain_is_what_is_surely_used(
+    known: matrix.Matrix, distributions: dict[str, str], more: dict[str, Any], holds: bool | None, told: int
+) -> None:
+    verdict = known_import_missing.find(environment(more, **distributions), known.table)
+    assert (verdict.holds, len(verdict.occurrences)) == (holds, told)
+
+
+def test_both_ways_out_are_offered(known: matrix.Matrix) -> None:
+    verdict = known_import_missing.find(environment(peft="0.12.0", accelerate="0.20.3"), known.table)
+    (occurrence,) = verdict.occurrences
+    assert occurrence.summary.startswith("`import peft` fails: peft 0.12.0 imports accelerate.utils.is_npu_available, ")
+    assert occurrence.packages == ("accelerate", "peft")
+    assert (occurrence.pins, occurrence.instead) == ({"accelerate": ">=0.21.0"}, {"peft": "<=0.4.0"})
 
 
 def test_an_environment_without_distributions_imports_nothing(known: matrix.Matrix) -> None:

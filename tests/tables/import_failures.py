@@ -80,7 +80,7 @@ _NOT_FOLLOWED = ("numpy", "torch", "flash-attn", "xformers", "vllm", "torchvisio
 _USUAL = {"numpy", "packaging", "yaml", "tqdm", "requests", "filelock", "regex", "typing_extensions"}
 _STACK = 256 << 20
 MATRIX = Path(__file__).parents[2] / "matrix"
-PARTS = ("from trl import DPOTrainer", "from trl import SFTTrainer")
+PARTS = ("from trl import DPOTrainer", "from trl import SFTTrainer", "import liger_kernel.transformers")
 """Statements that only some of those run who use the package."""
 SOURCES = ("https://pypi.org/", "https://docs.python.org/3/reference/import.html")
 _WHAT = """What releases import from others that do not have it: the first and the last release of a run, the releases

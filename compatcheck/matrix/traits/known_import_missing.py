@@ -30,6 +30,8 @@ _FRAMEWORKS = {
 
 _OF_OBJECTIVE = {"from trl import DPOTrainer": "dpo", "from trl import SFTTrainer": "sft"}
 """Statements that only the runs with one objective reach."""
+_SWITCHES = {"liger-kernel": "training.use_liger_kernel"}
+"""The setting without which nothing imports a package."""
 
 
 _version = cache(Version)
@@ -72,7 +74,8 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         return TraitVerdict(None, missing=(_FOLLOWED,))
     known = table("import-failures")
     versions = {name: version for name in known["releases"] if (version := _release(distributions.get(name)))}
-    found = tuple(_found(known, versions))
+    switched_off = {name for name, path in _SWITCHES.items() if lookup(environment, path) is False}
+    found = tuple(each for each in _found(known, versions) if each.package not in switched_off)
     certain = tuple(each for each in found if _is_run(each, environment))
     told = tuple(_occurrence(each, known, versions) for each in certain or found)
     return TraitVerdict(True, told) if certain else TraitVerdict(None, told, (_FOLLOWED,))
