@@ -62,13 +62,32 @@ def test_what_a_guard_spares_or_something_else_decides_has_no_row(tmp_path: Path
     assert rows_of(tmp_path, {"0.1": source}) == []
 
 
-def test_a_guard_on_the_version_bounds_the_row(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("guard", "between"), [(">= version.parse('2.1')", "==2.1"), ("< version.parse('2.0')", "==1.1")]
+)
+def test_a_guard_on_the_version_bounds_the_row(tmp_path: Path, guard: str, between: str) -> None:
     source = (
         "import importlib.metadata\nfrom packaging import version\n"
-        "if version.parse(importlib.metadata.version('accelerate')) >= version.parse('2.1'):\n"
+        f"if version.parse(importlib.metadata.version('accelerate')) {guard}:\n"
         "    from accelerate import old\n"
     )
-    assert rows_of(tmp_path, {"0.1": source}) == [["0.1", "0.1", "==2.1", "accelerate.old", "import peft"]]
+    assert rows_of(tmp_path, {"0.1": source}) == [["0.1", "0.1", between, "accelerate.old", "import peft"]]
+
+
+def test_a_third_package_that_is_not_demanded_is_not_there_where_nothing_else_is(tmp_path: Path) -> None:
+    guarded = "try:\n    import tensorboard\nexcept ImportError:\n    from accelerate import old\n"
+    assert rows_of(tmp_path, {"0.1": guarded}) == []
+    alone = import_failures.Pair(tmp_path, "peft", "accelerate").failure("0.1", "2.1")
+    assert alone is not None
+    assert alone.demand == import_failures.Demand("accelerate", "old")
+
+
+def test_a_release_between_that_does_not_fail_parts_two_rows(tmp_path: Path) -> None:
+    taking_old = "from accelerate import old\n"
+    assert rows_of(tmp_path, {"0.1": taking_old, "0.2": "import accelerate\n", "0.3": taking_old}) == [
+        ["0.1", "0.1", ">=1.1,<=2.1", "accelerate.old", "import peft"],
+        ["0.3", "0.3", ">=1.1,<=2.1", "accelerate.old", "import peft"],
+    ]
 
 
 def test_a_row_that_an_entry_tells_names_it() -> None:
