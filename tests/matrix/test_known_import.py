@@ -91,7 +91,8 @@ def test_what_an_entry_tells_is_left_to_it(known: matrix.Matrix) -> None:
     entries = {each["id"]: each for each in known.read(None)}
     by_pair: dict[frozenset[str], list[dict[str, Any]]] = {}
     for entry in entries.values():
-        for conditions in entry["affected"] if "withdrawn" not in entry else ():
+        tells = entry["impact"] == "import-fail" and "withdrawn" not in entry
+        for conditions in entry["affected"] if tells else ():
             ranges = {path[14:]: each for path, each in conditions.items() if path.startswith("distributions.")}
             if set(conditions) <= {f"distributions.{name}" for name in ranges} | {"training.framework"}:
                 by_pair.setdefault(frozenset(ranges), []).append(conditions)

@@ -346,7 +346,8 @@ def _told_by_entries() -> list[Told]:
     found = []
     for path in sorted(MATRIX.glob("*/CC-*.toml")):
         entry = read_toml(path)
-        for conditions in () if "withdrawn" in entry else entry["affected"]:
+        tells = entry["impact"] == "import-fail" and "withdrawn" not in entry
+        for conditions in entry["affected"] if tells else ():
             ranges = {name: each for name, each in conditions.get("distributions", {}).items() if is_range(each)}
             others = {*conditions, *conditions.get("training", ())} - {"distributions", "training", "framework"}
             if len(ranges) == 2 and len(ranges) == len(conditions["distributions"]):
