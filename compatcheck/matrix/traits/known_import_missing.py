@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import contains, is_vendor_build, parse_range, parse_version
+from compatcheck.matrix._order import contains, final_release, parse_range
 from compatcheck.matrix._traits import Table
 from compatcheck.model import Environment, Unknown, lookup
 
@@ -73,17 +73,12 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if isinstance(distributions, Unknown) or not distributions:
         return TraitVerdict(None, missing=(_FOLLOWED,))
     known = table("import-failures")
-    versions = {name: version for name in known["releases"] if (version := _release(distributions.get(name)))}
+    versions = {name: version for name in known["releases"] if (version := final_release(distributions.get(name)))}
     switched_off = {name for name, path in _SWITCHES.items() if lookup(environment, path) is False}
     found = tuple(each for each in _found(known, versions) if each.package not in switched_off)
     certain = tuple(each for each in found if _is_run(each, environment))
     told = tuple(_occurrence(each, known, versions) for each in certain or found)
     return TraitVerdict(True, told) if certain else TraitVerdict(None, told, (_FOLLOWED,))
-
-
-def _release(text: str | None) -> Version | None:
-    version = None if text is None or is_vendor_build(text) else parse_version(text)
-    return None if version is None or version.is_prerelease else version
 
 
 def _found(known: Mapping[str, Any], versions: Mapping[str, Version]) -> Iterator[_Found]:
