@@ -35,6 +35,7 @@ _FENCE = re.compile(
 )
 _MASKS = (
     (r"matrix [0-9a-f]{12}( of [0-9-]{10})?, \d+ entries", "matrix"),
+    (r"矩阵 [0-9a-f]{12}（[0-9-]{10}），\d+ 个条目", "矩阵"),
     (r"(?m)^host\b.*\n(?: {13}.*\n)*", ""),
     (r"(?m)^ +missing: .*\n", ""),
     (r"(?m)^not known: .*\n(?:           .*\n)*", ""),
