@@ -21,6 +21,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+SOURCES = ("https://pypi.org/", "https://packaging.python.org/en/latest/specifications/core-metadata/")
 Declared = dict[str, dict[Version, dict[str, str]]]
 """By package and release: what is required of other packages, whatever the platform and without extras."""
 

@@ -80,7 +80,6 @@ TOLD_BY_ENTRIES = {
 """Checked at start-up: entries tell these with what is printed then."""
 HARMLESS = {("xformers", "0.0.34", "torch")}
 """Its notes say that it loads beside later releases of torch, too."""
-SOURCES = ("https://pypi.org/", "https://packaging.python.org/en/latest/specifications/core-metadata/")
 _WHAT = """What releases of training packages demand of each other in their metadata, on every platform, without extras:
 the first and the last release of a run, and what it demands. A release between two runs was not read."""
 
@@ -88,7 +87,7 @@ the first and the last release of a run, and what it demands. A release between 
 def render(folders: Sequence[Path]) -> str:
     """The table as TOML."""
     declared = _metadata.read(folders)
-    parts = [_toml.header(_WHAT, "python tests/tables/declared_requirements.py FOLDER...", SOURCES)]
+    parts = [_toml.header(_WHAT, "python tests/tables/declared_requirements.py FOLDER...", _metadata.SOURCES)]
     for package in DEMANDING:
         rows = {}
         for other in DEMANDED:

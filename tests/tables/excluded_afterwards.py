@@ -88,7 +88,6 @@ EXCLUDING = [
 ]
 SOON = timedelta(days=180)
 """How long after a release an exclusion still speaks of it: later, the code is another."""
-SOURCES = ("https://pypi.org/", "https://packaging.python.org/en/latest/specifications/core-metadata/")
 _WHAT = """What the next releases of a package excluded of another that the earlier ones accept: the first and the last
 release that accept it, the lowest and the highest version excluded (none where it is a bound for all that came
 later), the release that excludes it with its demand, and the first later one that accepts what was out on that day."""
@@ -163,7 +162,7 @@ def _rows(demands: Mapping[Version, str], days: Days, others: Days) -> list[list
 
 def render(folders: Sequence[Path]) -> str:
     """The table as TOML."""
-    parts = [_toml.header(_WHAT, "python tests/tables/excluded_afterwards.py FOLDER...", SOURCES)]
+    parts = [_toml.header(_WHAT, "python tests/tables/excluded_afterwards.py FOLDER...", _metadata.SOURCES)]
     declared = _metadata.read(folders)
     for package in EXCLUDING:
         releases = declared[package]

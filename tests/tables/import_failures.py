@@ -285,7 +285,7 @@ def render(folder: Path, packages: Sequence[str]) -> str:
     named = sorted({*found, *itertools.chain.from_iterable(found.values())})
     parts = [
         _toml.header(_WHAT, "python tests/tables/import_failures.py FOLDER", SOURCES),
-        _toml.section("releases", {name: " ".join(releases(folder, name)) for name in named}).replace('"', "", 0),
+        _toml.section("releases", {name: " ".join(releases(folder, name)) for name in named}),
     ]
     for package, of_package in found.items():
         lines = {provider: [_row(cell) for cell in cells] for provider, cells in of_package.items()}

@@ -27,12 +27,10 @@ _FRAMEWORKS = {
 }
 """Those whose presence means use, unless another one is stated, with the name that a setting has for them."""
 
-
 _OF_OBJECTIVE = {"from trl import DPOTrainer": "dpo", "from trl import SFTTrainer": "sft"}
 """Statements that only the runs with one objective reach."""
 _SWITCHES = {"liger-kernel": "training.use_liger_kernel"}
 """The setting without which nothing imports a package."""
-
 
 _version = cache(Version)
 
