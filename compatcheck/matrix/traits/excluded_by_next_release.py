@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 from packaging.version import Version
 
 from compatcheck.matrix._match import Occurrence, TraitVerdict
 from compatcheck.matrix._order import final_release
 from compatcheck.matrix._traits import Table
+from compatcheck.matrix.traits._rows import Row, rows_of
 from compatcheck.model import Environment, Unknown, lookup
 
 
@@ -22,21 +23,14 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     told = tuple(
         _occurrence(package, other, row, releases)
         for package in sorted(releases)
-        for other, row in _rows(releases[package], excluding.get(package, {}))
+        for other, row in rows_of(releases[package], excluding.get(package, {}))
         if other in releases and _is_excluded(releases[other], row)
     )
     complete = environment.facts.get("distributions_complete") is True
     return TraitVerdict(True, told) if told else TraitVerdict(False if complete else None)
 
 
-def _rows(release: Version, rows: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[tuple[str, Sequence[str]]]:
-    for other, listed in rows.items():
-        for row in listed:
-            if Version(row[0]) <= release <= Version(row[1]):
-                yield other, row
-
-
-def _is_excluded(version: Version, row: Sequence[str]) -> bool:
+def _is_excluded(version: Version, row: Row) -> bool:
     from packaging.specifiers import SpecifierSet
 
     _first, _last, lowest, highest, _by, demand, _accepting = row
@@ -44,7 +38,7 @@ def _is_excluded(version: Version, row: Sequence[str]) -> bool:
     return within and not SpecifierSet(demand).contains(version)
 
 
-def _occurrence(package: str, other: str, row: Sequence[str], releases: Mapping[str, Version]) -> Occurrence:
+def _occurrence(package: str, other: str, row: Row, releases: Mapping[str, Version]) -> Occurrence:
     _first, _last, _lowest, _highest, by, demand, accepting = row
     summary = (
         f"{package} {releases[package]} accepts {other} {releases[other]}, which its release {by} excludes: it "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from packaging.version import Version
@@ -11,6 +11,7 @@ from compatcheck._torch_build import minor
 from compatcheck.matrix._match import Occurrence, TraitVerdict
 from compatcheck.matrix._order import final_release, parse_version
 from compatcheck.matrix._traits import Table
+from compatcheck.matrix.traits._rows import rows_of
 from compatcheck.model import Environment, Unknown, lookup
 
 _METADATA = "unmet_requirements"
@@ -36,7 +37,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     found = tuple(
         (package, other, specifier)
         for package in sorted(releases)
-        for other, specifier in _demands(releases[package], demands.get(package, {}))
+        for other, (_first, _last, specifier) in rows_of(releases[package], demands.get(package, {}))
         if other in releases
         and not _accepts(specifier, releases[other])
         and not _is_of_another_torch(package, other, releases, table)
@@ -53,13 +54,6 @@ def _accepts(specifier: str, version: Version) -> bool:
     from packaging.specifiers import SpecifierSet
 
     return SpecifierSet(specifier).contains(version)
-
-
-def _demands(release: Version, rows: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[tuple[str, str]]:
-    for other, runs in rows.items():
-        for first, last, specifier in runs:
-            if Version(first) <= release <= Version(last):
-                yield other, specifier
 
 
 def _is_of_another_torch(package: str, other: str, releases: Mapping[str, Version], table: Table) -> bool:
