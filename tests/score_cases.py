@@ -26,6 +26,7 @@ from packaging.version import InvalidVersion, Version
 
 from compatcheck import facts, matrix
 from compatcheck._requirement import normalised
+from compatcheck._torch_build import minor
 from compatcheck.errors import NothingInspectedError
 from compatcheck.facts.reports._gpus import Gpus, gpus_in
 from compatcheck.facts.reports._platform import platform_claims
@@ -221,12 +222,12 @@ def score(known: matrix.Matrix, case: Mapping[str, Any]) -> Score:
     found = findings_of(known, environment)
     fixed = {
         (finding.id, finding.packages)
-        for finding in findings_of(known, applied(environment, case["fix"]))
+        for finding in findings_of(known, applied(environment, case["fix"], known))
         if finding.status in BAD
     }
     open_still = {
         (finding.id, finding.packages): finding.status
-        for finding in findings_of(known, applied(environment, case["fix"]))
+        for finding in findings_of(known, applied(environment, case["fix"], known))
     }
     near = ""
     for finding in found:
@@ -322,8 +323,11 @@ def _below(version: Version) -> Version:
     return Version(".".join(map(str, [*release[:-1], release[-1] - 1, 99])))
 
 
-def applied(environment: Environment, fix: Mapping[str, Any]) -> Environment:
-    """The environment once the fix is in place: pinned versions, settings and variables."""
+def applied(environment: Environment, fix: Mapping[str, Any], matrix_in_use: matrix.Matrix) -> Environment:
+    """The environment once the fix is in place: pinned versions, settings and variables.
+
+    A torch of another release is the build for the same CUDA where there is one, else what the index serves.
+    """
     known: dict[str, Any] = {}
     versions: dict[str, str] = {}
     installed = environment.facts.get("distributions") or {}
@@ -338,9 +342,21 @@ def applied(environment: Environment, fix: Mapping[str, Any]) -> Environment:
         _rebuild(known, installed, key, str(value))
     if gpus := gpus_in(str(fix["config"].get("gpu", "")), context=True):
         known["gpus"] = gpus.value()
-    stale = ["torch_build"] if "torch" in versions else []
-    facts_left = {key: value for key, value in environment.facts.items() if key not in stale}
-    return facts.overlay(environment._replace(facts=facts_left), Facts(known))
+    left = dict(environment.facts)
+    if "torch" in versions:
+        left.pop("torch_build", None)
+        if not _has_build(versions["torch"], environment, matrix_in_use):
+            versions["torch"] = versions["torch"].partition("+")[0]
+            left["cuda"] = {key: value for key, value in (left.get("cuda") or {}).items() if key != "runtime"}
+    return facts.overlay(environment._replace(facts=left), Facts(known))
+
+
+def _has_build(torch: str, environment: Environment, matrix_in_use: matrix.Matrix) -> bool:
+    """Whether a release of torch may be there for the CUDA runtime of the environment; unless known, it may."""
+    label = re.search(r"\+cu(\d+)(\d)$", torch)
+    runtime = f"{label[1]}.{label[2]}" if label else lookup(environment, "cuda.runtime")
+    builds = matrix_in_use.table("torch-cuda-builds")["builds"].get(minor(torch))
+    return builds is None or not isinstance(runtime, str) or runtime in builds
 
 
 def moved_to(pinned: str, installed: str | None) -> str | None:

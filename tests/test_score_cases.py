@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.model import Remedy
+from compatcheck.model import Environment, Remedy
 from tests import score_cases
 from tests.conftest import ROOT
 
@@ -118,6 +118,23 @@ def test_the_cuda_versions_of_a_case_are_told_apart(
 )
 def test_a_pin_moves_a_version_no_further_than_it_must(pinned: str, installed: str | None, moved: str | None) -> None:
     assert score_cases.moved_to(pinned, installed) == moved
+
+
+@pytest.mark.parametrize(
+    ("pinned", "torch", "runtime", "after"),
+    [
+        (">=2.7.0", "2.0.1", "11.7", ("2.7.0", None)),
+        (">=2.7.0", "2.5.1", "11.8", ("2.7.0", "11.8")),
+        ("==2.0.1", "2.1.0+cu121", "12.1", ("2.0.1", None)),
+        ("==2.2.2", "2.1.0+cu121", "12.1", ("2.2.2+cu121", "12.1")),
+    ],
+)
+def test_another_torch_is_a_build_that_exists(
+    pinned: str, torch: str, runtime: str, after: tuple[str, str | None]
+) -> None:
+    given = Environment({"distributions": {"torch": torch}, "cuda": {"runtime": runtime}})
+    fixed = score_cases.applied(given, {"packages": {"torch": pinned}, "config": {}}, matrix.load()).facts
+    assert (fixed["distributions"]["torch"], fixed["cuda"].get("runtime")) == after
 
 
 @pytest.mark.parametrize(
