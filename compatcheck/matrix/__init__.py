@@ -238,19 +238,21 @@ def within(condition: str, version: str) -> bool:
 def lint_folder(folder: str | None, probes: Sequence[str]) -> tuple[list[Fault], int]:
     """The faults of a folder of TOML sources (by default the checkout's), and how many entries it holds."""
     from datetime import datetime, timezone
+    from functools import cache
     from pathlib import Path
 
     from compatcheck.errors import InputError
-    from compatcheck.matrix._compile import read_entries
+    from compatcheck.matrix._compile import read_entries, read_toml
     from compatcheck.matrix._lint import lint
     from compatcheck.matrix._load import source_folder
 
-    source = source_folder(folder)
-    entries = read_entries(Path(source))
+    source = Path(source_folder(folder))
+    entries = read_entries(source)
     if not entries:
-        raise InputError("reading the matrix in", source, "no entry is there", "name a folder of matrix sources")
+        raise InputError("reading the matrix in", str(source), "no entry is there", "name a folder of matrix sources")
     today = datetime.now(timezone.utc).date()
-    return lint(entries, load(source).table, probes, today), len(entries)
+    table = cache(lambda name: read_toml(source / "tables" / f"{name}.toml"))
+    return lint(entries, table, probes, today), len(entries)
 
 
 def compile_folder(folder: str, destination: str) -> dict[str, Any]:

@@ -132,7 +132,7 @@ def _idle_conditions(entry: Entry, table: Table) -> Iterator[str]:
     for number, conditions in enumerate(entry.affected):
         for what, fewer in _without_one(conditions):
             tables = [*entry.affected[:number], fewer, *entry.affected[number + 1 :]]
-            if before == [_verdict(tables, example, table) for example in entry.examples]:
+            if all(_verdict(tables, example, table) == seen for example, seen in zip(entry.examples, before)):
                 yield f"table {number + 1}: no example changes without {what}"
 
 
@@ -161,13 +161,13 @@ def _bad_remedies(entry: Entry, active: Sequence[Entry], table: Table) -> Iterat
     for number, remedy in enumerate(entry.remedies, 1):
         if not (remedy.pins or remedy.config or remedy.environ):
             continue
+        touched = [other for other in active if _speaks_of(other, remedy)]
         for example in harmed:
             try:
                 cured = apply_remedy(remedy, example)
             except ValueError as error:
                 yield f"remedy {number}: {error}"
                 break
-            touched = [other for other in active if _speaks_of(other, remedy)]
             yield from (f"remedy {number}: {text}" for text in _still_bad(entry, example, cured, touched, table))
 
 
@@ -188,10 +188,21 @@ def _still_bad(entry: Entry, before: Example, after: Example, active: Sequence[E
     if _verdict(entry.affected, after, table) != "unaffected":
         yield f"does not clear the example {before.environment}"
     environment, traits, known = Environment(after.environment), trait_finder(table), dict[str, Verdict]()
+    stated = {
+        f"distributions.{name}"
+        for fact in ("distributions", "distribution_ranges")
+        for name in after.environment.get(fact, ())
+    }
     for other in active:
-        becomes = any(match_table(each, environment, traits, known).holds for each in other.affected)
+        may_hold = (each for each in other.affected if _packages_of(each) <= stated)
+        becomes = any(match_table(each, environment, traits, known).holds for each in may_hold)
         if becomes and other.id != entry.id and _verdict(other.affected, before, table) != "affected":
             yield f"walks into {other.id} ({other.title})"
+
+
+def _packages_of(conditions: Mapping[str, Any]) -> set[str]:
+    """The facts on packages without which a table cannot hold."""
+    return {path for path, value in conditions.items() if path.startswith("distributions.") and value != "absent"}
 
 
 def apply_remedy(remedy: RemedyEntry, example: Example) -> Example:
