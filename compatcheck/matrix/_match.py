@@ -72,6 +72,8 @@ _OFF_UNLESS_ASKED = (
     "training.deepspeed.compile",
     "training.deepspeed.offload_optimizer_device",
     "training.deepspeed.zero_hpz_partition_size",
+    "training.deepspeed.zero_quantized_gradients",
+    "training.deepspeed.zero_quantized_weights",
     "training.fsdp",
     "training.lora.use_dora",
     "training.lora.use_rslora",
