@@ -169,3 +169,19 @@ def test_a_model_without_code_of_its_own_has_no_trait_of_code(known: matrix.Matr
     assert lookup(completed, "model.traits") == Unknown()
     ids = told(known, "Qwen2.5-7B", "5.0.0", training={"gradient_checkpointing": True, "predict_with_generate": True})
     assert not {"CC-2024-0003", "CC-2026-0063", "CC-2026-0064", "CC-2026-0505"} & set(ids)
+
+
+@pytest.mark.parametrize(
+    ("name", "in_fp8"),
+    [
+        ("deepseek-ai/DeepSeek-V3-Base", True),
+        ("Qwen/Qwen3-8B-FP8", True),
+        ("DeepSeek-V3.1-Base-BF16", False),
+        ("DeepSeek-R1-Zero-AWQ", False),
+        ("DeepSeek-R1-0528-int4", False),
+    ],
+)
+def test_a_copy_in_other_weights_is_not_in_fp8(known: matrix.Matrix, name: str, in_fp8: bool) -> None:
+    family = family_of(name, known.table("model-families"))
+    assert family and family["type"] in ("deepseek_v3", "qwen3")
+    assert ("stored-in-fp8" in family.get("weights", {})) is in_fp8
