@@ -37,6 +37,9 @@ READ_FROM_CODE = (
     "reads-generation-settings-from-config",
     "reads-values-while-built",
     "registers-aimv2",
+    "rotary-base-of-all-layers",
+    "rotary-scaling-of-all-layers",
+    "rotary-settings-by-layer-type",
     "rotary-settings-of-transformers-5",
     "safetensors-without-metadata",
     "sdpa-support-asked-of-submodel",
@@ -50,6 +53,9 @@ READ_FROM_CODE = (
 
 _READ_FROM_OTHER_FILES = (
     "processor-lacks-patch-size",
+    "rotary-base-of-all-layers",
+    "rotary-scaling-of-all-layers",
+    "rotary-settings-by-layer-type",
     "rotary-settings-of-transformers-5",
     "safetensors-without-metadata",
     "tokenizer-merges-as-pairs",
