@@ -51,32 +51,33 @@ def _has_settings_by_layer_type(config: Mapping[str, Any]) -> bool:
     stated = text.get("rope_parameters")
     if not isinstance(stated, Mapping):
         return False
-    parts = [
-        (stated.get(kind), base) for kind, base in zip(("full_attention", "sliding_attention"), bases, strict=True)
-    ]
+    parts = zip((stated.get("full_attention"), stated.get("sliding_attention")), bases, strict=True)
     return any(isinstance(part, Mapping) and _has_a_base(part) and _differs(part, base) for part, base in parts)
 
 
 def _has_a_base_of_all_layers(config: Mapping[str, Any]) -> bool:
     """An OLMo 3 with one base or scaling for all layers, where newer releases expect one for each kind.
 
-    They read the older ``rope_scaling`` beside ``rope_theta`` rightly, if only at the base that they take by themselves.
+    They read ``rope_scaling`` and ``rope_theta`` rightly, but sliding layers get the base they take by themselves.
     """
     stated = config.get("rope_parameters")
     if config.get("model_type") != "olmo3" or (isinstance(stated, Mapping) and config.get("rope_scaling")):
         return False
     if stated is None:
-        return _has_a_base(config) and config["rope_theta"] != _BASE_OF_OLMO3
+        return _has_a_base(config) and bool(config["rope_theta"] != _BASE_OF_OLMO3)
     flat = isinstance(stated, Mapping) and config.get("rope_theta") is None and _has_a_base(stated)
     return flat and _differs(stated, _BASE_OF_OLMO3)
 
 
 def _has_a_scaling_of_all_layers(config: Mapping[str, Any]) -> bool:
-    """An OLMo 3 whose scaling is stated once, in ``rope_scaling`` or in ``rope_parameters``."""
-    stated = config.get("rope_scaling") or config.get("rope_parameters")
+    """An OLMo 3 with ``rope_scaling``, as it is published, which is meant for its layers of full attention only.
+
+    One saved with a scaling in flat ``rope_parameters`` has been run with it in all layers already.
+    """
+    stated = config.get("rope_scaling")
     if config.get("model_type") != "olmo3" or not isinstance(stated, Mapping):
         return False
-    return stated.get("rope_type", stated.get("type", "default")) != "default"
+    return bool(stated.get("rope_type", stated.get("type", "default")) != "default")
 
 
 def _has_a_base(stated: Mapping[str, Any]) -> bool:

@@ -41,7 +41,7 @@ def traits(folder: Path, config: dict[str, Any]) -> list[str]:
         ({"rope_theta": 500000, "rope_scaling": YARN}, [SCALING]),
         ({"rope_theta": 500000, "rope_scaling": None}, []),
         ({"rope_theta": 1000000, "rope_scaling": None}, [BASE]),
-        ({"rope_parameters": {"rope_theta": 500000, **YARN}}, [BASE, SCALING, FLAT]),
+        ({"rope_parameters": {"rope_theta": 500000, **YARN}}, [BASE, FLAT]),
         ({"rope_parameters": PLAIN}, [FLAT]),
         ({"rope_parameters": plain(1000000)}, [BASE, FLAT]),
         ({"rope_parameters": plain(10000)}, [BASE]),
