@@ -17,6 +17,8 @@ _DEEPSPEED_SECTIONS = {
     "reduce_bucket_size": ("zero_optimization", "reduce_bucket_size"),
     "use_multi_rank_bucket_allreduce": ("zero_optimization", "use_multi_rank_bucket_allreduce"),
     "zero_hpz_partition_size": ("zero_optimization", "zero_hpz_partition_size"),
+    "zero_quantized_gradients": ("zero_optimization", "zero_quantized_gradients"),
+    "zero_quantized_weights": ("zero_optimization", "zero_quantized_weights"),
     "offload_optimizer_device": ("zero_optimization", "offload_optimizer", "device"),
     "offload_param_device": ("zero_optimization", "offload_param", "device"),
     "compile": ("compile", "deepcompile"),
