@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from packaging.version import Version
+
 from compatcheck._torch_build import backend_of, minor, runtime_of
 from compatcheck.matrix._load import Matrix
 from compatcheck.matrix._order import contains, is_vendor_build, parse_range, parse_version
@@ -21,7 +23,7 @@ def complete(matrix: Matrix, environment: Environment) -> Environment:
     known = _with_model_family(matrix, _with_compute_capabilities(matrix, environment))
     built = _with_hip(_with_runtime(_with_gpus_in_use(_without_foreign_runtime(matrix, known))))
     completed = _with_deepspeed_defaults(built)
-    return _with_flash_attn(_with_unquantized_dtype(_with_dtype(completed)))
+    return _with_flash_attn(_with_unquantized_dtype(_with_dtype(_with_reentry(completed))))
 
 
 def _with_model_family(matrix: Matrix, environment: Environment) -> Environment:
@@ -100,7 +102,7 @@ def _with_flash_attn(environment: Environment) -> Environment:
     return environment._replace(facts={**environment.facts, "distribution_ranges": {**ranges, "flash-attn": ">=2.0.0"}})
 
 
-def _with_training(environment: Environment, fact: str, value: str) -> Environment:
+def _with_training(environment: Environment, fact: str, value: Any) -> Environment:
     training = {**(environment.facts.get("training") or {}), fact: value}
     reasons = {path: why for path, why in environment.reasons.items() if path != f"training.{fact}"}
     return environment._replace(facts={**environment.facts, "training": training}, reasons=reasons)
@@ -119,6 +121,30 @@ def _with_deepspeed_defaults(environment: Environment) -> Environment:
     }
     completed = {**training, "deepspeed": {**silent, **stated}}
     return environment._replace(facts={**environment.facts, "training": completed}) if silent else environment
+
+
+def _with_reentry(environment: Environment) -> Environment:
+    """Checkpointing of which the arguments say no more is reentrant up to transformers 4, and not from 5.0.0 on.
+
+    TRL has defaults of its own from 0.27.0 on, which hang on the trainer: there it stays what was not said.
+    https://github.com/huggingface/transformers/blob/v5.0.0/src/transformers/modeling_utils.py
+    https://github.com/huggingface/trl/blob/v0.27.0/trl/trainer/dpo_config.py
+    """
+    training = environment.facts.get("training") or {}
+    if lookup(environment, "training.gradient_checkpointing_kwargs.use_reentrant") is not None:
+        return environment
+    framework = training.get("framework")
+    trl, transformers = (_released(environment, name) for name in ("trl", "transformers"))
+    if framework == "trl" and trl is not None and trl >= Version("0.27"):
+        return environment
+    of_transformers = framework == "transformers" or (framework == "trl" and trl is not None)
+    said = {"use_reentrant": transformers < Version("5.0")} if transformers is not None and of_transformers else {}
+    return _with_training(environment, "gradient_checkpointing_kwargs", said)
+
+
+def _released(environment: Environment, name: str) -> Version | None:
+    version = lookup(environment, f"distributions.{name}")
+    return parse_version(version) if isinstance(version, str) else None
 
 
 def _without_foreign_runtime(matrix: Matrix, environment: Environment) -> Environment:

@@ -190,3 +190,26 @@ def test_the_label_of_torch_tells_hip(known: matrix.Matrix, torch: str, hip: str
 def test_a_run_on_named_gpus_has_a_torch_with_cuda(known: matrix.Matrix, facts: dict, holds: bool | None) -> None:
     completed = matrix.complete(known, Environment({"gpus": [{"name": "Tesla T4"}], **facts}))
     assert match_table({"cuda.runtime": "present"}, completed, lambda *_: TraitVerdict(False)).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("framework", "versions", "reentrant"),
+    [
+        ("transformers", {"transformers": "4.57.6"}, True),
+        ("transformers", {"transformers": "5.0.0"}, False),
+        ("transformers", {}, Unknown()),
+        ("trl", {"transformers": "4.57.6", "trl": "0.26.2"}, True),
+        ("trl", {"transformers": "5.0.0", "trl": "0.26.2"}, False),
+        ("trl", {"transformers": "4.57.6", "trl": "0.27.0"}, None),
+        ("trl", {"transformers": "4.57.6"}, Unknown()),
+    ],
+)
+def test_checkpointing_is_reentrant_by_the_release_where_the_arguments_do_not_say(
+    known: matrix.Matrix, framework: str, versions: dict[str, str], reentrant: bool | None | Unknown
+) -> None:
+    fact = "training.gradient_checkpointing_kwargs.use_reentrant"
+    unsaid = {"framework": framework, "gradient_checkpointing_kwargs": {"use_reentrant": None}}
+    completed = matrix.complete(known, Environment({"distributions": versions, "training": unsaid}))
+    assert lookup(completed, fact) == reentrant
+    said = {"framework": framework, "gradient_checkpointing_kwargs": {"use_reentrant": False}}
+    assert lookup(matrix.complete(known, Environment({"distributions": versions, "training": said})), fact) is False

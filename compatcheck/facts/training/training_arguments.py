@@ -151,6 +151,8 @@ def _checkpointing(sheet: Sheet, sections: Keys) -> None:
     reentrant = flag_of(options.get("use_reentrant")) if isinstance(options, dict) else None
     if reentrant is not None:
         sheet.state("training.gradient_checkpointing_kwargs.use_reentrant", reentrant, (*section, "use_reentrant"))
+    elif options is None:
+        sheet.state("training.gradient_checkpointing_kwargs.use_reentrant", None)
 
 
 def _parallel(sheet: Sheet, sections: Keys) -> None:
