@@ -47,7 +47,7 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 
 def test_pages_stay_light(site: Path) -> None:
     index = (site / "index.html").read_bytes()
-    assert len(index) < 400_000 and len(gzip.compress(index)) < 80_000
+    assert len(index) < 500_000 and len(gzip.compress(index)) < 100_000
     assert (site / "map.html").stat().st_size < 400_000
     assert (site / "search.js").stat().st_size < 400_000
     assert max(path.stat().st_size for path in (site / "entries").glob("*.html")) < 80_000
@@ -59,7 +59,7 @@ def test_an_entry_is_told_whole(site: Path) -> None:
         "Gradient accumulation multiplies the gradient",
         "training.gradient_accumulation_steps >=2",
         "1 of 2",
-        "transformers>=4.48.1",
+        "transformers>=4.48.3",
         "compatcheck matrix reproduce CC-2024-0040",
         "accumulating 4 micro-batches gives 4.931 times the update of one batch",
         "no GPU",

@@ -81,6 +81,7 @@ def _choice(name: str, words: str, options: Iterable[tuple[str, str]], everythin
 
 def _card(entry: Entry, possible: Mapping[str, set[str]]) -> Html:
     packages = entry["packages"]
+    gpus = [label for label, ids in possible.items() if entry["id"] in ids]
     return tag(
         "li",
         tag("h2", link(f"entries/{entry['id']}.html", entry["title"])),
@@ -98,7 +99,7 @@ def _card(entry: Entry, possible: Mapping[str, set[str]]) -> Html:
         data_impact=entry["impact"],
         data_confidence=entry["confidence"],
         data_packages="|".join(packages),
-        data_gpus="|".join(label for label, ids in possible.items() if entry["id"] in ids),
+        data_gpus="|".join(gpus) if len(gpus) < len(possible) else None,
         data_published=entry["published"],
     )
 

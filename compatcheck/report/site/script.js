@@ -62,7 +62,7 @@ function listEntries() {
       const kept = found
         && (!chosen.package || each.packages.split("|").includes(chosen.package))
         && (!chosen.impact || each.impact === chosen.impact)
-        && (!chosen.gpu || each.gpus.split("|").includes(chosen.gpu))
+        && (!chosen.gpu || each.gpus === undefined || each.gpus.split("|").includes(chosen.gpu))
         && (!chosen.confidence || each.confidence === chosen.confidence);
       each.row.hidden = !kept;
       shown += kept;
