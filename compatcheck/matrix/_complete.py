@@ -126,7 +126,9 @@ def _with_deepspeed_defaults(environment: Environment) -> Environment:
 def _with_reentry(environment: Environment) -> Environment:
     """Checkpointing of which the arguments say no more is reentrant up to transformers 4, and not from 5.0.0 on.
 
-    TRL has defaults of its own from 0.27.0 on, which hang on the trainer: there it stays what was not said.
+    TRL has defaults of its own from 0.27.0 on, which hang on the trainer: there it stays what was not said. Before, its
+    scripts choose one form or the other, and it is not known.
+    https://github.com/huggingface/trl/blob/v0.12.0/trl/commands/scripts/sft_vlm.py
     https://github.com/huggingface/transformers/blob/v5.0.0/src/transformers/modeling_utils.py
     https://github.com/huggingface/trl/blob/v0.27.0/trl/trainer/dpo_config.py
     """
@@ -137,8 +139,9 @@ def _with_reentry(environment: Environment) -> Environment:
     trl, transformers = (_released(environment, name) for name in ("trl", "transformers"))
     if framework == "trl" and trl is not None and trl >= Version("0.27"):
         return environment
-    of_transformers = framework == "transformers" or (framework == "trl" and trl is not None)
-    said = {"use_reentrant": transformers < Version("5.0")} if transformers is not None and of_transformers else {}
+    said = {}
+    if framework == "transformers" and transformers is not None:
+        said["use_reentrant"] = transformers < Version("5.0")
     return _with_training(environment, "gradient_checkpointing_kwargs", said)
 
 
