@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -19,16 +19,21 @@ class CompileMatrix(BuildHookInterface[Any]):
         sys.path.insert(0, self.root)
         from compatcheck.matrix._compile import write_compiled
 
-        compiled = mkdtemp(prefix="compatcheck-matrix-")
-        write_compiled(Path(self.root) / "matrix", Path(compiled))
-        build_data["force_include"][compiled] = "compatcheck/matrix/data"
-        self._compile_catalogues(build_data, mkdtemp(prefix="compatcheck-language-"))
+        self._folder = TemporaryDirectory(prefix="compatcheck-")
+        compiled = Path(self._folder.name, "matrix")
+        write_compiled(Path(self.root) / "matrix", compiled)
+        build_data["force_include"][str(compiled)] = "compatcheck/matrix/data"
+        self._compile_catalogues(build_data)
 
-    def _compile_catalogues(self, build_data: dict[str, Any], folder: str) -> None:
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if version != "editable":
+            self._folder.cleanup()
+
+    def _compile_catalogues(self, build_data: dict[str, Any]) -> None:
         from compatcheck.language import _source
 
         for source in Path(self.root).glob("compatcheck/language/*/LC_MESSAGES/*.po"):
-            compiled = Path(folder, source.parts[-3]).with_suffix(".mo")
+            compiled = Path(self._folder.name, source.parts[-3]).with_suffix(".mo")
             compiled.write_bytes(_source.compiled(source))
             target = source.relative_to(self.root).with_suffix(".mo").as_posix()
             build_data["force_include"][str(compiled)] = target
