@@ -60,6 +60,8 @@ _EXACT: dict[str, Kind] = {
     "training.deepspeed.offload": "text",
     "training.deepspeed.gradient_clipping": "number",
     "training.deepspeed.compile": "flag",
+    "training.deepspeed.optimizer": "text",
+    "training.deepspeed.scheduler": "text",
     "training.deepspeed.bf16.check_grad_overflow": "flag",
     "training.deepspeed.fp16.enabled": "flag",
     "training.deepspeed.bf16.enabled": "flag",

@@ -79,6 +79,8 @@ def test_defaults_that_every_release_shares(tmp_path: Path) -> None:
         "sub_group_size": 1_000_000_000,
         "offload": None,
         "compile": False,
+        "optimizer": None,
+        "scheduler": None,
     }
 
 
@@ -127,6 +129,16 @@ def test_the_dtype_where_the_file_decides_it(tmp_path: Path, document: Any, dtyp
 def test_offload(tmp_path: Path, zero: dict[str, Any], offload: str | None) -> None:
     facts = read(tmp_path, {"zero_optimization": {"stage": 3, **zero}})
     assert fact(facts, "training.deepspeed.offload") == offload
+
+
+def test_what_deepspeed_makes_itself(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"optimizer": {"type": "AdamW", "params": {"lr": "auto"}}, "scheduler": {"params": {}}}
+    facts = read(tmp_path, json.dumps(given))
+    assert fact(facts, "training.deepspeed.optimizer") == "adamw"
+    assert facts.locations["training.deepspeed.optimizer"] == Location(str(tmp_path / "ds.json"), 1)
+    assert fact(facts, "training.deepspeed.scheduler") is None
+    given["optimizer"]["params"]["torch_adam"] = True
+    assert fact(read(tmp_path, given), "training.deepspeed.optimizer") == "torch_adam"
 
 
 def test_numbers_of_the_training(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 XTuner: https://github.com/InternLM/xtuner/tree/main/xtuner/configs/deepspeed, since 0.1.4.
 ms-swift: https://github.com/modelscope/ms-swift/tree/main/swift/config; its ``overlap_comm`` went from true to false
-in March 2025 (https://github.com/modelscope/ms-swift/pull/3625).
+in March 2025 (https://github.com/modelscope/ms-swift/pull/3625), and up to 3.0.0 its files named an optimizer and a
+scheduler.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def _of_xtuner(stage: int, **more: Any) -> dict[str, Any]:
 
 def _of_swift(stage: int, **more: Any) -> dict[str, Any]:
     zero = {"stage": stage, "overlap_comm": _CHANGED, "contiguous_gradients": True, **more}
-    return {**_NUMBERS, "zero_optimization": zero}
+    return {**_NUMBERS, "optimizer": _CHANGED, "scheduler": _CHANGED, "zero_optimization": zero}
 
 
 _BUCKETS = {"reduce_bucket_size": 200_000_000, "allgather_bucket_size": 200_000_000}

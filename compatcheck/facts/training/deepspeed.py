@@ -122,6 +122,8 @@ def read(document: Document, trainer: Facts = _NOTHING) -> Said:
     _overlap_comm(sheet)
     _offload(sheet)
     _compile(sheet)
+    for section in ("optimizer", "scheduler"):
+        _named(sheet, section)
     said = Environment(*trainer)
     if lookup(said, "training.framework") not in _OWN_WAY:
         _fill(sheet, said)
@@ -215,6 +217,27 @@ def _offload(sheet: Sheet) -> None:
 def _compile(sheet: Sheet) -> None:
     switches = [_given(sheet, ("compile", name)) for name in ("enabled", "deepcompile")]
     sheet.state(_PREFIX + "compile", True in switches, ("compile",) if True in switches else None)
+
+
+def _named(sheet: Sheet, section: str) -> None:
+    """Which optimizer or scheduler DeepSpeed makes, in lower case as it compares them; absent where it makes none.
+
+    An Adam that is to be torch's own and not DeepSpeed's fused one is called ``torch_adam``.
+    """
+    fact, value = _PREFIX + section, _given(sheet, (section,))
+    if isinstance(value, Open):
+        sheet.unknown(fact, value.why)
+        return
+    kind = _given(sheet, (section, "type"))
+    if isinstance(kind, Open):
+        sheet.unknown(fact, kind.why)
+    elif kind is None:
+        sheet.state(fact, None)
+    elif isinstance(kind, str):
+        is_torch = "adam" in kind.lower() and _given(sheet, (section, "params", "torch_adam")) is True
+        sheet.state(fact, "torch_adam" if is_torch else kind.lower(), (section, "type"))
+    else:
+        raise _refused(sheet, (section, "type"), kind, "a name")
 
 
 def _is_auto(sheet: Sheet, keys: tuple[str, ...]) -> bool:
