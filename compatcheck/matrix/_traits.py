@@ -29,6 +29,8 @@ READ_FROM_CODE = (
     "imports-torch-fx-check",
     "inner-model-lacks-generation-mixin",
     "llama-attention-without-position-embeddings",
+    "masks-given-cache-position",
+    "masks-given-inputs-embeds",
     "past-extracted-as-one-value",
     "past-extracted-by-inherited-method",
     "past-extracted-in-standard-format",

@@ -32,6 +32,7 @@ class AForCausalLM(APreTrained):
 ASKED = "class A:\n    @property\n    def _supports_sdpa(self):\n        "
 BUILT = "class A:\n    def __init__(self):\n        "
 SETTINGS = "reads-generation-settings-from-config"
+MASKS = "from transformers.masking_utils import create_causal_mask\ndef forward(c, x, p, m):\n    "
 FORWARD = "class A:\n    def forward(self, mask):\n        "
 
 
@@ -91,6 +92,21 @@ def traits(source: str, *entry_points: str) -> list[str]:
         (f"{ASKED}return self.config.wants_sdpa", None),
         (f"{ASKED}return True", None),
         ("class A:\n    _supports_sdpa = True", None),
+        (f"{MASKS}mask = create_causal_mask(config=c, input_embeds=x)", "masks-given-cache-position"),
+        (
+            f"{MASKS}if not isinstance(m, dict):\n        m = create_causal_mask(c, x, cache_position=p)",
+            "masks-given-cache-position",
+        ),
+        (f"{MASKS}given = {{'cache_position': p}}\n    m = create_causal_mask(**given)", "masks-given-cache-position"),
+        (
+            f"{MASKS}given = {{'cache_position': p}}\n    given.pop('cache_position')\n    create_causal_mask(**given)",
+            None,
+        ),
+        (f"{MASKS}if version < '5':\n        m = create_causal_mask(c, x, cache_position=p)", None),
+        (f"{MASKS}try:\n        m = create_causal_mask(c, cache_position=p)\n    except TypeError: ...", None),
+        ("def create_causal_mask(): ...\nmask = create_causal_mask(cache_position=p)", None),
+        (f"{MASKS}mask = create_causal_mask(config=c, inputs_embeds=x)", "masks-given-inputs-embeds"),
+        (f"{MASKS}mask = create_causal_mask(c, x, mask, past)", None),
         ("class A:\n    _tied_weights_keys = ['lm_head.weight']", "tied-weights-keys-as-list"),
         ("class A:\n    _tied_weights_keys: list = ['lm_head.weight']", "tied-weights-keys-as-list"),
         ("class A:\n    _tied_weights_keys = {'lm_head.weight': 'embed.weight'}", None),
