@@ -29,6 +29,18 @@ def traits(config: Mapping[str, Any]) -> list[str]:
     return [name for name, holds in found.items() if holds]
 
 
+def scales(config: Mapping[str, Any]) -> bool:
+    """Whether the configuration, or a part of it, states a kind of scaling other than the default."""
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            stated = key in ("rope_scaling", "rope_parameters")
+            if stated and value.get("rope_type", value.get("type", "default")) != "default":
+                return True
+            if not stated and scales(value):
+                return True
+    return False
+
+
 def _has_settings_of_transformers_5(config: Mapping[str, Any]) -> bool:
     """A base or a scaling that only ``rope_parameters`` tells.
 

@@ -77,6 +77,22 @@ def test_settings_by_kind_of_layer_that_transformers_4_would_not_take_by_itself(
     assert traits(tmp_path, {"model_type": kind, **stated}) == ([BY_KIND] if told else [])
 
 
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ({}, True),
+        ({"rope_scaling": None}, True),
+        ({"rope_parameters": PLAIN}, True),
+        ({"rope_scaling": YARN}, False),
+        ({"text_config": {"rope_scaling": {"type": "linear", "factor": 2.0}}}, False),
+    ],
+)
+def test_a_scaled_model_does_not_look_up_the_default(tmp_path: Path, stated: dict[str, Any], told: bool) -> None:
+    code = "class A:\n    def __init__(self, kind='default'):\n        self.f = ROPE_INIT_FUNCTIONS[kind]\n"
+    (tmp_path / "modeling_a.py").write_text(code, encoding="utf-8")
+    assert ("looks-up-default-rope" in traits(tmp_path, {"model_type": "a", **stated})) is told
+
+
 def test_a_model_of_text_and_images_has_the_settings_in_its_text_part(tmp_path: Path) -> None:
     linear = by_kind({**plain(1000000.0), "rope_type": "linear", "factor": 8.0}, plain(10000.0))
     assert traits(tmp_path, {"model_type": "gemma3", "text_config": linear}) == [BY_KIND]

@@ -263,6 +263,95 @@ def test_of_several_classes_that_can_be_loaded_all_must_leave_the_call_out() -> 
     assert "post-init-never-called" not in traits("model", BARE + calling, "AForCausalLM", "AForRanking")
 
 
+PAST = """
+class A(PreTrainedModel):
+    def forward(self, input_ids, past_key_values=None):
+        past = 0
+        if past_key_values is not None:
+            past = past_key_values[0][0].shape[2]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "has"),
+    [
+        ("", "", True),
+        ("shape[2]", "size(-2)", True),
+        ("is not None:", "is not None and True:", True),
+        ("if past_key_values is not None:", "if past_key_values:", False),
+        ("past = 0", "past = past_key_values.get_seq_length()", False),
+        ("past = 0", "past = isinstance(past_key_values, Cache)", False),
+        ("past = 0", "past = isinstance(past_key_values, (Cache, list))", False),
+        ("past_key_values[0][0]", "past_key_values[1][0]", False),
+        ("def forward", "def stream_chat", False),
+        ("past_key_values[0][0]", "hidden_states[0][0]", False),
+        ("    def forward", "    def _supports_default_dynamic_cache(cls): ...\n    def forward", False),
+        ("    def forward", "    _supports_cache_class = True\n    def forward", False),
+    ],
+)
+def test_a_cache_read_as_tuples(old: str, new: str, has: bool) -> None:
+    assert ("cache-indexed-as-tuple" in traits("model", PAST.replace(old, new) if old else PAST)) is has
+
+
+STREAM = """
+class A(PreTrainedModel):
+    def stream(self, input_ids):
+        processor = self._get_logits_processor(generation_config=given, logits_processor=processors)
+        criteria = self._get_stopping_criteria(generation_config=given, stopping_criteria=stops)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "has"),
+    [
+        ("", "", True),
+        ("processor = ", "self._prepare_special_tokens(given); processor = ", False),
+        ("    def stream", "    def _get_logits_processor(self): ...\n    def stream", False),
+        ("self._get_", "own_", False),
+    ],
+)
+def test_streaming_by_the_helpers_of_generate(old: str, new: str, has: bool) -> None:
+    assert ("prepares-generation-itself" in traits("model", STREAM.replace(old, new) if old else STREAM)) is has
+
+
+ROPE = """
+class ARotaryEmbedding(nn.Module):
+    def __init__(self, config):
+        if config.rope_scaling is not None:
+            self.rope_type = config.rope_scaling.get("rope_type")
+        else:
+            self.rope_type = "default"
+        self.rope_init_fn = ROPE_INIT_FUNCTIONS[self.rope_type]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "has"),
+    [
+        ("", "", True),
+        ("self.rope_init_fn =", "if known: self.rope_init_fn =", False),
+        ('= "default"', '= "linear"', False),
+        ("        if config", "        ROPE_INIT_FUNCTIONS['default'] = own\n        if config", False),
+        ("ROPE_INIT_FUNCTIONS[self.rope_type]", "ROPE_INIT_FUNCTIONS.get(self.rope_type, own)", False),
+        ("    def __init__", "    def compute_default_rope_parameters(self): ...\n    def __init__", False),
+    ],
+)
+def test_a_default_rope_that_is_looked_up(old: str, new: str, has: bool) -> None:
+    assert ("looks-up-default-rope" in traits("model", ROPE.replace(old, new) if old else ROPE)) is has
+
+
+@pytest.mark.parametrize(
+    ("code", "trait"),
+    [
+        ("from transformers.utils import is_flash_attn_available", "imports-flash-attn-check"),
+        ("from transformers.pytorch_utils import is_torch_greater_or_equal_than_1_13", "imports-torch-version-flags"),
+    ],
+)
+def test_names_that_some_releases_lack(code: str, trait: str) -> None:
+    assert trait in traits("model", code)
+    assert trait not in traits("model", f"try:\n    {code}\nexcept ImportError: ...\n")
+
+
 def test_a_rule_reads_only_its_kind_of_file() -> None:
     assert traits("tokenizer", override("pass")) == traits("model", LATE) == []
 

@@ -1,0 +1,44 @@
+"""A rotary embedding looks up the kind "default" in ``ROPE_INIT_FUNCTIONS``, where transformers 5.0.0 has it no longer.
+
+https://github.com/KRLabsOrg/LettuceDetect/issues/33
+"""
+
+from __future__ import annotations
+
+import ast
+
+from compatcheck.facts.model_files.traits._code import Code, Function, calls, classes, last_name, methods
+
+TRAIT = "looks-up-default-rope"
+KIND = "model"
+_TABLE = "ROPE_INIT_FUNCTIONS"
+
+
+def find(code: Code) -> int | None:
+    """The line in a constructor that names the kind; a file that puts one in, asks for it or computes it is let be."""
+    if any(isinstance(each, ast.FunctionDef) and "default_rope" in each.name for each in code.nodes):
+        return None
+    if any(isinstance(each, ast.Subscript) and not _is_read(each) and _is_table(each.value) for each in code.nodes):
+        return None
+    if any(_is_table(call.func.value) for call in calls(code.tree, "get") if isinstance(call.func, ast.Attribute)):
+        return None
+    constructors = (methods(node).get("__init__") for node in classes(code))
+    lines = [line for each in constructors if each is not None for line in _lines(each)]
+    return min(lines, default=None)
+
+
+def _lines(constructor: Function) -> list[int]:
+    if not any(isinstance(each, ast.Constant) and each.value == "default" for each in ast.walk(constructor)):
+        return []
+    conditions = (each for each in ast.walk(constructor) if isinstance(each, (ast.If, ast.IfExp, ast.Try)))
+    let_be = {id(inner) for each in conditions for inner in ast.walk(each)}
+    read = (each for each in ast.walk(constructor) if isinstance(each, ast.Subscript) and id(each) not in let_be)
+    return [each.lineno for each in read if _is_table(each.value)]
+
+
+def _is_read(node: ast.Subscript) -> bool:
+    return isinstance(node.ctx, ast.Load)
+
+
+def _is_table(node: ast.expr) -> bool:
+    return last_name(node) == _TABLE
