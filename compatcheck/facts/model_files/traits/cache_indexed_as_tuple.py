@@ -23,8 +23,8 @@ def find(code: Code) -> int | None:
     asked = (each for each in code.nodes if isinstance(each, ast.If) and _is_past(each.test))
     let_be = {id(inner) for each in asked for statement in each.body for inner in ast.walk(statement)}
     inside = (each for function in _forwards(code) for each in ast.walk(function))
-    lines = [each.lineno for each in inside if id(each) not in let_be and _is_first_tensor(each)]
-    return min(lines, default=None)
+    read = (each for each in inside if isinstance(each, ast.Subscript) and id(each) not in let_be)
+    return min((each.lineno for each in read if _is_first_tensor(each)), default=None)
 
 
 def _forwards(code: Code) -> list[ast.FunctionDef]:
@@ -43,8 +43,8 @@ def _asked_for(code: Code) -> list[ast.expr]:
     return [one for each in wanted for one in (each.elts if isinstance(each, ast.Tuple) else [each])]
 
 
-def _is_first_tensor(node: ast.AST) -> bool:
-    inner = node.value if isinstance(node, ast.Subscript) and _is_zero(node.slice) else None
+def _is_first_tensor(node: ast.Subscript) -> bool:
+    inner = node.value if _is_zero(node.slice) else None
     return isinstance(inner, ast.Subscript) and _is_zero(inner.slice) and _is_past(inner.value)
 
 

@@ -23,9 +23,9 @@ def find(code: Code) -> int | None:
         return None
     conditions = (each for each in code.nodes if isinstance(each, ast.Try))
     let_be = {id(inner) for each in conditions for inner in ast.walk(each)}
-    lines = [each.lineno for each in code.nodes if _is_helper(each) and id(each) not in let_be]
-    return min(lines, default=None)
+    called = (each for each in code.nodes if isinstance(each, ast.Call) and id(each) not in let_be)
+    return min((each.lineno for each in called if _is_helper(each)), default=None)
 
 
-def _is_helper(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _HELPERS[:2]
+def _is_helper(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Attribute) and node.func.attr in _HELPERS[:2]
