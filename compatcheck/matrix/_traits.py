@@ -21,6 +21,7 @@ READ_FROM_CODE = (
     "calls-get-head-mask",
     "chat-template-returns-nested-list",
     "checkpoints-without-reentry",
+    "forward-lacks-cache-position",
     "forward-takes-no-kwargs",
     "gradient-checkpointing-noop",
     "imports-flash-attn-check",

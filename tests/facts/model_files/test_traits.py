@@ -293,6 +293,34 @@ def test_a_cache_read_as_tuples(old: str, new: str, has: bool) -> None:
     assert ("cache-indexed-as-tuple" in traits("model", PAST.replace(old, new) if old else PAST)) is has
 
 
+HANDS_ON = """
+class A(PreTrainedModel):
+    def prepare_inputs_for_generation(self, input_ids, past_key_values=None, **kwargs):
+        prepared = {"input_ids": input_ids, "past_key_values": past_key_values}
+        prepared.update(kwargs)
+        return prepared
+    def forward(self, input_ids, past_key_values=None): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "has"),
+    [
+        ("", "", True),
+        ("prepared.update(kwargs)", "prepared = {**kwargs, **prepared}", True),
+        ("prepared.update(kwargs)", "prepared = super().prepare_inputs_for_generation(input_ids, **kwargs)", True),
+        ("prepared.update(kwargs)", "prepared.update(use_cache=kwargs.get('use_cache'))", False),
+        ("prepared.update(kwargs)", "kwargs.pop('cache_position', None); prepared.update(kwargs)", False),
+        ("past_key_values=None): ...", "past_key_values=None, **kwargs): ...", False),
+        ("past_key_values=None): ...", "past_key_values=None, cache_position=None): ...", False),
+        ("past_key_values=None, **kwargs):", "past_key_values=None, cache_position=None, **kwargs):", False),
+        ("past_key_values=None, **kwargs):", "past_key_values=None, kwargs=()):", False),
+    ],
+)
+def test_a_forward_that_is_handed_more_than_it_takes(old: str, new: str, has: bool) -> None:
+    assert ("forward-lacks-cache-position" in traits("model", HANDS_ON.replace(old, new) if old else HANDS_ON)) is has
+
+
 STREAM = """
 class A(PreTrainedModel):
     def stream(self, input_ids):
