@@ -13,6 +13,7 @@ from compatcheck.matrix._match import TraitFinder, TraitVerdict
 from compatcheck.model import Environment, Unknown, lookup
 
 READ_FROM_CODE = (
+    "added-tokens-inside-vocabulary",
     "cache-get-max-length",
     "cache-indexed-as-tuple",
     "cache-legacy-conversion",
@@ -60,6 +61,7 @@ READ_FROM_CODE = (
 """The traits that reading a model's own files decides; any other one is known only where a snapshot states it."""
 
 _READ_FROM_OTHER_FILES = (
+    "added-tokens-inside-vocabulary",
     "processor-lacks-patch-size",
     "rotary-base-of-all-layers",
     "rotary-scaling-of-all-layers",

@@ -49,7 +49,12 @@ def read(folder: str, weights: bool = False) -> Facts:
     code = _code.read(folder, names, config, reasons)
     model.update(code.known)
     if "traits" in model:
-        of_files = (*_traits_of_files(model), *_processor.traits(folder, names), *_rotary.traits(config))
+        of_files = (
+            *_traits_of_files(model),
+            *_processor.traits(folder, names),
+            *_rotary.traits(config),
+            *_tokenizer.traits(folder, names),
+        )
         scaled = {"looks-up-default-rope"} if _rotary.scales(config) else set()
         model["traits"] = sorted({*model["traits"], *of_files} - scaled)
     return Facts({"model": model}, reasons, {**_locations(folder, config_file, model), **code.locations})

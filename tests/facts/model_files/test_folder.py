@@ -263,3 +263,26 @@ def test_the_form_of_the_merges_is_found_behind_any_vocabulary(folder: Path, bef
     vocabulary = json.dumps({"x" * before: 0})
     (folder / "tokenizer.json").write_text(f'{{"model": {{"vocab": {vocabulary}, "merges" : [\n ["a", "b"]]}}}}')
     assert model(folder)["tokenizer"]["merges"] == "pairs"
+
+
+@pytest.mark.parametrize(
+    ("added", "others", "told"),
+    [
+        ('{"</s>": 2, "<s>": 1, "<unk>": 0}', (), True),
+        ('{"<unk>": 0}', (), True),
+        ('{"</s>": 2, "<pad>": 32000}', (), True),
+        ('{"<extra_id_0>": 32099, "<extra_id_1>": 32098}', (), True),
+        ('{"<pad>": 32000, "<new>": 32001}', (), False),
+        ('{"<unk>": 0}', ("tokenizer.json",), False),
+        ("{}", (), False),
+        ("[]", (), False),
+        ('{"<unk>": "0"}', (), False),
+    ],
+)
+def test_added_tokens_that_lie_inside_the_vocabulary(
+    folder: Path, added: str, others: tuple[str, ...], told: bool
+) -> None:
+    (folder / "added_tokens.json").write_text(added)
+    for name in others:
+        (folder / name).write_text("{}")
+    assert ("added-tokens-inside-vocabulary" in model(folder)["traits"]) is told

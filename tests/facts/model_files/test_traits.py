@@ -398,7 +398,7 @@ def test_every_rule_keeps_its_contract() -> None:
 
 def test_the_matrix_knows_which_traits_reading_decides() -> None:
     of_files = {"processor-lacks-patch-size", "safetensors-without-metadata", "tokenizer-merges-as-pairs"}
-    of_files |= {"rotary-base-of-all-layers", "rotary-scaling-of-all-layers"}
+    of_files |= {"added-tokens-inside-vocabulary", "rotary-base-of-all-layers", "rotary-scaling-of-all-layers"}
     of_files |= {"rotary-settings-by-layer-type", "rotary-settings-of-transformers-5"}
     assert set(READ_FROM_CODE) == {rule.TRAIT for rule in rules()} | of_files
 
