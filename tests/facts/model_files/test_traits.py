@@ -372,6 +372,11 @@ def test_a_default_rope_that_is_looked_up(old: str, new: str, has: bool) -> None
     ("code", "trait"),
     [
         ("from transformers.utils import is_flash_attn_available", "imports-flash-attn-check"),
+        ("from transformers import LogitsWarper", "imports-logits-warper"),
+        (
+            "from transformers.models.whisper.modeling_whisper import WHISPER_ATTENTION_CLASSES",
+            "imports-whisper-attention-classes",
+        ),
         ("from transformers.pytorch_utils import is_torch_greater_or_equal_than_1_13", "imports-torch-version-flags"),
     ],
 )
