@@ -93,10 +93,18 @@ _ONLY_FOR = {
 }
 _CHOSEN_BY_FEW = {"training.attention": ("flex_attention", "xformers")}
 _USED_WHERE = {
-    "liger-kernel": "training.use_liger_kernel",
-    "unsloth": "training.unsloth",
-    "unsloth-zoo": "training.unsloth",
-    "vllm": "training.use_vllm",
+    "axolotl": ("training.framework", "axolotl"),
+    "liger-kernel": ("training.use_liger_kernel", True),
+    "llamafactory": ("training.framework", "llama-factory"),
+    "ms-swift": ("training.framework", "ms-swift"),
+    "openrlhf": ("training.framework", "openrlhf"),
+    "torchtune": ("training.framework", "torchtune"),
+    "trl": ("training.framework", "trl"),
+    "unsloth": ("training.unsloth", True),
+    "unsloth-zoo": ("training.unsloth", True),
+    "verl": ("training.framework", "verl"),
+    "vllm": ("training.use_vllm", True),
+    "xtuner": ("training.framework", "xtuner"),
 }
 _OWN_SETTINGS = {"deepspeed": "training.deepspeed", "peft": "training.lora", "bitsandbytes": "training.quantization"}
 _KINDS = {
@@ -199,7 +207,10 @@ def _is_narrowed(parts: Mapping[str, Verdict], rare: frozenset[str], environment
 
 def _is_used(name: str, environment: Environment) -> bool:
     """Whether the run itself is known to go through the package, of which only the version is not known."""
-    return name in _USED_WHERE and lookup(environment, _USED_WHERE[name]) is True
+    if name not in _USED_WHERE:
+        return False
+    path, value = _USED_WHERE[name]
+    return bool(lookup(environment, path) == value)
 
 
 def _has_settings(name: str, holding: Iterable[str]) -> bool:

@@ -121,6 +121,7 @@ def test_every_gpu_must_hold_and_the_fact_of_one_is_named_where_it_is_missing(li
 
 DEEPSPEED = {"distributions.deepspeed": ">=0.12.4,<0.19.0", "training.deepspeed.overlap_comm": True}
 ZOO = {"distributions.unsloth-zoo": ">=2025.7.5,<2025.7.9", "distributions.torch": "<2.6.0"}
+FACTORY = {"distributions.llamafactory": "<0.9.4", "distributions.vllm": ">=0.10.0,<0.12.0"}
 GEMMA = {"distributions.transformers": ">=4.42.0,<4.45.0", "model.type": "gemma2"}
 
 
@@ -156,6 +157,9 @@ GEMMA = {"distributions.transformers": ">=4.42.0,<4.45.0", "model.type": "gemma2
         (ZOO, {"distributions": {"torch": "2.5.1"}}, False),
         (ZOO, {"distributions": {"torch": "2.5.1"}, "training": {"unsloth": False}}, False),
         (ZOO, {"distributions": {"torch": "2.5.1"}, "training": {"unsloth": True}}, True),
+        (FACTORY, {"distributions": {"vllm": "0.11.0"}}, False),
+        (FACTORY, {"distributions": {"vllm": "0.11.0"}, "training": {"framework": "trl"}}, False),
+        (FACTORY, {"distributions": {"vllm": "0.11.0"}, "training": {"framework": "llama-factory"}}, True),
     ],
 )
 def test_an_open_table_is_told_only_where_something_singular_speaks_for_it(
