@@ -105,6 +105,27 @@ def traits(source: str, *entry_points: str) -> list[str]:
         (f"{MASKS}if version < '5':\n        m = create_causal_mask(c, x, cache_position=p)", None),
         (f"{MASKS}try:\n        m = create_causal_mask(c, cache_position=p)\n    except TypeError: ...", None),
         ("def create_causal_mask(): ...\nmask = create_causal_mask(cache_position=p)", None),
+        (f"{MASKS}given = {{'cache_position': p}}\n    given = f(given)\n    create_causal_mask(**given)", None),
+        (
+            f"{MASKS}given = {{'cache_position': p}}\n    del given['cache_position']\n    create_causal_mask(**given)",
+            None,
+        ),
+        (f"{MASKS}mask = self.create_causal_mask(cache_position=p)", None),
+        (f"{MASKS}create_causal_mask = adapted()\n    mask = create_causal_mask(cache_position=p)", None),
+        (
+            f"{MASKS}if NEW:\n        m = create_causal_mask(c, x)\n"
+            "    else:\n        m = create_causal_mask(c, x, cache_position=p)",
+            None,
+        ),
+        (
+            "from transformers.masking_utils import create_causal_mask as made\nmask = made(c, x, cache_position=p)",
+            "masks-given-cache-position",
+        ),
+        (
+            "from transformers.masking_utils import create_causal_mask as made\n"
+            "def create_causal_mask(x, cache_position): return made(x)\nmask = create_causal_mask(x, cache_position=p)",
+            None,
+        ),
         (f"{MASKS}mask = create_causal_mask(config=c, inputs_embeds=x)", "masks-given-inputs-embeds"),
         (f"{MASKS}mask = create_causal_mask(c, x, mask, past)", None),
         ("class A:\n    _tied_weights_keys = ['lm_head.weight']", "tied-weights-keys-as-list"),
