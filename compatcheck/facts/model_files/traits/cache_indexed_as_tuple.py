@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, calls, last_name
+from compatcheck.facts.model_files.traits._code import Code, calls, last_name, parameters
 
 TRAIT = "cache-indexed-as-tuple"
 KIND = "model"
-_KNOWS_CACHES = {"from_legacy_cache", "get_seq_length", "_supports_cache_class", "_is_stateful"}
+_KNOWS_CACHES = {"from_legacy_cache", "to_legacy_cache", "get_seq_length", "_supports_cache_class", "_is_stateful"}
+_OWN_WAYS = {"_supports_default_dynamic_cache", "_prepare_cache_for_generation"}
 
 
 def find(code: Code) -> int | None:
-    """The line of ``past_key_values[0][0]``, unless the file knows cache objects or first asks whether one is empty."""
+    """The line of ``past_key_values[0][0]``, unless the file knows cache objects or first asks what one is or holds.
+
+    A forward pass that takes ``query_embeds`` is let be: such a Q-Former stands beside the language model, and
+    generation hands it no cache.
+    """
     if any(_knows_caches(each) for each in code.nodes):
         return None
-    if any(isinstance(argument, ast.Name) and argument.id == "Cache" for argument in _asked_for(code)):
+    if any(_is_past(argument) or last_name(argument) == "Cache" for argument in _asked(code)):
         return None
     asked = (each for each in code.nodes if isinstance(each, ast.If) and _is_past(each.test))
     let_be = {id(inner) for each in asked for statement in each.body for inner in ast.walk(statement)}
@@ -28,18 +33,21 @@ def find(code: Code) -> int | None:
 
 
 def _forwards(code: Code) -> list[ast.FunctionDef]:
-    return [each for each in code.nodes if isinstance(each, ast.FunctionDef) and each.name.endswith("forward")]
+    named = (each for each in code.nodes if isinstance(each, ast.FunctionDef) and each.name.endswith("forward"))
+    return [each for each in named if "query_embeds" not in parameters(each)]
 
 
 def _knows_caches(node: ast.AST) -> bool:
     if isinstance(node, ast.FunctionDef):
-        return node.name == "_supports_default_dynamic_cache"
+        return node.name in _OWN_WAYS
+    if isinstance(node, ast.Compare) and isinstance(node.left, ast.Subscript) and _is_first_tensor(node.left):
+        return isinstance(node.ops[0], (ast.Is, ast.IsNot))
     return last_name(node) in _KNOWS_CACHES if isinstance(node, (ast.Attribute, ast.Name)) else False
 
 
-def _asked_for(code: Code) -> list[ast.expr]:
-    """What ``isinstance`` is asked about, of a tuple of classes each."""
-    wanted = [call.args[1] for call in calls(code.tree, "isinstance") if len(call.args) > 1]
+def _asked(code: Code) -> list[ast.expr]:
+    """What ``isinstance`` and ``hasattr`` are asked of and about, of a tuple of classes each."""
+    wanted = [each for name in ("isinstance", "hasattr") for call in calls(code.tree, name) for each in call.args]
     return [one for each in wanted for one in (each.elts if isinstance(each, ast.Tuple) else [each])]
 
 

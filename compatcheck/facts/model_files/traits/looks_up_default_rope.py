@@ -12,15 +12,22 @@ from compatcheck.facts.model_files.traits._code import Code, Function, calls, cl
 TRAIT = "looks-up-default-rope"
 KIND = "model"
 _TABLE = "ROPE_INIT_FUNCTIONS"
+_ADDS = ("get", "setdefault", "update")
 
 
 def find(code: Code) -> int | None:
-    """The line in a constructor that names the kind; a file that puts one in, asks for it or computes it is let be."""
+    """The line in a constructor that names the kind.
+
+    A file that has a table of its own, puts the kind in, asks for it or computes it is let be.
+    """
+    if any(_is_own(each) for each in code.nodes):
+        return None
     if any(isinstance(each, ast.FunctionDef) and "default_rope" in each.name for each in code.nodes):
         return None
     if any(isinstance(each, ast.Subscript) and not _is_read(each) and _is_table(each.value) for each in code.nodes):
         return None
-    if any(_is_table(call.func.value) for call in calls(code.tree, "get") if isinstance(call.func, ast.Attribute)):
+    asked = (call.func for name in _ADDS for call in calls(code.tree, name))
+    if any(_is_table(each.value) for each in asked if isinstance(each, ast.Attribute)):
         return None
     constructors = (methods(node).get("__init__") for node in classes(code))
     lines = [line for each in constructors if each is not None for line in _lines(each)]
@@ -34,6 +41,13 @@ def _lines(constructor: Function) -> list[int]:
     let_be = {id(inner) for each in conditions for inner in ast.walk(each)}
     read = (each for each in ast.walk(constructor) if isinstance(each, ast.Subscript) and id(each) not in let_be)
     return [each.lineno for each in read if _is_table(each.value)]
+
+
+def _is_own(node: ast.AST) -> bool:
+    """Whether the name is given to something in this file, or comes from beside it."""
+    if isinstance(node, ast.ImportFrom) and (node.level or not (node.module or "").startswith("transformers")):
+        return any(_TABLE in (each.name, each.asname) for each in node.names)
+    return isinstance(node, ast.Name) and node.id == _TABLE and isinstance(node.ctx, ast.Store)
 
 
 def _is_read(node: ast.Subscript) -> bool:
