@@ -315,7 +315,7 @@ class A(PreTrainedModel):
     [
         ("", "", True),
         ("prepared.update(kwargs)", "prepared = {**kwargs, **prepared}", True),
-        ("prepared.update(kwargs)", "prepared = super().prepare_inputs_for_generation(input_ids, **kwargs)", True),
+        ("prepared.update(kwargs)", "prepared = super().prepare_inputs_for_generation(input_ids, **kwargs)", False),
         ("prepared.update(kwargs)", "prepared.update(use_cache=kwargs.get('use_cache'))", False),
         ("prepared.update(kwargs)", "kwargs.pop('cache_position', None); prepared.update(kwargs)", False),
         ("past_key_values=None): ...", "past_key_values=None, **kwargs): ...", False),
@@ -326,6 +326,14 @@ class A(PreTrainedModel):
 )
 def test_a_forward_that_is_handed_more_than_it_takes(old: str, new: str, has: bool) -> None:
     assert ("forward-lacks-cache-position" in traits("model", HANDS_ON.replace(old, new) if old else HANDS_ON)) is has
+
+
+@pytest.mark.parametrize(("parent", "has"), [("LlamaForCausalLM", True), ("MptForCausalLM", False)])
+def test_a_forward_that_is_handed_what_its_parent_prepares(parent: str, has: bool) -> None:
+    code = HANDS_ON.replace("PreTrainedModel", parent).replace(
+        "prepared.update(kwargs)", "prepared = super().prepare_inputs_for_generation(input_ids, **kwargs)"
+    )
+    assert ("forward-lacks-cache-position" in traits("model", code)) is has
 
 
 STREAM = """

@@ -7,11 +7,22 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, Function, calls, classes, is_super, methods, parameters
+from compatcheck.facts.model_files.traits._code import (
+    Code,
+    Function,
+    calls,
+    classes,
+    is_super,
+    lineage,
+    methods,
+    parameters,
+)
 
 TRAIT = "forward-lacks-cache-position"
 KIND = "model"
 _PREPARE = "prepare_inputs_for_generation"
+_PREPARING = ("Llama", "Gemma", "Cohere")
+"""How classes are called whose own preparation has it in 4.39.0 and in every later release."""
 
 
 def find(code: Code) -> int | None:
@@ -21,21 +32,26 @@ def find(code: Code) -> int | None:
     for node in classes(code):
         own = methods(node)
         forward, prepare = own.get("forward"), own.get(_PREPARE)
-        if forward and prepare and forward.args.kwarg is None and _hands_all_on(prepare):
+        if forward and prepare and forward.args.kwarg is None and (_hands_all_on(prepare) or _inherits(code, node)):
             taken = {*parameters(forward), *parameters(prepare)}
             if "cache_position" not in taken:
                 return forward.lineno
     return None
 
 
+def _inherits(code: Code, node: ast.ClassDef) -> bool:
+    """Whether it goes on from what a class of transformers prepares that has it."""
+    prepare = methods(node)[_PREPARE]
+    parents = (call.func for call in calls(prepare, _PREPARE))
+    asks = any(isinstance(each, ast.Attribute) and is_super(each.value) for each in parents)
+    return asks and any(name.startswith(_PREPARING) for name in lineage(code, node)[1])
+
+
 def _hands_all_on(prepare: Function) -> bool:
-    """Whether it returns what the parent prepares, or puts its own ``**kwargs`` among what it returns."""
+    """Whether it puts its own ``**kwargs`` among what it returns."""
     given = prepare.args.kwarg.arg if prepare.args.kwarg else None
     if given is None:
         return False
-    parents = (call.func for call in calls(prepare, _PREPARE))
-    if any(isinstance(each, ast.Attribute) and is_super(each.value) for each in parents):
-        return True
     updates = (call for call in calls(prepare, "update") if call.args)
     if any(isinstance(call.args[0], ast.Name) and call.args[0].id == given for call in updates):
         return True
