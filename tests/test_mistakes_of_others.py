@@ -49,7 +49,7 @@ def test_driver_550_does_not_run_torch_for_cuda_13() -> None:
 
 def test_torch_2_7_is_fine_on_python_3_13() -> None:
     """env-doctor calls it incompatible."""
-    assert not found(python="3.13.1", distributions={"torch": "2.7.0"})
+    assert not found(python="3.13.1", distributions={"torch": "2.7.1"})
 
 
 def test_a_new_driver_does_not_help_an_old_card() -> None:

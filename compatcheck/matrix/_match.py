@@ -84,14 +84,19 @@ _OFF_UNLESS_ASKED = (
     "training.quantization.bits",
     "training.torch_compile",
     "training.use_liger_kernel",
+    "training.use_vllm",
 )
 _OF_NO_TRAINING = ("traits", "training.predict_with_generate", "training.use_cache")
 _SPOKEN_OF = ("model.", "traits", "training.observed.", "every_gpu.", "torch_build.hip", *_OFF_UNLESS_ASKED)
-_ONLY_FOR = {
-    "training.use_liger_kernel": "distributions.liger-kernel",
-    "training.optimizer": "distributions.bitsandbytes",
+_SUGGESTED_BY = {
+    "training.use_liger_kernel": ("distributions.liger-kernel",),
+    "training.optimizer": ("distributions.bitsandbytes",),
+    "training.use_vllm": ("distributions.vllm", "training.objective"),
 }
-_CHOSEN_BY_FEW = {"training.attention": ("flex_attention", "xformers")}
+_CHOSEN_BY_FEW = {
+    "platform.system": ("Darwin", "Windows"),
+    "training.attention": ("flex_attention", "xformers"),
+}
 _USED_WHERE = {
     "axolotl": ("training.framework", "axolotl"),
     "liger-kernel": ("training.use_liger_kernel", True),
@@ -180,7 +185,7 @@ def _is_narrowed(parts: Mapping[str, Verdict], rare: frozenset[str], environment
       without training would not state.
     - No, where what the entry is about is not known to be there: the model, a trait, what was seen in a log, a class of
       GPU, a build for AMD's, what is off unless asked for, or a choice that only few make (``rare``). A package that
-      serves few switches speaks for them.
+      serves few switches speaks for them, and an objective that needs rollouts for vllm.
     - No, where a package is not known to be there, unless a setting that only this package has is stated, the run is
       known to use it, or facts of two kinds single the case out already: a GPU and a setting, a model and a setting.
     - Yes, where something singular holds beside the GPU, of which every machine has one: a setting, a trait, or a
@@ -196,7 +201,8 @@ def _is_narrowed(parts: Mapping[str, Verdict], rare: frozenset[str], environment
     if open_still and all(path == "traits" or path.startswith("model.") for path in holding):
         return False
     for path in (path for path, part in parts.items() if part.holds is None and not (part.narrowed or part.expected)):
-        if (path in rare or path.startswith(_SPOKEN_OF)) and _ONLY_FOR.get(path) not in holding:
+        suggested = any(each in holding for each in _SUGGESTED_BY.get(path, ()))
+        if (path in rare or path.startswith(_SPOKEN_OF)) and not suggested:
             return False
         if not path.startswith("distributions.") or len(kinds) > 1 or _is_used(path[14:], environment):
             continue

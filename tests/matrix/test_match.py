@@ -226,6 +226,32 @@ def test_an_attention_that_few_choose_is_not_suspected_unless_it_is_stated(atten
     assert match_table(table, Environment(stated), no_traits).holds is True
 
 
+@pytest.mark.parametrize(("system", "told"), [("Windows", False), ("Darwin", False), ("Linux", True)])
+def test_a_system_that_few_train_on_is_not_suspected_unless_it_is_stated(system: str, told: bool) -> None:
+    table = {"distributions.torch": "<2.7.0", "platform.system": system}
+    facts = {"distributions": {"torch": "2.6.0"}}
+    assert match_table(table, Environment(facts), no_traits).narrowed is told
+
+
+LLAMA = {"gpu.compute_capability": "<9.0", "model.type": "llama"}
+GRPO = {"training.objective": "grpo", "training.deepspeed.zero_stage": 3}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "facts", "told"),
+    [
+        (LLAMA, {"model": {"type": "llama"}, "gpus": [{"compute_capability": "8.0"}]}, False),
+        ({"distributions.vllm": "<0.18.0"}, {"distributions": {"vllm": "0.11.0"}}, True),
+        (GRPO, {"training": {"objective": "grpo", "deepspeed": {"zero_stage": 3}}}, True),
+    ],
+)
+def test_vllm_is_suspected_where_it_is_installed_or_the_objective_needs_rollouts(
+    conditions: dict[str, object], facts: dict[str, Any], told: bool
+) -> None:
+    table = {**conditions, "training.use_vllm": True}
+    assert match_table(table, Environment(facts), no_traits).narrowed is told
+
+
 @pytest.mark.parametrize(("setting", "told"), [("training.optimizer", True), ("training.quantization.bits", False)])
 def test_bitsandbytes_speaks_for_its_optimizers_and_not_for_its_weights(setting: str, told: bool) -> None:
     table = {"distributions.bitsandbytes": "<0.41.1", setting: 8 if setting.endswith("bits") else ["adamw_8bit"]}
