@@ -97,19 +97,24 @@ _CHOSEN_BY_FEW = {
     "platform.system": ("Darwin", "Windows"),
     "training.attention": ("flex_attention", "xformers"),
 }
-_USED_WHERE = {
-    "axolotl": ("training.framework", "axolotl"),
+FRAMEWORKS = {
+    "axolotl": "axolotl",
+    "llamafactory": "llama-factory",
+    "ms-swift": "ms-swift",
+    "openrlhf": "openrlhf",
+    "torchtune": "torchtune",
+    "verl": "verl",
+    "xtuner": "xtuner",
+}
+"""Packages that are frameworks of their own, with the name that a setting has for them."""
+
+_USED_WHERE: dict[str, tuple[str, str | bool]] = {
+    **{package: ("training.framework", name) for package, name in FRAMEWORKS.items()},
     "liger-kernel": ("training.use_liger_kernel", True),
-    "llamafactory": ("training.framework", "llama-factory"),
-    "ms-swift": ("training.framework", "ms-swift"),
-    "openrlhf": ("training.framework", "openrlhf"),
-    "torchtune": ("training.framework", "torchtune"),
     "trl": ("training.framework", "trl"),
     "unsloth": ("training.unsloth", True),
     "unsloth-zoo": ("training.unsloth", True),
-    "verl": ("training.framework", "verl"),
     "vllm": ("training.use_vllm", True),
-    "xtuner": ("training.framework", "xtuner"),
 }
 _OWN_SETTINGS = {"deepspeed": "training.deepspeed", "peft": "training.lora", "bitsandbytes": "training.quantization"}
 _KINDS = {

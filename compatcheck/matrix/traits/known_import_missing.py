@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from packaging.version import Version
 
-from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._match import FRAMEWORKS, Occurrence, TraitVerdict
 from compatcheck.matrix._order import contains, final_release, parse_range
 from compatcheck.matrix._traits import Table
 from compatcheck.model import Environment, Unknown, lookup
@@ -16,17 +16,6 @@ from compatcheck.model import Environment, Unknown, lookup
 _FOLLOWED = "unresolved_imports"
 _ALWAYS_IMPORTED = frozenset({"accelerate", "datasets", "huggingface-hub", "peft", "tokenizers", "transformers", "trl"})
 """What a training run imports wherever it is installed: Trainer imports peft and datasets as soon as they are there."""
-_FRAMEWORKS = {
-    "axolotl": "axolotl",
-    "llamafactory": "llama-factory",
-    "ms-swift": "ms-swift",
-    "openrlhf": "openrlhf",
-    "torchtune": "torchtune",
-    "verl": "verl",
-    "xtuner": "xtuner",
-}
-"""Those whose presence means use, unless another one is stated, with the name that a setting has for them."""
-
 _OF_OBJECTIVE = {"from trl import DPOTrainer": "dpo", "from trl import SFTTrainer": "sft"}
 """Statements that only the runs with one objective reach."""
 _SWITCHES = {"liger-kernel": "training.use_liger_kernel"}
@@ -97,8 +86,8 @@ def _is_run(found: _Found, environment: Environment) -> bool:
     framework = lookup(environment, "training.framework")
     if found.row.statement in _OF_OBJECTIVE:
         return bool(lookup(environment, "training.objective") == _OF_OBJECTIVE[found.row.statement])
-    if found.package in _FRAMEWORKS:
-        return isinstance(framework, Unknown) or framework == _FRAMEWORKS[found.package]
+    if found.package in FRAMEWORKS:
+        return isinstance(framework, Unknown) or framework == FRAMEWORKS[found.package]
     return found.package in _ALWAYS_IMPORTED or bool(framework == found.package)
 
 

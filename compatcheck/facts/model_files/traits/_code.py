@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 Kind = Literal["model", "tokenizer"]
@@ -75,6 +75,11 @@ def calls(node: ast.AST, name: str) -> Iterator[ast.Call]:
     for each in _nodes(node) if isinstance(node, ast.Module) else ast.walk(node):
         if isinstance(each, ast.Call) and last_name(each.func) == name:
             yield each
+
+
+def inside(nodes: Iterable[ast.AST]) -> set[int]:
+    """The identities of these nodes and of all below them, to tell what stands in a condition or is tried."""
+    return {id(inner) for each in nodes for inner in ast.walk(each)}
 
 
 def attributes_set(tree: ast.Module) -> set[str]:

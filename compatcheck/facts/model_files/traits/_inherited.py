@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, calls
+from compatcheck.facts.model_files.traits._code import Code, calls, inside
 
 
 def line_of_inherited(code: Code, method: str) -> int | None:
@@ -13,6 +13,5 @@ def line_of_inherited(code: Code, method: str) -> int | None:
         return None
     if any(isinstance(each, ast.Constant) and each.value == method for each in code.nodes):
         return None
-    conditions = (each for each in code.nodes if isinstance(each, (ast.Try, ast.If)))
-    let_be = {id(inner) for each in conditions for inner in ast.walk(each)}
+    let_be = inside(each for each in code.nodes if isinstance(each, (ast.Try, ast.If)))
     return min((each.lineno for each in calls(code.tree, method) if id(each) not in let_be), default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
-from compatcheck.facts.model_files.traits._code import Code, calls, last_name
+from compatcheck.facts.model_files.traits._code import Code, calls, inside, last_name
 from compatcheck.facts.model_files.traits._imports import line_of_import
 
 _FUNCTIONS = ("create_causal_mask", "create_sliding_window_causal_mask", "create_chunked_causal_mask")
@@ -22,7 +22,7 @@ def line_of_mask_argument(code: Code, arguments: Collection[str]) -> int | None:
     functions = _imported(code)
     if not functions:
         return None
-    let_be = {id(inner) for each in code.nodes if _asks(each) for inner in ast.walk(each)}
+    let_be = inside(filter(_asks, code.nodes))
     written = _mappings(code, let_be)
     for function in functions:
         found = [call for call in calls(code.tree, function) if isinstance(call.func, ast.Name)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, calls, last_name, parameters
+from compatcheck.facts.model_files.traits._code import Code, calls, inside, last_name, parameters
 
 TRAIT = "cache-indexed-as-tuple"
 KIND = "model"
@@ -26,9 +26,9 @@ def find(code: Code) -> int | None:
     if any(_is_past(argument) or last_name(argument) == "Cache" for argument in _asked(code)):
         return None
     asked = (each for each in code.nodes if isinstance(each, ast.If) and _is_past(each.test))
-    let_be = {id(inner) for each in asked for statement in each.body for inner in ast.walk(statement)}
-    inside = (each for function in _forwards(code) for each in ast.walk(function))
-    read = (each for each in inside if isinstance(each, ast.Subscript) and id(each) not in let_be)
+    let_be = inside(statement for each in asked for statement in each.body)
+    nodes = (each for function in _forwards(code) for each in ast.walk(function))
+    read = (each for each in nodes if isinstance(each, ast.Subscript) and id(each) not in let_be)
     return min((each.lineno for each in read if _is_first_tensor(each)), default=None)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, Function, calls, classes, last_name, methods
+from compatcheck.facts.model_files.traits._code import Code, Function, calls, classes, inside, last_name, methods
 
 TRAIT = "looks-up-default-rope"
 KIND = "model"
@@ -37,8 +37,7 @@ def find(code: Code) -> int | None:
 def _lines(constructor: Function) -> list[int]:
     if not any(isinstance(each, ast.Constant) and each.value == "default" for each in ast.walk(constructor)):
         return []
-    conditions = (each for each in ast.walk(constructor) if isinstance(each, (ast.If, ast.IfExp, ast.Try)))
-    let_be = {id(inner) for each in conditions for inner in ast.walk(each)}
+    let_be = inside(each for each in ast.walk(constructor) if isinstance(each, (ast.If, ast.IfExp, ast.Try)))
     read = (each for each in ast.walk(constructor) if isinstance(each, ast.Subscript) and id(each) not in let_be)
     return [each.lineno for each in read if _is_table(each.value)]
 

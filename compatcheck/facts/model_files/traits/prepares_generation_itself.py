@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code
+from compatcheck.facts.model_files.traits._code import Code, inside
 
 TRAIT = "prepares-generation-itself"
 KIND = "model"
-_HELPERS = ("_get_logits_processor", "_get_stopping_criteria", "_get_logits_warper")
+_CALLED = ("_get_logits_processor", "_get_stopping_criteria")
+_HELPERS = (*_CALLED, "_get_logits_warper")
 
 
 def find(code: Code) -> int | None:
@@ -21,11 +22,10 @@ def find(code: Code) -> int | None:
         return None
     if any(isinstance(each, ast.FunctionDef) and each.name in _HELPERS for each in code.nodes):
         return None
-    conditions = (each for each in code.nodes if isinstance(each, ast.Try))
-    let_be = {id(inner) for each in conditions for inner in ast.walk(each)}
+    let_be = inside(each for each in code.nodes if isinstance(each, ast.Try))
     called = (each for each in code.nodes if isinstance(each, ast.Call) and id(each) not in let_be)
     return min((each.lineno for each in called if _is_helper(each)), default=None)
 
 
 def _is_helper(node: ast.Call) -> bool:
-    return isinstance(node.func, ast.Attribute) and node.func.attr in _HELPERS[:2]
+    return isinstance(node.func, ast.Attribute) and node.func.attr in _CALLED
