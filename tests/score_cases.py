@@ -30,6 +30,7 @@ from compatcheck._torch_build import minor
 from compatcheck.errors import NothingInspectedError
 from compatcheck.facts.reports._gpus import Gpus, gpus_in
 from compatcheck.facts.reports._platform import platform_claims
+from compatcheck.matrix._keys import keys
 from compatcheck.model import Environment, Facts, Finding, Remedy, lookup
 from compatcheck.pipelines.check import check
 
@@ -59,6 +60,16 @@ _DTYPES = {
     "float32": "float32",
 }
 _ATTENTION = {"flash": "flash_attention_2", "sdpa": "sdpa", "eager": "eager", "xformers": "xformers"}
+_NAMES = {
+    "attn_implementation": "attention",
+    "flash_attn": "attention",
+    "optim": "optimizer",
+    "compile": "torch_compile",
+    "max_seq_length": "max_length",
+    "batch_size": "per_device_train_batch_size",
+    "gpu_count": "world_size",
+}
+"""Settings whose fact has another name."""
 _METHODS = ("full", "lora", "qlora", "dora", "freeze", "oft")
 _OBJECTIVES = {"grpo": "grpo", "pretrain": "pretrain", "dpo": "dpo", "sft": "sft", "ppo": "ppo"}
 
@@ -181,16 +192,44 @@ def _training(context: Mapping[str, Any]) -> dict[str, Any]:
 
 def _others(other: Mapping[str, Any]) -> dict[str, Any]:
     said: dict[str, Any] = {}
-    for key in ("gradient_accumulation_steps", "gradient_checkpointing", "padding_side", "resume_from_checkpoint"):
-        if isinstance(other.get(key), (int, str)) and not (key.endswith("steps") and isinstance(other[key], str)):
-            said[key] = other[key]
-    if other.get("gpu_count"):
-        said["world_size"] = other["gpu_count"]
+    for key, value in other.items():
+        if fact := _fact_of(key, value):
+            _put(said, *fact)
     if other.get("fsdp"):
         said["fsdp"] = {}
-    if other.get("modules_to_save"):
-        said["lora"] = {"modules_to_save": other["modules_to_save"]}
     return said
+
+
+def _fact_of(setting: str, value: Any) -> tuple[tuple[str, ...], Any] | None:
+    """Where the fact stands below ``training`` that a setting gives, and its value; ``None`` where none is meant.
+
+    The last part of the setting's name tells, as ``use_reentrant`` in ``gradient_checkpointing_kwargs.use_reentrant``,
+    where one fact alone ends in it, or one that stands right below.
+    """
+    last = setting.lower().rpartition(".")[2]
+    last = _NAMES.get(last, last)
+    paths = {tuple(path.split(".")[1:]): kind for path, kind in keys().items() if path.startswith("training.")}
+    ending = [path for path in paths if path[-1] == last]
+    where = (last,) if (last,) in paths else ending[0] if len(ending) == 1 else None
+    if where is None:
+        return None
+    if value is None or any(path[: len(where)] == where != path for path in paths):
+        return None if value else (where, None)
+    typed = {
+        "flag": value if isinstance(value, bool) else None,
+        "number": value if isinstance(value, (int, float)) and not isinstance(value, bool) else None,
+        "labels": value if isinstance(value, list) else None,
+        "text": value.lower() if isinstance(value, str) else None,
+    }[paths[where]]
+    if last == "attention":
+        typed = _ATTENTION.get(str(typed).partition("_")[0], typed)
+    return None if typed is None else (where, typed)
+
+
+def _put(said: dict[str, Any], where: tuple[str, ...], value: Any) -> None:
+    for part in where[:-1]:
+        said = said.setdefault(part, {})
+    said[where[-1]] = value
 
 
 def _quantization(text: str) -> dict[str, Any]:
@@ -261,6 +300,7 @@ def agrees_with(remedy: Remedy, fix: Mapping[str, Any]) -> bool:
             *_flat_words(remedy.environ),
             *([remedy.code] if remedy.code else []),
             *remedy.steps,
+            *([remedy.why] if remedy.kind == "rebuild" else []),
         )
     ).lower()
     return any(_same_setting(key, value, words) for key, value in fix["config"].items())
@@ -282,7 +322,10 @@ def _same_setting(key: str, value: Any, words: str) -> bool:
         "amp_dtype": ("dtype",),
         "nvidia_driver": ("driver",),
         "cuda_toolkit": ("toolkit", "nvcc"),
-    }.get(last, (last,))
+        "wheel_tag": ("wheel",),
+        "model_file": ("model's",),
+        "model_revision": ("model's",),
+    }.get(last, (last, _NAMES.get(last, last)))
     named = any(re.search(rf"(?<![a-z0-9]){re.escape(name)}", words) for name in spelled)
     if not named or isinstance(value, (dict, list)):
         return named
@@ -332,14 +375,21 @@ def applied(environment: Environment, fix: Mapping[str, Any], matrix_in_use: mat
     versions: dict[str, str] = {}
     installed = environment.facts.get("distributions") or {}
     for name, pinned in fix["packages"].items():
-        moved = moved_to(str(pinned), installed.get(normalised(name)))
-        if moved:
+        now = environment.facts.get("python") if name == "python" else installed.get(normalised(name))
+        if moved := moved_to(str(pinned), now):
             versions[normalised(name)] = moved
+    if "python" in versions:
+        known["python"] = versions.pop("python")
+    if "torch" in installed and "torch" not in versions:
+        versions |= _torch_of(versions, installed["torch"], matrix_in_use)
     if versions:
         known["distributions"] = versions
     for key, value in fix["config"].items():
         _set(known, key, value)
         _rebuild(known, installed, key, str(value))
+        if key == "cuda_toolkit":
+            runtime = re.sub(r".*\+cu(\d+)(\d)\Z|.*", r"\1.\2", installed.get("torch", "")).strip(".")
+            known["cuda"] = {"toolkit": runtime or lookup(environment, "cuda.runtime")}
     if gpus := gpus_in(str(fix["config"].get("gpu", "")), context=True):
         known["gpus"] = gpus.value()
     left = dict(environment.facts)
@@ -349,6 +399,16 @@ def applied(environment: Environment, fix: Mapping[str, Any], matrix_in_use: mat
             versions["torch"] = versions["torch"].partition("+")[0]
             left["cuda"] = {key: value for key, value in (left.get("cuda") or {}).items() if key != "runtime"}
     return facts.overlay(environment._replace(facts=left), Facts(known))
+
+
+def _torch_of(moved: Mapping[str, str], torch: str, matrix_in_use: matrix.Matrix) -> dict[str, str]:
+    """The torch that a moved package demands with ``==``, as pip then installs it, for the same CUDA."""
+    public, plus, label = torch.partition("+")
+    for name, runs in matrix_in_use.table("built-for-torch")["declared"].items():
+        for first, last, demanded in runs:
+            if name in moved and Version(first) <= Version(moved[name].partition("+")[0]) <= Version(last):
+                return {} if demanded == public else {"torch": f"{demanded}{plus}{label}"}
+    return {}
 
 
 def _has_build(torch: str, environment: Environment, matrix_in_use: matrix.Matrix) -> bool:
@@ -397,23 +457,16 @@ def _set(known: dict[str, Any], key: str, value: Any) -> None:
             training.setdefault("dtype", "float32")
     elif low in ("dtype", "torch_dtype", "amp_dtype", "precision") and word.split("/")[0] in _DTYPES:
         training["dtype"] = training["load_dtype"] = _DTYPES[word.split("/")[0]]
-    elif low == "attn_implementation":
-        choice = re.split(r"\s+or\s+", word)[0]
-        training["attention"] = _ATTENTION.get(choice.partition("_")[0], choice)
-    elif low == "zero_stage":
-        training.setdefault("deepspeed", {})["zero_stage"] = value
-    elif low.startswith("zero_optimization."):
-        training.setdefault("deepspeed", {})[low.partition(".")[2]] = value
     elif low == "bf16.enabled" and value is False:
         training["dtype"] = "float32"
     elif low in ("load_in_4bit", "load_in_8bit") and value is True:
         training["quantization"] = {"bits": int(low[8]), "method": "bitsandbytes"}
-    elif low == "compile":
-        training["torch_compile"] = value
     elif low == "nvidia_driver" and (level := re.search(r"CUDA (\d{1,2}\.\d)", str(value))):
         known["cuda"] = {"driver_api": level[1], "driver": "999.0"}
-    elif low == "modules_to_save":
-        training.setdefault("lora", {})["modules_to_save"] = value
+    elif low in ("model_file", "model_revision"):
+        known["model"] = {"traits": []}
+    elif fact := _fact_of(key, re.split(r"\s+or\s+", value)[0] if isinstance(value, str) else value):
+        _put(training, *fact)
     if not training:
         del known["training"]
 

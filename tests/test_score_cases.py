@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.model import Environment, Remedy
+from compatcheck.model import Environment, Remedy, lookup
 from tests import score_cases
 from tests.conftest import ROOT
 
+_REENTRANT = "training.gradient_checkpointing_kwargs.use_reentrant"
 CASE: dict[str, Any] = {
     "id": "made__up__1",
     "env": {"python": "3.10", "os": "Ubuntu 22.04", "packages": {"deepspeed": "0.14.4", "torch": "2.3.1+cu121"}},
@@ -69,7 +70,7 @@ def test_a_fix_that_no_remedy_names_does_not_though_it_clears_the_finding(known:
 
 def test_a_finding_that_is_still_there_after_the_fix_does_not_though_a_remedy_names_it(known: matrix.Matrix) -> None:
     assert status(known, changed(fix__config={}, fix__packages={"deepspeed": "==0.14.4"})) is None
-    assert status(known, changed(fix__config={"somewhere.overlap_comm": False})) is None
+    assert status(known, changed(fix__config={"overlap_comm": "off where it hurts"})) is None
 
 
 def test_a_finding_for_want_of_a_fact_helps(known: matrix.Matrix) -> None:
@@ -173,11 +174,55 @@ def test_another_torch_is_a_build_that_exists(
             {"packages": {}, "config": {"NCCL_CUMEM_ENABLE": "0"}},
             True,
         ),
+        (
+            Remedy("rebuild", "download the model's code again"),
+            {"packages": {}, "config": {"model_revision": "the newest"}},
+            True,
+        ),
+        (
+            Remedy("rebuild", "compile it on this machine"),
+            {"packages": {}, "config": {"model_revision": "the newest"}},
+            False,
+        ),
         (Remedy("driver", "w"), {"packages": {}, "config": {"nvidia_driver": "one for CUDA 12.8"}}, True),
     ],
 )
 def test_a_remedy_agrees_with_a_fix(remedy: Remedy, fix: dict[str, Any], agrees: bool) -> None:
     assert score_cases.agrees_with(remedy, fix) is agrees
+
+
+@pytest.mark.parametrize(
+    ("given", "fix", "path", "after"),
+    [
+        ({}, {"zero_optimization.overlap_comm": False}, "training.deepspeed.overlap_comm", False),
+        ({}, {"gradient_checkpointing_kwargs.use_reentrant": False}, _REENTRANT, False),
+        ({}, {"optim": "adamw_torch"}, "training.optimizer", "adamw_torch"),
+        ({}, {"attn_implementation": "sdpa or eager"}, "training.attention", "sdpa"),
+        ({}, {"compile": False}, "training.torch_compile", False),
+        ({"training": {"fsdp": {}}}, {"fsdp": None}, "training.fsdp", None),
+        ({"model": {"traits": ["post-init-never-called"]}}, {"model_file": "call post_init"}, "model.traits", []),
+        ({"cuda": {"runtime": "11.7", "toolkit": "12.1"}}, {"cuda_toolkit": "that of torch"}, "cuda.toolkit", "11.7"),
+        ({"distributions": {"torch": "2.0.1+cu117"}}, {"cuda_toolkit": "that of torch"}, "cuda.toolkit", "11.7"),
+    ],
+)
+def test_a_setting_of_a_fix_is_the_fact_it_gives(
+    given: dict[str, Any], fix: dict[str, Any], path: str, after: object
+) -> None:
+    fixed = score_cases.applied(Environment(given), {"packages": {}, "config": fix}, matrix.load())
+    assert lookup(fixed, path) == after
+
+
+def test_another_python_is_a_fix() -> None:
+    given = Environment({"python": "3.13.1"})
+    assert score_cases.applied(given, {"packages": {"python": "<3.13"}, "config": {}}, matrix.load()).facts == {
+        "python": "3.12.99"
+    }
+
+
+def test_a_package_that_demands_a_torch_brings_it() -> None:
+    given = Environment({"distributions": {"torch": "2.2.0+cu118", "xformers": "0.0.24+cu118"}})
+    fixed = score_cases.applied(given, {"packages": {"xformers": "==0.0.23"}, "config": {}}, matrix.load()).facts
+    assert fixed["distributions"]["torch"] == "2.1.1+cu118"
 
 
 def test_pasted_text_and_snapshot_are_compared_on_what_both_hold(known: matrix.Matrix) -> None:
