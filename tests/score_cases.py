@@ -163,6 +163,8 @@ def _training(context: Mapping[str, Any]) -> dict[str, Any]:
         said["objective"] = _OBJECTIVES[method]
     framework = (context.get("framework") or "").lower()
     name = next((each for each, pattern in _FRAMEWORKS.items() if re.search(pattern, framework)), None)
+    if trainer := re.search(r"\b(sft|dpo|kto|orpo|cpo|grpo|ppo|rloo|reward)trainer\b", framework):
+        said.setdefault("objective", trainer[1])
     if name and method != "inference":
         said["framework"] = name
     said |= {switch: True for word, switch in _SWITCHES.items() if re.search(rf"\b{word}\b", framework)}
@@ -183,10 +185,9 @@ def _training(context: Mapping[str, Any]) -> dict[str, Any]:
     other = context.get("other")
     if isinstance(other, dict):
         said.update(_others(other))
-    if isinstance(other, str) and "overlap_comm true" in other:
-        said.setdefault("deepspeed", {})["overlap_comm"] = True
-    if isinstance(other, str) and re.match(r"torch\.compile\b", other):
-        said["torch_compile"] = True
+    if isinstance(other, str):
+        told = facts.read_report(other if method == "inference" else f"training, {other}", "other")
+        return dict(facts.overlay(told, Facts({"training": said})).facts["training"])
     return said
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from compatcheck.facts.reports import _assignments, _prose, _settings
+from compatcheck.facts.reports import _assignments, _code, _prose, _settings, _spoken
 from compatcheck.facts.reports._blocks import Block, Line, split
 from compatcheck.facts.reports._claims import Claim, doubted, joined
 from compatcheck.facts.reports._cues import advises, announces, hypothetical
@@ -44,7 +44,10 @@ def _claims(block: Block) -> Iterator[Claim]:
         claims = unit.read(lines)
         yield from doubted(claims, _ADVISED) if getattr(unit, "TYPED", False) and _is_advice(block, lines) else claims
     yield from _assignments.read(block, block.short())
-    yield from _prose.read(block, (line for line in block.lines if line.number not in taken))
+    rest = [line for line in block.lines if line.number not in taken]
+    yield from _prose.read(block, rest)
+    yield from _spoken.read(block, rest)
+    yield from _code.read(block)
 
 
 def _is_advice(block: Block, lines: Sequence[Line]) -> bool:

@@ -965,6 +965,97 @@ node1:55888:63342 [0] NCCL INFO NCCL version 2.20.5+cuda12.4
         {"distributions.torch": "2.1.0+cu118"},
         ("distributions.peft",),
     ),
+    Sample(
+        "a model that code loads over two lines, beside its tokenizer and an adapter",
+        """```python
+tokenizer = AutoTokenizer.from_pretrained("google/gemma-2-9b")
+model = AutoModelForCausalLM.from_pretrained(
+    "google/gemma-2-9b-it",
+    attn_implementation="sdpa",
+)
+model = PeftModel.from_pretrained(model, "someone/adapter")
+trainer = SFTTrainer(model=model)
+```""",
+        {
+            "model.name": "google/gemma-2-9b-it",
+            "training.attention": "sdpa",
+            "training.framework": "trl",
+            "training.objective": "sft",
+        },
+    ),
+    Sample(
+        "a model that is served", "$ vllm serve Qwen/Qwen2-VL-7B-Instruct", {"model.name": "Qwen/Qwen2-VL-7B-Instruct"}
+    ),
+    Sample("the trainer of transformers", "    trainer = Trainer(model=model)", {"training.framework": "transformers"}),
+    Sample("a model of a list", "- Model: Llama-2-70B\n- CUDA: 11.8", {"model.name": "Llama-2-70B"}),
+    Sample(
+        "two models, and one in a folder",
+        'ref = AutoModelForCausalLM.from_pretrained("a/b1")\nmodel = LlamaForCausalLM.from_pretrained("a/b2")\n'
+        'AutoModel.from_pretrained("models/own")',
+        {},
+        ("model.name",),
+    ),
+    Sample(
+        "a model that was advised",
+        "You could try --model_name_or_path Qwen/Qwen2-7B instead",
+        {},
+        ("model.name",),
+    ),
+    Sample(
+        "a training in one English sentence",
+        "I'm training Llama 3 with LoRA and gradient checkpointing on 2 A100 GPUs, batch size 1, "
+        "gradient accumulation 16, ZeRO-3 offload.",
+        {
+            "training.method": "lora",
+            "training.gradient_checkpointing": True,
+            "training.per_device_train_batch_size": 1,
+            "training.gradient_accumulation_steps": 16,
+            "training.deepspeed.zero_stage": 3,
+            "training.world_size": 2,
+        },
+        ("training.dtype",),
+    ),
+    Sample(
+        "a training in Chinese",
+        "8卡H200，使用deepspeed-zero2，qwen32b全量微调，bf16，梯度累积 4，出现oom现象",
+        {
+            "training.method": "full",
+            "training.deepspeed.zero_stage": 2,
+            "training.dtype": "bfloat16",
+            "training.gradient_accumulation_steps": 4,
+            "training.world_size": 8,
+        },
+    ),
+    Sample(
+        "trainers by their classes, and what is off",
+        "GRPOTrainer with colocated vLLM on 4 GPUs, DDP training.\nNo gradient checkpointing, overlap_comm is off.",
+        {
+            "training.framework": "trl",
+            "training.objective": "grpo",
+            "training.use_vllm": True,
+            "training.world_size": 4,
+            "training.deepspeed.overlap_comm": False,
+        },
+    ),
+    Sample(
+        "a training of which each sentence says another thing",
+        "LoRA fine-tuning fails with ZeRO-2 in bf16.\nThe same fine-tuning fails with ZeRO-3 in fp16.",
+        {"training.method": "lora"},
+        ("training.deepspeed.zero_stage", "training.dtype"),
+    ),
+    Sample(
+        "what was tried, asked for, or is not of this training",
+        "Zero-2 has this error, but Zero-3 is OK.\nDoes LoRA support this?\nneither fp16 nor bf16 is set for training\n"
+        "The model was trained in bf16\nFine-tuning on 2 nodes with 8 GPUs each, batch size 64\nzero3_init_flag is on",
+        {},
+        (
+            "training.deepspeed.zero_stage",
+            "training.method",
+            "training.dtype",
+            "training.world_size",
+            "training.per_device_train_batch_size",
+        ),
+    ),
 ]
 
 

@@ -1,0 +1,52 @@
+"""The model and the trainer that code or a command names: ``from_pretrained("org/name")``, ``GRPOTrainer(...)``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from compatcheck.facts.reports._blocks import Block
+from compatcheck.facts.reports._claims import Claim
+from compatcheck.facts.reports._cues import hypothetical
+
+_TOLD = "stands among words on what was tried, advised or asked for"
+_HUB = r"([A-Za-z0-9][\w.-]{0,60}/[A-Za-z0-9][\w.-]{1,100})"
+_CALL = r"\b(?:AutoModel\w{0,60}|\w{1,60}For[A-Z]\w{1,60}|Fast(?:Language|Vision)?Model)\.from_pretrained\(\s{0,20}"
+_OPEN = re.compile(rf"{_CALL}\Z")
+_LOADED = re.compile(rf"{_CALL}(?:pretrained_model_name_or_path\s?=\s?|model_name\s?=\s?)?['\"]{_HUB}['\"]")
+_FIRST = re.compile(rf"\s{{0,60}}(?:\w{{1,40}}\s?=\s?)?['\"]{_HUB}['\"]")
+_ASSIGNED = re.compile(
+    rf"\b(?:base_?model|model_(?:id|name|path|name_or_path|id_or_path)|pretrained_model\w{{0,20}}|checkpoint)\s?=\s?"
+    rf"['\"]{_HUB}['\"]",
+    re.I,
+)
+_FLAG = re.compile(rf"--(?:model|base_model|model[-_](?:id|name|path|name_or_path|id_or_path))[ =]{{1,2}}['\"]?{_HUB}")
+_SERVED = re.compile(rf"\bvllm serve ['\"]?{_HUB}")
+_LISTED = re.compile(
+    rf"(?:(?:base )?model(?: name| id)?|模型(?:名称)?)\s?[:=]\s{{0,3}}"
+    rf"(?:{_HUB}|([A-Z]\w{{1,20}}-[\w.-]{{1,60}}))\s{{0,3}}\Z",
+    re.I,
+)
+_OF_TRL = re.compile(r"=\s?(SFT|DPO|KTO|ORPO|CPO|BCO|GRPO|PPO|RLOO|GKD|Reward)Trainer\(")
+_OF_TRANSFORMERS = re.compile(r"=\s?(?:Seq2Seq)?Trainer\(")
+_FILE = re.compile(r"\.(?:json|ya?ml|py|sh|bin|safetensors|txt|md|gguf|ipynb)\Z", re.I)
+_FOLDERS = ("data", "models", "model", "checkpoints", "checkpoint", "output", "outputs", "path", "examples", "scripts")
+
+
+def read(block: Block) -> Iterator[Claim]:
+    """The name of each model that is loaded, served or trained, and the trainer that is made; two settle nothing."""
+    opened = False
+    for line in block.short():
+        doubt = _TOLD if not block.fenced and hypothetical(line.plain) else None
+        found = [pattern.search(line.text) for pattern in (_LOADED, _ASSIGNED, _FLAG, _SERVED)]
+        found += [_LISTED.match(line.plain), _FIRST.match(line.text) if opened else None]
+        opened = _OPEN.search(line.text) is not None
+        for match in filter(None, found):
+            name = match[1] or match[2]
+            if not _FILE.search(name) and name.partition("/")[0].lower() not in _FOLDERS:
+                yield Claim("model.name", name, line.number, doubt)
+        if trainer := _OF_TRL.search(line.text):
+            yield Claim("training.framework", "trl", line.number, doubt)
+            yield Claim("training.objective", trainer[1].lower(), line.number, doubt)
+        elif _OF_TRANSFORMERS.search(line.text):
+            yield Claim("training.framework", "transformers", line.number, doubt)

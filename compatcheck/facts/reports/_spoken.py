@@ -1,0 +1,101 @@
+"""The training in the words of a sentence, English or Chinese: ``LoRA with ZeRO-2 on 8 GPUs``, ``全参微调``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from compatcheck.facts.reports._blocks import Block, Line
+from compatcheck.facts.reports._claims import Claim
+from compatcheck.facts.reports._cues import hypothetical
+
+_TOLD = "speaks of what was tried, advised or asked for"
+_LONGEST = 2_000
+_PARTS = re.compile(r"[.。](?=\s|\Z|[\u4e00-\u9fff])|[;；!！?？]")
+_NOT = re.compile(
+    r"(?:\b(?:no|not|non|without|w/o|neither|nor|never|instead of|disabl\w+|turn(?:ed|ing)? off|remov\w+)\b[\w ]{0,16}"
+    r"|n't [\w ]{0,16}|(?:不用|不开|没有?|关闭|关掉|未|无)\s?\w{0,6})\Z",
+    re.I,
+)
+_OFF = re.compile(r"\W{1,3}(?:is |was |are )?(?:off|disabled|false)\b|(?:关闭|关掉|没开|未开)", re.I)
+_TRAINED = re.compile(
+    r"(?<!was )(?<!were )(?<!pre)(?<!pre-)train|fine-?tun|\bsft\b|\bdpo\b|\bgrpo\b|(?<![a-z])q?-?lora\b"
+    r"|zero-?[123]\b|deepspeed|fsdp|\bddp\b|(?<!预)训练|微调|精调|全参",
+    re.I,
+)
+_OF_TRAINING = ("training.method", "training.dtype", "training.world_size")
+_PART_OF_THEM = re.compile(r"\b(?:each|per node|nodes?|only|when)\b|多机|[二两三四2-9]机|每台|只用", re.I)
+_WITH = (
+    r"(?:\A|\b(?:with|using|uses?|used|enabl\w+|turn(?:ed|ing)? on|through|via|in|under|on|and|plus)"
+    r"|[,+/&，、用开启使])\s{0,2}"
+)
+_IS = r"(?: of| is| ?[:=为是])?\s{0,2}"
+_WHOLE = r"(\d{1,4})(?![\d.])"
+_NO_FILE = r"\b(?! (?:model|weights|checkpoint))"
+_SPOKEN: tuple[tuple[str, str, Any], ...] = (
+    ("training.method", r"(?<![\w-])q-?lora(?![\w.-])", "qlora"),
+    ("training.method", r"(?<![\w-])lora(?![\w.-])", "lora"),
+    ("training.method", r"\bfull[- ](?:parameter |model )?(?:fine-?tun|sft)|全参|全量(?:参数)?(?:微调|训练)", "full"),
+    ("training.deepspeed.zero_stage", r"(?<![a-z])zero[\s_-]{0,2}(?:stage[\s_-]{0,2})?([123])(?![a-z\d_.]|\s?/)", int),
+    ("training.deepspeed.zero_stage", r"\bdeepspeed\W{1,3}stage[\s_-]{0,2}([123])(?![\d.]|\s?/)", int),
+    ("training.deepspeed.overlap_comm", r"\boverlap_comm(?!\w)", True),
+    ("training.gradient_checkpointing", rf"{_WITH}gradient checkpointing\b|开.{{0,4}}梯度检查点", True),
+    (
+        "training.gradient_accumulation_steps",
+        r"(?:\bgrad(?:ient)?[ _.-]accum(?:ulation)?(?:[ _]steps?)?|\baccumulation steps|梯度累[积加计](?:步数)?)"
+        rf"{_IS}{_WHOLE}",
+        int,
+    ),
+    (
+        "training.per_device_train_batch_size",
+        rf"\b(?:per[- ](?:device|gpu) (?:train )?batch[- ]?size|micro[- ]?batch(?:[- ]?size)?){_IS}{_WHOLE}",
+        int,
+    ),
+    ("training.per_device_train_batch_size", rf"\b(?:batch[- _]?size|bs){_IS}(1)(?![\d.])", int),
+    ("training.torch_compile", rf"{_WITH}torch\.compile\b", True),
+    ("training.attention", rf"{_WITH}flash[-_ ]?att(?:ention|n)[-_ ]?2(?![\d.])", "flash_attention_2"),
+    ("training.attention", rf"{_WITH}sdpa\b", "sdpa"),
+    ("training.attention", rf"{_WITH}eager attention\b", "eager"),
+    ("training.use_vllm", r"\bcolocated? vllm\b|\bvllm (?:in )?colocat", True),
+    ("training.dtype", rf"{_WITH}(?:bf16|bfloat16){_NO_FILE}", "bfloat16"),
+    ("training.dtype", rf"{_WITH}(?:fp16|float16){_NO_FILE}", "float16"),
+    ("training.predict_with_generate", r"\bpredict_with_generate\b", True),
+    (
+        "training.world_size",
+        r"(?:\A|[,，用在]|\b(?:on|with|using|across|over))\s{0,2}(\d{1,3})(?: ?[x×*] ?| )"
+        r"(?:gpus?|cards|\d{2,3} ?gi?b|[avhl]\d{2,3}s?)\b",
+        int,
+    ),
+    ("training.world_size", r"(?<![\d.])(\d{1,3}) ?(?:张|块)?(?:卡|显卡)", int),
+    ("training.world_size", r"\bsingle[- ]gpu\b|\bone gpu\b|单卡", 1),
+)
+_PATTERNS = tuple((path, re.compile(pattern, re.I), value) for path, pattern, value in _SPOKEN)
+_TRAINER = re.compile(r"\b(SFT|DPO|KTO|ORPO|CPO|BCO|GRPO|PPO|RLOO|GKD|Reward)Trainer\b")
+
+
+def read(block: Block, lines: Iterable[Line]) -> Iterator[Claim]:
+    """The claims of the sentences outside of fences; one on what was tried or advised settles nothing."""
+    if block.fenced:
+        return
+    for line in lines:
+        for sentence in _PARTS.split(line.plain[:_LONGEST]):
+            claims = _sentence(sentence, line.number)
+            yield from (claim._replace(doubt=_TOLD) for claim in claims) if hypothetical(sentence) else claims
+
+
+def _sentence(text: str, number: int) -> Iterator[Claim]:
+    """A batch size above 1 may be of all GPUs, and a number of GPUs of one node: these are left."""
+    trained, part = _TRAINED.search(text), _PART_OF_THEM.search(text)
+    for path, pattern, value in _PATTERNS:
+        if (path in _OF_TRAINING and not trained) or (path == "training.world_size" and part):
+            continue
+        for match in pattern.finditer(text):
+            off = bool(_NOT.search(text[: match.start()]) or _OFF.match(text, match.end()))
+            if value is True:
+                yield Claim(path, not off, number)
+            elif not off:
+                yield Claim(path, int(match[1]) if value is int else value, number)
+    for match in _TRAINER.finditer(text):
+        yield Claim("training.framework", "trl", number)
+        yield Claim("training.objective", match[1].lower(), number)
