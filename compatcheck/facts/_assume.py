@@ -16,6 +16,7 @@ TOP_LEVEL = frozenset(
     (
         "python",
         "platform",
+        "image",
         "distributions",
         "distributions_complete",
         "cuda",
@@ -29,7 +30,7 @@ TOP_LEVEL = frozenset(
 )
 _DOING = "reading --assume"
 _STRINGS = re.compile(
-    r"python\Z|platform\.|distributions\.|cuda\.|environ\.|torch_build\.(?!architectures)"
+    r"python\Z|platform\.|image\.|distributions\.|cuda\.|environ\.|torch_build\.(?!architectures)"
     r"|model\.(name|type|revision|torch_dtype)\Z|gpu\.(name|compute_capability|uuid)\Z"
 )
 

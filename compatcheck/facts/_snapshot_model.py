@@ -35,6 +35,11 @@ class Cuda(_Section):
     machine_code: Flag = None
 
 
+class Image(_Section):
+    name: Text = None
+    release: Text = None
+
+
 class Gpu(_Section):
     name: Text = None
     compute_capability: Capability = None
@@ -257,6 +262,7 @@ class Snapshot(_Section):
 
     python: Text = None
     platform: Platform | None = None
+    image: Image | None = None
     distributions: dict[str, Text] | None = None
     distributions_complete: StrictBool = False
     distribution_ranges: dict[str, StrictStr] | None = None

@@ -91,6 +91,7 @@ def test_an_overlay_replaces_facts_with_their_reasons_and_locations() -> None:
         ("distributions.zope.interface=6.0", "distributions.zope-interface", "6.0"),
         ("python=3.10", "python", "3.10"),
         ("cuda.driver=535", "cuda.driver", "535"),
+        ("image.release=23.10", "image.release", "23.10"),
         ("environ.A.B=1", "environ.A.B", "1"),
         ('model.traits=["x"]', "model.traits", ["x"]),
         ("model.name=a=b", "model.name", "a=b"),

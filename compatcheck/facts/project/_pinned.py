@@ -14,7 +14,8 @@ PINNED = ("distributions", "distributions_complete", "distribution_ranges")
 _OF_TORCH = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
 _OF_VERSIONS = ("unmet_requirements", "unresolved_imports")
 _INSTALLED = ("target", "distribution_problems", *_OF_VERSIONS, *_OF_TORCH)
-_NOT_OF_TORCH = (*PINNED, "python", "platform", "environ", "cuda.toolkit")
+_OF_THE_HOST = ("python", "platform.libc", "cuda.toolkit")
+_NOT_OF_TORCH = (*PINNED, "python", "platform", "image", "environ", "cuda.toolkit")
 
 Pins = Literal["ignored", "over", "instead"]
 Movable = Callable[[Collection[str]], Collection[str]]
@@ -42,8 +43,10 @@ def over(environment: Environment, reading: Reading, pins: Pins, movable: Movabl
     """
     said = Facts(*reading.environment)
     pinned = said.known.get("distributions")
-    if pins == "instead" and not _is_met(said, environment):
-        emptied = Environment(*without(Facts(*environment), (*PINNED, *_INSTALLED)))
+    in_image = "image" in reading.beside.facts
+    if pins == "instead" and (in_image or not _is_met(said, environment)):
+        gone = (*PINNED, *_INSTALLED, *(_OF_THE_HOST if in_image else ()))
+        emptied = Environment(*without(Facts(*environment), gone))
         return overlay(overlay(emptied, said), Facts(*reading.beside))
     if not pinned or pins == "ignored":
         return overlay(environment, without(said, PINNED))
@@ -75,8 +78,9 @@ def _is_met(said: Facts, environment: Environment) -> bool:
 def without(facts: Facts, paths: tuple[str, ...]) -> Facts:
     """The facts less those at these paths and below them; the names of model files hold dots and stay whole."""
     known = {key: value for key, value in facts.known.items() if key not in paths}
-    if isinstance(known.get("cuda"), dict):
-        known["cuda"] = {key: value for key, value in known["cuda"].items() if f"cuda.{key}" not in paths}
+    for name in ("cuda", "platform"):
+        if isinstance(section := known.get(name), dict):
+            known[name] = {key: value for key, value in section.items() if f"{name}.{key}" not in paths}
 
     def kept(path: str) -> bool:
         return not any(path == each or path.startswith(f"{each}.") for each in paths)

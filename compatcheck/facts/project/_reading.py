@@ -16,7 +16,7 @@ from compatcheck.facts.training._runs import together
 from compatcheck.language import gettext as _
 from compatcheck.model import Environment, Facts, Unknown, lookup
 
-_BESIDE = ("python", "platform", "cuda", "environ")
+_BESIDE = ("python", "platform", "image", "cuda", "environ")
 _OF_A_MODEL = ("model.type", "model.architectures", "model.torch_dtype", "model.traits", "model.remote_code")
 
 

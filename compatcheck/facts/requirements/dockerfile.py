@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compatcheck.errors import InputError
+from compatcheck.facts._image import contents_of
 from compatcheck.facts._text import read_text
 from compatcheck.facts.requirements import requirements_txt
 from compatcheck.facts.requirements._asked import Asked, facts_of, label_of_index, pinned, with_label
 from compatcheck.facts.requirements._conda import facts_of_conda, package_of, python_of
-from compatcheck.facts.requirements._image import contents_of
 from compatcheck.facts.requirements._installs import Install, installs_in
 from compatcheck.facts.requirements._markers import Place, in_range
 from compatcheck.facts.requirements._stages import Build, Instruction, assignments, build_of, expanded
@@ -82,6 +82,9 @@ class _Reading:
                 self.cuda[key], self.places[f"cuda.{key}"] = version, self.at
         if self.python:
             self.places["python"] = self.at
+        image = {"name": self.contents.image, "release": self.contents.release} if self.contents.image else None
+        if image:
+            self.places["image"] = self.at
         for instruction in self.build.instructions:
             self._follow(instruction)
         if "torch" in self.asked:
@@ -91,6 +94,7 @@ class _Reading:
             **found.known,
             **({"python": self.python} if self.python else {}),
             **({"cuda": self.cuda} if self.cuda else {}),
+            **({"image": image} if image else {}),
             **({"environ": self.environ} if self.environ else {}),
             "platform": {"system": "Linux"},
         }
@@ -154,6 +158,7 @@ class _Reading:
             there = self.asked.get(each.name)
             version = pinned((there.specifier if there else "") or "")
             met = version is not None and each.specifier is not None and in_range(version, each.specifier)
+            met = met or (self._is_the_image_s(each.name) and each.specifier == "")
             if met and not install.upgrade:
                 continue
             if install.conditional:
@@ -163,8 +168,13 @@ class _Reading:
                 self.cuda.pop("runtime", None)
                 self.places.pop("cuda.runtime", None)
         bringer = next((name for name in sorted(names & _BRINGS_TORCH) if install.with_dependencies), None)
-        if bringer and "torch" not in names and "torch" in self.asked:
-            self.asked["torch"] = self.asked["torch"]._replace(specifier=None, source=f"what {bringer} depends on")
+        if bringer and "torch" not in names and ("torch" in self.asked or self._is_the_image_s("torch")):
+            there = self.asked.get("torch") or Asked("torch", None, next(each.at for each in asked))
+            self.asked["torch"] = there._replace(specifier=None, source=f"what {bringer} depends on")
+
+    def _is_the_image_s(self, name: str) -> bool:
+        """Whether torch is still the one of an image whose contents the matrix lists."""
+        return name == "torch" and self.contents.image is not None and name not in self.asked
 
     def _install_conda(self, install: Install, at: Location) -> None:
         found = [package for text in install.requirements if (package := package_of(text, at))]

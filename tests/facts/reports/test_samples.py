@@ -631,8 +631,26 @@ torch==2.3.0+cu118
     Sample(
         "NVIDIA's container",
         "nvcr.io/nvidia/pytorch:23.10-py3\nflash_attn-2.5.3+cu122torch2.1cxx11abiFALSE-cp310-cp310-linux_x86_64.whl",
-        {"distributions.flash-attn": "2.5.3+cu122torch2.1cxx11abifalse", "python": "3.10", "platform.system": "Linux"},
+        {
+            "distributions.flash-attn": "2.5.3+cu122torch2.1cxx11abifalse",
+            "python": "3.10",
+            "platform.system": "Linux",
+            "image.name": "nvcr.io/nvidia/pytorch",
+            "image.release": "23.10",
+        },
         ("distributions.torch", "cuda.runtime"),
+    ),
+    Sample(
+        "two of NVIDIA's containers",
+        "works in nvcr.io/nvidia/pytorch:23.04-py3, hangs in nvcr.io/nvidia/pytorch:23.10-py3",
+        {"image.name": "nvcr.io/nvidia/pytorch"},
+        ("image.release",),
+    ),
+    Sample(
+        "a container that is advised",
+        "You could try\n```\ndocker run nvcr.io/nvidia/pytorch:23.10-py3\n```\ninstead",
+        {},
+        ("image.release",),
     ),
     Sample(
         "xFormers' warning",

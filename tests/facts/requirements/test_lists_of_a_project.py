@@ -81,6 +81,17 @@ def test_a_whole_environment_brings_its_python_and_cuda_only_where_it_stands_for
     assert judged([folder], "ignored") == INSTALLED
 
 
+def test_an_image_of_nvidia_s_stands_for_the_whole_or_not_at_all(tmp_path: Path) -> None:
+    lay(tmp_path, Dockerfile="FROM nvcr.io/nvidia/pytorch:23.10-py3\nRUN pip install torch==2.2.0\n")
+    here = {**INSTALLED, "platform": {"system": "Linux", "machine": "x86_64", "libc": "glibc 2.39"}}
+    instead = judged([tmp_path], "instead", here)
+    assert instead["image"] == {"name": "nvcr.io/nvidia/pytorch", "release": "23.10"}
+    assert "python" not in instead and instead["platform"] == {"system": "Linux", "machine": "x86_64"}
+    over = judged([tmp_path], "over", here)
+    assert "image" not in over and over["distributions"]["torch"] == "2.2.0"
+    assert judged([tmp_path], "ignored", here) == here
+
+
 def test_of_several_images_in_a_folder_none_counts_and_the_reason_names_them(tmp_path: Path) -> None:
     folder = lay(
         tmp_path,

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
+_MENTIONED = re.compile(r"(?<![\w.-])(?:[\w.-]+(?::\d+)?[/#]){0,4}(?:pytorch|nvidia)/pytorch:\w[\w.-]*")
 _REFERENCE = re.compile(r"(?P<name>[^\s:@]+(?::\d+/[^\s:@]+)?)(?::(?P<tag>[^\s@]+))?(?:@\S+)?\Z")
-_PYTORCH = re.compile(r"(?P<torch>\d+\.\d+\.\d+)-cuda(?P<cuda>\d+\.\d+)-cudnn\d+-(?P<flavour>devel|runtime)\Z")
+_PYTORCH = re.compile(
+    r"(?P<torch>\d+\.\d+(?:\.\d+)?)-cuda(?P<cuda>\d+\.\d+)-cudnn\d+(?:-(?P<flavour>devel|runtime))?\Z"
+)
+_NGC, _NGC_RELEASE = "nvcr.io/nvidia/pytorch", re.compile(r"(\d{2}\.\d{2})-py3\Z")
 _CUDA = re.compile(r"(?P<cuda>\d+\.\d+)(?:\.\d+)?-(?:cudnn\d*-)?(?P<flavour>devel|runtime|base)\b")
 _PYTHON = re.compile(r"(?P<python>3\.\d+(?:\.\d+)?)(?:-|\Z)")
 _UV = re.compile(r"(?:[\w.]+-)?python(?P<python>3\.\d+)")
@@ -20,13 +25,23 @@ _WORDS = {
 
 
 class Contents(NamedTuple):
-    """What an image holds: versions of distributions, of Python and of CUDA; ``reason`` where its torch is not told."""
+    """What an image holds: versions of distributions, of Python and of CUDA; ``reason`` where its torch is not told.
+
+    ``image`` and ``release`` name one whose contents the matrix lists.
+    """
 
     distributions: dict[str, str]
     python: str | None = None
     runtime: str | None = None
     toolkit: str | None = None
     reason: str = ""
+    image: str | None = None
+    release: str | None = None
+
+
+def mentioned(text: str) -> Iterator[str]:
+    """The references in a text of PyTorch's own images and of NVIDIA's."""
+    return (found[0].rstrip(".-").replace("#", "/") for found in _MENTIONED.finditer(text))
 
 
 def contents_of(image: str) -> Contents:
@@ -38,6 +53,8 @@ def contents_of(image: str) -> Contents:
     name, tag = found["name"].lower().removeprefix("docker.io/").removeprefix("library/"), found["tag"] or "latest"
     if name == "pytorch/pytorch":
         return _of_pytorch(image, tag)
+    if name == "nvidia/pytorch" or name.endswith("/nvidia/pytorch"):
+        return _of_nvidia(image, tag)
     if name.rpartition("/")[0] in ("nvidia", "nvcr.io/nvidia") and name.endswith("/cuda"):
         stated = _CUDA.match(tag)
         return Contents({}, toolkit=stated["cuda"] if stated and stated["flavour"] == "devel" else None)
@@ -56,6 +73,13 @@ def _of_pytorch(image: str, tag: str) -> Contents:
         return Contents({}, reason=f"the tag of the image {image} does not say which torch it holds")
     toolkit = stated["cuda"] if stated["flavour"] == "devel" else None
     return Contents({"torch": stated["torch"]}, runtime=stated["cuda"], toolkit=toolkit)
+
+
+def _of_nvidia(image: str, tag: str) -> Contents:
+    release = _NGC_RELEASE.match(tag)
+    if release is None:
+        return Contents({}, reason=f"the tag of the image {image} does not say which torch it holds")
+    return Contents({}, image=_NGC, release=release[1])
 
 
 def _of_words(image: str, tag: str, torch: str) -> Contents:
