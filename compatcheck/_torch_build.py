@@ -14,6 +14,8 @@ Capability = tuple[int, int]
 _RUNTIME_PACKAGE = re.compile(r"(nvidia-cuda-runtime(-cu\d+)?|pytorch-cuda)$")
 _BACKEND = re.compile(r"(cpu|cu\d+|rocm\d+(?:\.\d+)*|xpu)(?:\.|$)")
 _CUDA_BACKEND = re.compile(r"cu(\d+)(\d)$")
+_DATA_CENTRE = re.compile(r"\b(?:tesla|[ABHLPTV]\d{1,3}[a-z]?|G[BH][23]00)\b", re.I)
+_CONSUMER = re.compile(r"\b(?:geforce|titan|[rg]tx ?\d{3,4})(?! *ada)\b", re.I)
 
 
 class Build(NamedTuple):
@@ -58,7 +60,8 @@ def numbers(text: str) -> tuple[int, ...] | None:
 def driver_needed(environment: Environment, runtime: str, table: Table) -> str | Unknown | None:
     """The driver that a CUDA runtime needs at the least, where this machine's is older; None where that will do.
 
-    A driver API level of the runtime's major or above acquits: a forward-compatibility package may provide it.
+    A driver API level of the runtime's major or above acquits: a forward-compatibility package may provide it. So does
+    the package that an image holds, where its release is known to work with the driver.
     """
     driver = lookup(environment, "cuda.driver")
     if driver is None or lookup(environment, "platform.system") in ("Windows", "Darwin"):
@@ -70,7 +73,40 @@ def driver_needed(environment: Environment, runtime: str, table: Table) -> str |
     installed, needed = numbers(driver), numbers(floor)
     if installed is None or needed is None:
         return Unknown()
-    return None if installed >= needed or _offers(environment, int(major)) else floor
+    if installed >= needed or _offers(environment, int(major)):
+        return None
+    carried = carried_forward(environment, table)
+    return Unknown() if carried is None else None if carried else floor
+
+
+def row_of_image(environment: Environment, table: Table) -> Mapping[str, Any] | None:
+    """What is listed of the image that the environment runs in; None where it runs in none, or nobody looked it up."""
+    name, release = (lookup(environment, f"image.{part}") for part in ("name", "release"))
+    if not isinstance(name, str) or not isinstance(release, str):
+        return None
+    listed = table("ngc-pytorch")
+    row: Mapping[str, Any] | None = listed["releases"].get(release) if name == listed["image"] else None
+    return row
+
+
+def carried_forward(environment: Environment, table: Table) -> bool | None:
+    """Whether the CUDA package in an NVIDIA image lets the GPUs run on a driver that is older than the image's CUDA.
+
+    It does for data-centre GPUs and the driver branches that the release notes list; None where either is not known.
+    https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html
+    """
+    if not isinstance(lookup(environment, "image.release"), str):
+        return False
+    names = [str(gpu.get("name") or "") for gpu in environment.facts.get("gpus") or ()]
+    if names and all(_CONSUMER.search(name) for name in names):
+        return False
+    driver = numbers(str(lookup(environment, "cuda.driver")))
+    branches = [numbers(each) for each in (row_of_image(environment, table) or {}).get("forward", ())]
+    if not branches or driver is None:
+        return None
+    if not any(branch and driver[0] == branch[0] and driver >= branch for branch in branches):
+        return False
+    return True if names and all(_DATA_CENTRE.search(name) for name in names) else None
 
 
 def _offers(environment: Environment, major: int) -> bool:

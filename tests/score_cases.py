@@ -28,6 +28,7 @@ from compatcheck import facts, matrix
 from compatcheck._requirement import normalised
 from compatcheck._torch_build import minor
 from compatcheck.errors import NothingInspectedError
+from compatcheck.facts._image import contents_of, mentioned
 from compatcheck.facts.reports._gpus import Gpus, gpus_in
 from compatcheck.facts.reports._platform import platform_claims
 from compatcheck.matrix._keys import keys
@@ -101,6 +102,8 @@ def snapshot(case: Mapping[str, Any]) -> Environment:
         known["python"] = re.sub(r"\.x$", "", env["python"])
     if env.get("os"):
         known["platform"] = {claim.path[9:]: claim.value for claim in platform_claims(env["os"], 1)}
+        images = [found for found in map(contents_of, mentioned(env["os"])) if found.image]
+        known |= {"image": {"name": images[0].image, "release": images[0].release}} if len(images) == 1 else {}
     cuda = _cuda(env, context, versions.get("torch", ""))
     for library in ("cudnn", "nccl"):
         found = [version for name, version in versions.items() if re.fullmatch(rf"nvidia-{library}-cu\d+", name)]

@@ -9,6 +9,7 @@ from typing import Any
 from packaging.version import Version
 
 from compatcheck._torch_build import backend_of, minor, runtime_of
+from compatcheck.matrix._image import with_contents_of_image
 from compatcheck.matrix._load import Matrix
 from compatcheck.matrix._order import contains, is_vendor_build, parse_range, parse_version
 from compatcheck.model import Environment, Unknown, lookup
@@ -20,7 +21,7 @@ _WITHOUT_FLASH_ATTN = ("llama-factory", "unsloth", "xtuner")
 
 def complete(matrix: Matrix, environment: Environment) -> Environment:
     """The environment with what its own facts imply and nobody stated."""
-    known = _with_model_family(matrix, _with_compute_capabilities(matrix, environment))
+    known = _with_model_family(matrix, _with_compute_capabilities(matrix, with_contents_of_image(matrix, environment)))
     built = _with_hip(_with_runtime(_with_gpus_in_use(_without_foreign_runtime(matrix, known))))
     completed = _with_deepspeed_defaults(built)
     return _with_flash_attn(_with_unquantized_dtype(_with_dtype(_with_reentry(completed))))

@@ -43,6 +43,7 @@ def check(
 
     Raises NothingInspectedError where nothing is known that an entry could speak of: no package, model or setting.
     """
+    environment = matrix.complete(known, environment)
     if not any(
         environment.facts.get(key)
         for key in ("distributions", "distribution_ranges", "model", "training", "unmet_requirements")
@@ -51,7 +52,6 @@ def check(
         raise NothingInspectedError(
             "judging", "the environment", seen, "name an interpreter, a snapshot or project files"
         )
-    environment = matrix.complete(known, environment)
     findings = matrix.match(known, environment)
     chosen = [f for f in findings if (not select or f.id in select) and f.id not in ignore]
     advised = advice.recommend(environment, chosen)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import run_command
+from tests.conftest import ROOT, run_command
 from tests.facts.imports.conftest import install
 
 
@@ -36,3 +36,25 @@ def test_what_was_followed_once_is_repeated_by_later_commands(skewed: Path, tmp_
     assert "Gone" in run("check", "--no-probe").stdout
     assert "Gone" in json.dumps(json.loads(run("env").stdout)["unresolved_imports"])
     assert run("check", "--no-probe", "--no-imports").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "torch", "nccl"),
+    [
+        ("", "2.1.0a0+32f93b1", "2.19.3"),
+        ("RUN pip install transformers==4.36.0 torch\n", "2.1.0a0+32f93b1", "2.19.3"),
+        ("RUN pip install torch==2.2.0\n", "2.2.0", None),
+        ("RUN pip install vllm==0.3.3\n", None, None),
+    ],
+)
+def test_a_dockerfile_on_nvidia_s_container_is_judged_by_what_that_holds(
+    tmp_path: Path, lines: str, torch: str | None, nccl: str | None
+) -> None:
+    (tmp_path / "Dockerfile").write_text(f"FROM nvcr.io/nvidia/pytorch:23.10-py3\n{lines}", encoding="utf-8")
+    done = run_command(sys.executable, "check", str(tmp_path), "--no-probe", "--format", "json", cwd=ROOT)
+    environment = json.loads(done.stdout)["environment"]
+    assert environment["python"] == "3.10"
+    assert environment["platform"].keys() <= {"system", "machine"}
+    assert environment["cuda"]["toolkit"] == "12.2"
+    assert environment["distributions"].get("torch") == torch
+    assert environment["cuda"].get("nccl") == nccl

@@ -144,3 +144,16 @@ def test_a_missing_file_gets_one_line(tmp_path: Path) -> None:
 def test_only_a_gpu_is_too_little_to_judge() -> None:
     done = piped(b"GPU: NVIDIA A100 80GB")
     assert done.returncode == 3 and b"no package, model or setting is known" in done.stderr
+
+
+def test_an_image_that_a_report_names_brings_what_it_holds(tmp_path: Path) -> None:
+    wheel = "flash_attn-2.5.3+cu122torch2.1cxx11abi{}-cp310-cp310-linux_x86_64.whl"
+    report = tmp_path / "report.txt"
+    report.write_text(f"I use nvcr.io/nvidia/pytorch:23.10-py3 on A100\n\n{wheel.format('FALSE')}\n", encoding="utf-8")
+    done = triage(str(report))
+    assert done.returncode == 1, done.stderr
+    assert "line 1  image.release" in done.stdout
+    assert "torch 2.1.0a0+32f93b1" in done.stdout and "CC-2024-0620" in done.stdout
+    report.write_text(report.read_text().replace("FALSE", "TRUE"), encoding="utf-8")
+    done = triage(str(report))
+    assert done.returncode == 0, done.stdout

@@ -12,6 +12,7 @@ from compatcheck.matrix._traits import Table
 from compatcheck.model import Environment, Unknown, lookup
 
 _FACTS = ("cuda.runtime", "cuda.driver")
+_OFFERED = ("cuda.driver_api",)
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
@@ -24,7 +25,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     build = _served(environment, table) if isinstance(runtime, Unknown) else str(runtime)
     floor = driver_needed(environment, build, table) if build else Unknown()
     if isinstance(floor, Unknown) or (floor is None and missing):
-        return TraitVerdict(None, missing=missing or _FACTS)
+        return TraitVerdict(None, missing=missing or (_OFFERED if "image" in environment.facts else _FACTS))
     if floor is None:
         return TraitVerdict(False)
     built = (

@@ -1,13 +1,13 @@
 """The driver came before the CUDA minor version that torch is built with, so that it compiles none of its PTX.
 
-Machine code runs all the same. Whether each kernel that a run needs is there as machine code is told by no file, only
-by who knows the wheel and states it:
+Machine code runs all the same, and so does PTX where an image carries a newer library of the driver's. Whether each
+kernel that a run needs is there as machine code is told by no file, only by who knows the wheel and states it:
 https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
 """
 
 from __future__ import annotations
 
-from compatcheck._torch_build import minor, numbers
+from compatcheck._torch_build import carried_forward, minor, numbers
 from compatcheck.matrix._match import Occurrence, TraitVerdict
 from compatcheck.matrix._traits import Table
 from compatcheck.model import Environment, Unknown, lookup
@@ -27,7 +27,8 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     offered = numbers(level) if isinstance(level, str) else None
     if first is None or installed is None:
         return TraitVerdict(None, missing=_FACTS)
-    if installed >= first or (offered is not None and offered >= (numbers(minor(runtime)) or ())):
+    newer = offered is not None and offered >= (numbers(minor(runtime)) or ())
+    if installed >= first or newer or carried_forward(environment, table):
         return TraitVerdict(False)
     summary = (
         f"driver {driver} came before CUDA {runtime}, which torch and what is compiled beside it are built with: code "

@@ -1,4 +1,4 @@
-"""The flash-attn wheel names another minor release of torch than the one installed.
+"""The flash-attn wheel names another minor release of torch than the one installed, or one that this was cut before.
 
 Only a wheel taken by hand names one, in its label: what an installer makes of the source is built for the torch that is
 there. https://github.com/Dao-AILab/flash-attention/blob/v2.8.3/.github/workflows/publish.yml
@@ -26,9 +26,10 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if missing or installed is None or torch is None:
         return TraitVerdict(None if missing else False, missing=missing)
     label = _LABEL.search(installed)
-    if label is None or label[1] == minor(torch):
-        return TraitVerdict(False)
     version = parse_version(torch)
+    cut_before = version is not None and version.is_prerelease and is_vendor_build(torch)
+    if label is None or (label[1] == minor(torch) and not cut_before):
+        return TraitVerdict(False)
     if is_vendor_build(torch) or version is None or version.is_devrelease:
         return TraitVerdict(None, missing=names[1:])
     if label[2] and (label[1], minor(torch)) == _LOADS_ALL_THE_SAME:

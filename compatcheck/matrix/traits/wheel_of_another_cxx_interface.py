@@ -66,7 +66,8 @@ def _interface(environment: Environment, torch: str, known: bool) -> Interface |
     if lookup(environment, "platform.machine") not in ("x86_64", Unknown()) or "rocm" in torch:
         return None
     if is_vendor_build(torch):
-        return Interface(True, True) if ".nv" in f".{torch.partition('+')[2]}" else None
+        from_nvidia = ".nv" in f".{torch.partition('+')[2]}" or isinstance(lookup(environment, "image.release"), str)
+        return Interface(True, True) if from_nvidia else None
     backend = backend_of(torch)
     from_index = any(lookup(environment, f"distributions.{name}") not in (None, Unknown()) for name in _FROM_THE_INDEX)
     certain = known and (backend is not None or from_index)
