@@ -28,8 +28,10 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if first is None or installed is None:
         return TraitVerdict(None, missing=_FACTS)
     newer = offered is not None and offered >= (numbers(minor(runtime)) or ())
-    if installed >= first or newer or carried_forward(environment, table):
+    if installed >= first or newer or (carried := carried_forward(environment, table)):
         return TraitVerdict(False)
+    if carried is None:
+        return TraitVerdict(None, missing=("cuda.driver_api",))
     summary = (
         f"driver {driver} came before CUDA {runtime}, which torch and what is compiled beside it are built with: code "
         "that they carry as PTX alone does not run"
