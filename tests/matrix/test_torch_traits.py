@@ -27,6 +27,7 @@ def environment(runtime: str | None, **distributions: str) -> Environment:
 @pytest.mark.parametrize(
     ("installed", "runtime", "pins"),
     [
+        ("0.42.0", "12.4", {"bitsandbytes": ">=0.43.1"}),
         ("0.43.0", "12.4", {"bitsandbytes": ">=0.43.1"}),
         ("0.44.1", "12.6", {"bitsandbytes": ">=0.45.0"}),
         ("0.45.2", "12.8", {"bitsandbytes": ">=0.45.3"}),
@@ -55,7 +56,8 @@ def test_the_first_release_with_a_library_is_asked_for(
         ("0.45.2", "12.6", {}, False),
         ("0.50.0", "11.6", {}, False),
         ("0.50.0", "13.1", {}, False),
-        ("0.42.0", "12.8", {}, None),
+        ("0.40.1", "12.8", {}, None),
+        ("0.42.0", "12.1", {}, False),
         ("0.45.2", None, {}, None),
         ("0.45.2", "12.8", {"gpus": []}, False),
         ("0.45.2", "12.8", {"platform": {"machine": "aarch64"}}, None),
