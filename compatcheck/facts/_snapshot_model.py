@@ -198,6 +198,7 @@ class Training(_Section):
     save_safetensors: Flag = None
     resume_from_checkpoint: Flag = None
     padding_free: Flag = None
+    ddp_find_unused_parameters: Flag = None
     tf32: Flag = None
     downcast_bf16: Flag = None
     template: Text = None

@@ -90,6 +90,7 @@ _EXACT: dict[str, Kind] = {
     "training.save_safetensors": "flag",
     "training.resume_from_checkpoint": "flag",
     "training.padding_free": "flag",
+    "training.ddp_find_unused_parameters": "flag",
     "training.gradient_checkpointing_kwargs.use_reentrant": "flag",
     "training.fsdp": "text",
     "training.fsdp.version": "number",

@@ -21,6 +21,7 @@ _FLAGS = {
     "gradient_checkpointing": "training.gradient_checkpointing",
     "torch_compile": "training.torch_compile",
     "packing": "training.packing",
+    "ddp_find_unused_parameters": "training.ddp_find_unused_parameters",
     "overlap_comm": "training.deepspeed.overlap_comm",
 }
 _WORDS = {

@@ -64,8 +64,14 @@ _FLAGS = (
     ("use_cache", "use_cache"),
     ("predict_with_generate", "predict_with_generate"),
     ("use_vllm", "use_vllm"),
+    ("ddp_find_unused_parameters", "ddp_find_unused_parameters"),
 )
-_ALWAYS = {"gradient_accumulation_steps": 1, "per_device_train_batch_size": 8, "max_grad_norm": 1.0}
+_ALWAYS = {
+    "gradient_accumulation_steps": 1,
+    "per_device_train_batch_size": 8,
+    "max_grad_norm": 1.0,
+    "ddp_find_unused_parameters": None,
+}
 _LENGTHS = ("max_length", "max_seq_length")
 _OBJECTIVES = ("sft", "dpo", "kto", "orpo", "grpo", "ppo", "reward", "rloo", "gkd")
 
