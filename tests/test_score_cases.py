@@ -235,7 +235,7 @@ def test_the_script_prints_the_four_figures_and_what_is_unsolved(tmp_path: Path)
     reports, clean = tmp_path / "reports.jsonl", tmp_path / "clean.jsonl"
     unsolved = changed(id="made__up__2", fix__config={"tokenizer": "another"}, detectable_from_env=False)
     reports.write_text(f"{json.dumps(CASE)}\n{json.dumps(unsolved)}\n", encoding="utf-8")
-    broken = {**HEALTHY, "id": "lock-2", "env": {"packages": {"torch": "2.6.0", "torchvision": "0.15.0"}}}
+    broken = {**HEALTHY, "id": "lock-2", "env": {"packages": {"torch": "2.6.0", "torchvision": "0.20.0"}}}
     clean.write_text(f"{json.dumps(HEALTHY)}\n{json.dumps(broken)}\n", encoding="utf-8")
     command = [sys.executable, str(ROOT / "tests" / "score_cases.py"), str(reports), str(clean)]
     said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout

@@ -109,7 +109,7 @@ def test_an_image_whose_release_is_disputed_tells_nothing(known: matrix.Matrix) 
         (flash_attn_of_another_torch, {"flash-attn": "2.5.3+cu122torch2.1cxx11abiTRUE"}, None),
         (flash_attn_of_another_torch, {"flash-attn": "2.5.3+cu122torch2.2cxx11abiTRUE"}, None),
         (flash_attn_of_another_torch, {"flash-attn": "2.5.3"}, False),
-        (torchvision_of_another_torch, {"torchvision": "0.15.2"}, None),
+        (torchvision_of_another_torch, {"torchvision": "0.17.2"}, None),
         (built_for_another_torch, {"xformers": "0.0.28.post3"}, None),
     ],
 )
@@ -120,7 +120,7 @@ def test_the_image_s_torch_is_no_release_and_has_the_new_interface(
 
 
 def test_a_release_with_a_change_of_nvidia_s_is_not_the_project_s_own(known: matrix.Matrix) -> None:
-    found = completed(known, "23.05", distributions={"torch": "2.0.0", "torchvision": "0.14.0"})
+    found = completed(known, "23.05", distributions={"torch": "2.0.0", "torchvision": "0.17.0"})
     assert lookup(found, "cuda.runtime") == "12.1"
     assert torchvision_of_another_torch.find(found, known.table).holds is None
 

@@ -13,6 +13,8 @@ from compatcheck.matrix.traits import (
     awq_kernels_of_another_torch,
     bitsandbytes_lacks_cuda_library,
     flash_attn_of_another_torch,
+    torchvision_lacks_operators,
+    torchvision_of_another_torch,
 )
 from compatcheck.model import Environment, Unknown, lookup
 
@@ -127,3 +129,32 @@ def test_kernels_of_awq_compiled_on_the_spot_fit_their_torch(
     known: matrix.Matrix, installed: dict[str, str], holds: bool | None
 ) -> None:
     assert awq_kernels_of_another_torch.find(environment(None, **installed), known.table).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("torchvision", "torch", "unimportable", "without_operators"),
+    [
+        ("0.13.1", "2.0.0", False, True),
+        ("0.16.2", "2.0.1", False, True),
+        ("0.16.2", "2.1.2", False, False),
+        ("0.17.2", "2.5.1", True, False),
+        ("0.19.1", "2.5.1", False, True),
+        ("0.19.1", "2.6.0", True, False),
+        ("0.19.1", None, None, None),
+        ("0.21.0", None, None, False),
+        ("0.16.2", None, False, None),
+        (None, "2.6.0", None, None),
+        ("0.16.2", "2.2.0a0+6a974bec", False, None),
+    ],
+)
+def test_an_old_torchvision_beside_another_torch_lacks_no_more_than_its_operators(
+    known: matrix.Matrix,
+    torchvision: str | None,
+    torch: str | None,
+    unimportable: bool | None,
+    without_operators: bool | None,
+) -> None:
+    named = {name: version for name, version in (("torch", torch), ("torchvision", torchvision)) if version}
+    judged = environment(None, **named)
+    assert torchvision_of_another_torch.find(judged, known.table).holds is unimportable
+    assert torchvision_lacks_operators.find(judged, known.table).holds is without_operators

@@ -7,7 +7,7 @@ from typing import Any
 
 from compatcheck._torch_build import minor
 from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import is_vendor_build, parse_version
+from compatcheck.matrix._order import contains, is_vendor_build, parse_range, parse_version
 from compatcheck.model import Environment, Unknown, lookup
 
 
@@ -37,6 +37,23 @@ def find_mismatch(companion: str, environment: Environment, table: Mapping[str, 
         f"torch {torch} goes with {companion} {wanted}"
     )
     return TraitVerdict(True, (Occurrence(summary, (companion, "torch"), {companion: f"=={wanted}"}),))
+
+
+def imports_beside_another(companion: str, environment: Environment, table: Mapping[str, Any]) -> bool | None:
+    """Whether the companion can be imported beside a torch that it is not built for, less its compiled operators."""
+    installed, torch = (lookup(environment, f"distributions.{name}") for name in (companion, "torch"))
+    row = table.get("importable", {}).get(companion)
+    version = parse_version(installed) if isinstance(installed, str) else None
+    if row is None:
+        return False
+    if version is None:
+        return None
+    if contains(parse_range(row["range"]), version):
+        return True
+    beside = row["beside"].get(minor(str(installed)))
+    if beside is None:
+        return False
+    return minor(torch) in beside if isinstance(torch, str) else None
 
 
 def _is_nightly(text: str) -> bool:
