@@ -93,9 +93,10 @@ _SUGGESTED_BY = {
     "training.optimizer": ("distributions.bitsandbytes",),
     "training.use_vllm": ("distributions.vllm", "training.objective"),
 }
-_CHOSEN_BY_FEW = {
+_CHOSEN_BY_FEW: dict[str, tuple[str | int, ...]] = {
     "platform.system": ("Darwin", "Windows"),
     "training.attention": ("flex_attention", "xformers"),
+    "training.deepspeed.zero_stage": (0,),
 }
 FRAMEWORKS = {
     "axolotl": "axolotl",

@@ -233,6 +233,15 @@ def test_a_system_that_few_train_on_is_not_suspected_unless_it_is_stated(system:
     assert match_table(table, Environment(facts), no_traits).narrowed is told
 
 
+@pytest.mark.parametrize(("stage", "told"), [(0, False), (2, True), (">=1,<3", True)])
+def test_deepspeed_without_zero_is_not_suspected_unless_it_is_stated(stage: int | str, told: bool) -> None:
+    table = {"distributions.deepspeed": ">=0.8.0,<0.13.3", "training.deepspeed.zero_stage": stage}
+    facts = {"distributions": {"deepspeed": "0.9.5"}}
+    assert match_table(table, Environment(facts), no_traits).narrowed is told
+    stated = {**facts, "training": {"deepspeed": {"zero_stage": 0}}}
+    assert match_table(table, Environment(stated), no_traits).holds is (stage == 0)
+
+
 LLAMA = {"gpu.compute_capability": "<9.0", "model.type": "llama"}
 GRPO = {"training.objective": "grpo", "training.deepspeed.zero_stage": 3}
 
