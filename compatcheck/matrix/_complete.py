@@ -21,10 +21,23 @@ _WITHOUT_FLASH_ATTN = ("llama-factory", "unsloth", "xtuner")
 
 def complete(matrix: Matrix, environment: Environment) -> Environment:
     """The environment with what its own facts imply and nobody stated."""
-    known = _with_model_family(matrix, _with_compute_capabilities(matrix, with_contents_of_image(matrix, environment)))
+    stated = _with_python_range(matrix, with_contents_of_image(matrix, environment))
+    known = _with_model_family(matrix, _with_compute_capabilities(matrix, stated))
     built = _with_hip(_with_runtime(_with_gpus_in_use(_without_foreign_runtime(matrix, known))))
     completed = _with_deepspeed_defaults(built)
     return _with_flash_attn(_with_unquantized_dtype(_with_dtype(_with_reentry(completed))))
+
+
+def _with_python_range(matrix: Matrix, environment: Environment) -> Environment:
+    """Where nothing is said of Python, it is older than the first one that the stated torch has no wheels for."""
+    torch = _released(environment, "torch")
+    if torch is None or torch.is_prerelease or not isinstance(lookup(environment, "python"), Unknown):
+        return environment
+    first = matrix.table("torch-cuda-builds").get("first_for_python", ())
+    lacking = [Version(python) for python, release in first if torch < Version(release)]
+    if not lacking:
+        return environment
+    return environment._replace(facts={**environment.facts, "python_range": f"<{min(lacking)}"})
 
 
 def _with_model_family(matrix: Matrix, environment: Environment) -> Environment:

@@ -290,6 +290,12 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
     if isinstance(value, Unknown) and path == "cuda.runtime" and condition in ("present", "absent"):
         value = lookup(environment, "cuda.foreign_runtime")
         return Verdict(None, (path,)) if isinstance(value, Unknown) else _compare(path, condition, value)
+    if (
+        isinstance(value, Unknown)
+        and path == "python"
+        and _is_excluded(condition, environment.facts.get("python_range"))
+    ):
+        return Verdict(False)
     if isinstance(value, Unknown) and path.startswith("distributions."):
         asked = (environment.facts.get("distribution_ranges") or {}).get(path[14:])
         if asked is not None:
@@ -301,6 +307,15 @@ def _is_singular(trait: TraitVerdict) -> bool:
     if trait.holds is None:
         return bool(trait.occurrences) or trait.suspected
     return trait.holds and not trait.presumed
+
+
+def _is_excluded(condition: Any, implied: str | None) -> bool:
+    """Whether no version in the range that other facts imply meets the condition."""
+    from compatcheck.matrix import _requested
+
+    if implied is None or not isinstance(condition, str) or not is_range(condition):
+        return False
+    return _requested.compare(implied, condition).holds is False
 
 
 def _match_range(path: str, condition: Any, asked: str) -> Verdict:

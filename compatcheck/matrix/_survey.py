@@ -21,6 +21,7 @@ _COMPLETED = {
     "training.dtype": ("training", "gpus", "distributions.torch"),
     "training.unquantized_dtype": ("training", "distributions.transformers"),
     "cuda.runtime": ("cuda", "distributions.torch"),
+    "python": ("python", "distributions.torch"),
 }
 """What `complete` derives, and the facts that it reads for it."""
 

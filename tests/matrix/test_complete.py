@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from compatcheck import matrix
@@ -213,3 +215,23 @@ def test_checkpointing_is_reentrant_by_the_release_where_the_arguments_do_not_sa
     assert lookup(completed, fact) == reentrant
     said = {"framework": framework, "gradient_checkpointing_kwargs": {"use_reentrant": False}}
     assert lookup(matrix.complete(known, Environment({"distributions": versions, "training": said})), fact) is False
+
+
+@pytest.mark.parametrize(
+    ("stated", "newer", "older"),
+    [
+        ({"distributions": {"torch": "2.1.2+cu118"}}, False, None),
+        ({"distributions": {"torch": "2.2.0"}}, None, None),
+        ({"distributions": {"torch": "2.1.0a0+29c30b1"}}, None, None),
+        ({"distributions": {"torch": "2.1.2"}, "python": "3.12.4"}, True, False),
+        ({"distributions": {"torch": "2.99.0"}}, None, None),
+        ({"distributions": {}}, None, None),
+    ],
+)
+def test_a_torch_without_wheels_for_a_python_stands_beside_an_older_one(
+    known: matrix.Matrix, stated: dict[str, Any], newer: bool | None, older: bool | None
+) -> None:
+    completed = matrix.complete(known, Environment(stated))
+    nothing = TraitVerdict(False)
+    for condition, holds in ((">=3.12", newer), ("<3.12", older)):
+        assert match_table({"python": condition}, completed, lambda *_: nothing).holds is holds
