@@ -15,6 +15,7 @@ from compatcheck.matrix.traits import (
     older_nccl_in_same_place,
     one_gpu_visible,
     rtx_40_peers_left_on,
+    several_gpus_visible,
     wheel_of_another_cxx_interface,
 )
 from compatcheck.model import Environment
@@ -94,6 +95,26 @@ def test_a_wheel_asks_for_the_c_library_it_was_built_on(
 )
 def test_one_rank_may_see_several_gpus(known: matrix.Matrix, facts: dict[str, Any], holds: bool | None) -> None:
     assert one_gpu_visible.find(Environment(facts), known.table).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("facts", "holds", "suspected"),
+    [
+        ({"gpus": [{"name": "Tesla T4"}]}, False, False),
+        ({"gpus": []}, False, False),
+        ({"gpus": [{"name": "Tesla T4"}] * 2}, None, True),
+        ({"gpus": [{"name": "Tesla T4"}] * 2, "environ": {"CUDA_VISIBLE_DEVICES": None}}, True, False),
+        ({"gpus": [{"name": "Tesla T4"}] * 2, "environ": {"CUDA_VISIBLE_DEVICES": "1"}}, False, False),
+        ({"environ": {"CUDA_VISIBLE_DEVICES": "0,1"}}, True, False),
+        ({"gpus": [{"name": "Tesla T4", "uncounted": True}]}, None, True),
+        ({}, None, False),
+    ],
+)
+def test_several_gpus_are_suspected_where_some_are_named(
+    known: matrix.Matrix, facts: dict[str, Any], holds: bool | None, suspected: bool
+) -> None:
+    verdict = several_gpus_visible.find(Environment(facts), known.table)
+    assert (verdict.holds, verdict.suspected) == (holds, suspected)
 
 
 @pytest.mark.parametrize(
