@@ -71,6 +71,8 @@ _NAMES = {
     "gpu_count": "world_size",
 }
 """Settings whose fact has another name."""
+_SEVERAL = re.compile(r",\s+|\s+(?:/|and|or)\s+|、|;\s*")
+"""Between the models of a report that was seen with each of them: it is judged by the first."""
 _METHODS = ("full", "lora", "qlora", "dora", "freeze", "oft")
 _OBJECTIVES = {"grpo": "grpo", "pretrain": "pretrain", "dpo": "dpo", "sft": "sft", "ppo": "ppo"}
 
@@ -117,7 +119,7 @@ def snapshot(case: Mapping[str, Any]) -> Environment:
     if training:
         known["training"] = training
     if context.get("model"):
-        known["model"] = {"name": context["model"]}
+        known["model"] = {"name": _SEVERAL.split(context["model"])[0]}
     return Environment(known, reasons)
 
 

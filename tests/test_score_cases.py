@@ -253,6 +253,12 @@ def test_the_framework_of_a_report_is_what_it_runs_through() -> None:
     assert "use_vllm" not in environment.facts["training"]
 
 
+def test_a_report_on_several_models_is_judged_by_the_first() -> None:
+    for models in ("vidore/colqwen2-v1.0, vidore/colqwen2.5-v0.2", "vidore/colqwen2-v1.0 / another one"):
+        given = score_cases.snapshot(changed(context__model=models))
+        assert given.facts["model"] == {"name": "vidore/colqwen2-v1.0"}
+
+
 def test_another_gpu_is_a_fix(known: matrix.Matrix) -> None:
     case = changed(env__packages={}, context__framework="unsloth", context__zero_stage=None, cause__packages=["triton"])
     case["env"]["gpus"] = ["Tesla P100-PCIE-16GB"]
