@@ -382,7 +382,7 @@ def applied(environment: Environment, fix: Mapping[str, Any], matrix_in_use: mat
     installed = environment.facts.get("distributions") or {}
     for name, pinned in fix["packages"].items():
         now = environment.facts.get("python") if name == "python" else installed.get(normalised(name))
-        if moved := moved_to(str(pinned), now):
+        if moved := moved_to(str(pinned), now, _published(normalised(name), matrix_in_use)):
             versions[normalised(name)] = moved
     if "python" in versions:
         known["python"] = versions.pop("python")
@@ -425,8 +425,15 @@ def _has_build(torch: str, environment: Environment, matrix_in_use: matrix.Matri
     return builds is None or not isinstance(runtime, str) or runtime in builds
 
 
-def moved_to(pinned: str, installed: str | None) -> str | None:
-    """The version that a pin leads to: the installed one where it fits, else the nearest release that does."""
+def _published(name: str, matrix_in_use: matrix.Matrix) -> tuple[str, ...]:
+    return tuple(matrix_in_use.table("release-history")["releases"].get(name, ()))
+
+
+def moved_to(pinned: str, installed: str | None, published: tuple[str, ...] = ()) -> str | None:
+    """The version that a pin leads to: the installed one where it fits, else the nearest release that does.
+
+    Where it is not known what was published, the nearest number stands for it.
+    """
     try:
         allowed = SpecifierSet(_specifier(pinned), prereleases=True)
     except InvalidSpecifier:
@@ -435,6 +442,10 @@ def moved_to(pinned: str, installed: str | None) -> str | None:
     if now is not None and allowed.contains(now):
         return installed
     label = f"+{installed.partition('+')[2]}" if installed and "+" in installed else ""
+    if fitting := sorted(filter(allowed.contains, published), key=Version):
+        newer = [each for each in fitting if now is None or Version(each) > now]
+        capped = now is None and any(each.operator.startswith("<") for each in allowed)
+        return f"{newer[0] if newer and not capped else fitting[-1]}{label}"
     for each in allowed:
         bound = Version(each.version.removesuffix(".*"))
         near = {"<": _below(bound), ">": _next(bound), "!=": _next(bound)}.get(each.operator, bound)

@@ -122,6 +122,22 @@ def test_a_pin_moves_a_version_no_further_than_it_must(pinned: str, installed: s
 
 
 @pytest.mark.parametrize(
+    ("pinned", "installed", "moved"),
+    [
+        (">4.46.3", "4.46.3", "4.47.0"),
+        ("<4.44", "4.44.2", "4.43.4"),
+        ("!=4.47.0", "4.47.0", "4.47.1"),
+        ("<5", None, "4.57.6"),
+        (">=4.46.1", None, "4.46.1"),
+        ("==4.46.0.dev0", "4.44.2", "4.46.0.dev0"),
+    ],
+)
+def test_a_pin_leads_to_a_release_that_was_published(pinned: str, installed: str | None, moved: str) -> None:
+    published = ("4.43.3", "4.43.4", "4.44.2", "4.46.1", "4.46.3", "4.47.0", "4.47.1", "4.57.6", "5.0.0")
+    assert score_cases.moved_to(pinned, installed, published) == moved
+
+
+@pytest.mark.parametrize(
     ("pinned", "torch", "runtime", "after"),
     [
         (">=2.7.0", "2.0.1", "11.7", ("2.7.0", None)),
