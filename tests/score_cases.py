@@ -30,6 +30,7 @@ from compatcheck._torch_build import minor
 from compatcheck.errors import NothingInspectedError
 from compatcheck.facts._image import contents_of, mentioned
 from compatcheck.facts.reports._gpus import Gpus, gpus_in
+from compatcheck.facts.reports._names import SPOKEN, distribution
 from compatcheck.facts.reports._platform import platform_claims
 from compatcheck.matrix._keys import keys
 from compatcheck.model import Environment, Facts, Finding, Remedy, lookup
@@ -100,6 +101,9 @@ def snapshot(case: Mapping[str, Any]) -> Environment:
         else:
             reasons[f"distributions.{normalised(name)}"] = f"given as {version}"
     known["distributions"] = versions
+    for named in re.findall(rf"(?<![\w-])(?:{SPOKEN})(?![\w-])", (context.get("framework") or "").lower()):
+        if (used := distribution(named)) and used not in (*versions, *known.get("distribution_ranges", {})):
+            known.setdefault("distribution_ranges", {})[used] = ""
     if env.get("python"):
         known["python"] = re.sub(r"\.x$", "", env["python"])
     if env.get("os"):

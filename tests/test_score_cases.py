@@ -269,6 +269,11 @@ def test_the_framework_of_a_report_is_what_it_runs_through() -> None:
     assert "use_vllm" not in environment.facts["training"]
 
 
+def test_a_framework_that_is_named_is_there_in_some_version() -> None:
+    environment = score_cases.snapshot(changed(context__framework="lmdeploy, DeepSpeed and our demo"))
+    assert environment.facts["distribution_ranges"] == {"lmdeploy": ""}
+
+
 def test_a_report_on_several_models_is_judged_by_the_first() -> None:
     for models in ("vidore/colqwen2-v1.0, vidore/colqwen2.5-v0.2", "vidore/colqwen2-v1.0 / another one"):
         given = score_cases.snapshot(changed(context__model=models))
