@@ -29,7 +29,7 @@ from compatcheck.advice.model import Demands, Place, Unsolvable
 from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.model import Environment
 from compatcheck.pipelines import check, pin
-from tests.score_cases import snapshot
+from tests.labelled.snapshot import snapshot
 
 _EXISTS = "its versions resolve no longer"
 

@@ -15,6 +15,8 @@ from compatcheck import matrix
 from compatcheck.model import Environment, Remedy, lookup
 from tests import score_cases
 from tests.conftest import ROOT
+from tests.labelled import agreement, pasted, snapshot
+from tests.labelled import fix as fixes
 
 _REENTRANT = "training.gradient_checkpointing_kwargs.use_reentrant"
 CASE: dict[str, Any] = {
@@ -78,7 +80,7 @@ def test_a_finding_for_want_of_a_fact_helps(known: matrix.Matrix) -> None:
 
 
 def test_what_is_no_version_stays_unknown() -> None:
-    environment = score_cases.snapshot(changed(env__packages={"deepspeed": "main", "torch": ">=2.0"}))
+    environment = snapshot.snapshot(changed(env__packages={"deepspeed": "main", "torch": ">=2.0"}))
     assert environment.facts["distributions"] == {}
     assert environment.facts["distribution_ranges"] == {"torch": ">=2.0"}
     assert set(environment.reasons) == {"distributions.deepspeed"}
@@ -98,7 +100,7 @@ def test_the_cuda_versions_of_a_case_are_told_apart(
     packages: dict[str, str], runtime: str | None, driver: str | None, expected: dict[str, str]
 ) -> None:
     case = changed(env__packages=packages, env__cuda_runtime=runtime, env__cuda_driver=driver)
-    assert score_cases.snapshot(case).facts.get("cuda", {}) == expected
+    assert snapshot.snapshot(case).facts.get("cuda", {}) == expected
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,7 @@ def test_the_cuda_versions_of_a_case_are_told_apart(
     ],
 )
 def test_a_pin_moves_a_version_no_further_than_it_must(pinned: str, installed: str | None, moved: str | None) -> None:
-    assert score_cases.moved_to(pinned, installed) == moved
+    assert fixes.moved_to(pinned, installed) == moved
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_a_pin_moves_a_version_no_further_than_it_must(pinned: str, installed: s
 )
 def test_a_pin_leads_to_a_release_that_was_published(pinned: str, installed: str | None, moved: str) -> None:
     published = ("4.43.3", "4.43.4", "4.44.2", "4.46.1", "4.46.3", "4.47.0", "4.47.1", "4.57.6", "5.0.0")
-    assert score_cases.moved_to(pinned, installed, published) == moved
+    assert fixes.moved_to(pinned, installed, published) == moved
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def test_another_torch_is_a_build_that_exists(
     pinned: str, torch: str, runtime: str, after: tuple[str, str | None]
 ) -> None:
     given = Environment({"distributions": {"torch": torch}, "cuda": {"runtime": runtime}})
-    fixed = score_cases.applied(given, {"packages": {"torch": pinned}, "config": {}}, matrix.load()).facts
+    fixed = fixes.applied(given, {"packages": {"torch": pinned}, "config": {}}, matrix.load()).facts
     assert (fixed["distributions"]["torch"], fixed["cuda"].get("runtime")) == after
 
 
@@ -204,7 +206,7 @@ def test_another_torch_is_a_build_that_exists(
     ],
 )
 def test_a_remedy_agrees_with_a_fix(remedy: Remedy, fix: dict[str, Any], agrees: bool) -> None:
-    assert score_cases.agrees_with(remedy, fix) is agrees
+    assert agreement.agrees_with(remedy, fix) is agrees
 
 
 @pytest.mark.parametrize(
@@ -224,26 +226,26 @@ def test_a_remedy_agrees_with_a_fix(remedy: Remedy, fix: dict[str, Any], agrees:
 def test_a_setting_of_a_fix_is_the_fact_it_gives(
     given: dict[str, Any], fix: dict[str, Any], path: str, after: object
 ) -> None:
-    fixed = score_cases.applied(Environment(given), {"packages": {}, "config": fix}, matrix.load())
+    fixed = fixes.applied(Environment(given), {"packages": {}, "config": fix}, matrix.load())
     assert lookup(fixed, path) == after
 
 
 def test_another_python_is_a_fix() -> None:
     given = Environment({"python": "3.13.1"})
-    assert score_cases.applied(given, {"packages": {"python": "<3.13"}, "config": {}}, matrix.load()).facts == {
+    assert fixes.applied(given, {"packages": {"python": "<3.13"}, "config": {}}, matrix.load()).facts == {
         "python": "3.12.99"
     }
 
 
 def test_a_package_that_demands_a_torch_brings_it() -> None:
     given = Environment({"distributions": {"torch": "2.2.0+cu118", "xformers": "0.0.24+cu118"}})
-    fixed = score_cases.applied(given, {"packages": {"xformers": "==0.0.23"}, "config": {}}, matrix.load()).facts
+    fixed = fixes.applied(given, {"packages": {"xformers": "==0.0.23"}, "config": {}}, matrix.load()).facts
     assert fixed["distributions"]["torch"] == "2.1.1+cu118"
 
 
 def test_pasted_text_and_snapshot_are_compared_on_what_both_hold(known: matrix.Matrix) -> None:
-    assert score_cases.compared(known, CASE) == ([], True)
-    differences, same = score_cases.compared(known, changed(env_block="deepspeed 0.19.9, Python 3.11"))
+    assert pasted.compared(known, CASE) == ([], True)
+    differences, same = pasted.compared(known, changed(env_block="deepspeed 0.19.9, Python 3.11"))
     assert [each.what for each in differences][:2] == ["distributions.deepspeed", "python"] and not same
 
 
@@ -259,24 +261,24 @@ def test_the_script_prints_the_four_figures_and_what_is_unsolved(tmp_path: Path)
     assert "detectable  solved 1/1 (100%)  helped 1/1 (100%)" in said
     assert "alarms 1/2" in said and "alarm  lock-2" in said
     assert "made__up__2" in said and "made__up__1" not in said
-    pasted = subprocess.run([*command, "--pasted"], capture_output=True, text=True, check=True).stdout
-    assert "2 of 2 pasted texts give the findings of their snapshot" in pasted
+    told = subprocess.run([*command, "--pasted"], capture_output=True, text=True, check=True).stdout
+    assert "2 of 2 pasted texts give the findings of their snapshot" in told
 
 
 def test_the_framework_of_a_report_is_what_it_runs_through() -> None:
-    environment = score_cases.snapshot(changed(context__framework="unsloth", context__other=None))
+    environment = snapshot.snapshot(changed(context__framework="unsloth", context__other=None))
     assert environment.facts["training"]["unsloth"] is True
     assert "use_vllm" not in environment.facts["training"]
 
 
 def test_a_framework_that_is_named_is_there_in_some_version() -> None:
-    environment = score_cases.snapshot(changed(context__framework="lmdeploy, DeepSpeed and our demo"))
+    environment = snapshot.snapshot(changed(context__framework="lmdeploy, DeepSpeed and our demo"))
     assert environment.facts["distribution_ranges"] == {"lmdeploy": ""}
 
 
 def test_a_report_on_several_models_is_judged_by_the_first() -> None:
     for models in ("vidore/colqwen2-v1.0, vidore/colqwen2.5-v0.2", "vidore/colqwen2-v1.0 / another one"):
-        given = score_cases.snapshot(changed(context__model=models))
+        given = snapshot.snapshot(changed(context__model=models))
         assert given.facts["model"] == {"name": "vidore/colqwen2-v1.0"}
 
 

@@ -1,0 +1,16 @@
+"""What is found in the environment of a report."""
+
+from __future__ import annotations
+
+from compatcheck import matrix
+from compatcheck.errors import NothingInspectedError
+from compatcheck.model import Environment, Finding
+from compatcheck.pipelines.check import check
+
+
+def findings_of(known: matrix.Matrix, environment: Environment) -> tuple[Finding, ...]:
+    """What `check` finds, or nothing where there is nothing to judge."""
+    try:
+        return check(environment, known).findings
+    except NothingInspectedError:
+        return ()
