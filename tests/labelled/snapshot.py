@@ -30,7 +30,6 @@ _FRAMEWORKS = {
     "deepspeed": r"deepspeed",
 }
 _SWITCHES = {"unsloth": "unsloth", "vllm": "use_vllm", "liger-kernel": "use_liger_kernel"}
-_SWITCHES = {"unsloth": "unsloth", "vllm": "use_vllm", "liger-kernel": "use_liger_kernel"}
 _SEVERAL = re.compile(r",\s+|\s+(?:/|and|or)\s+|、|;\s*")
 """Between the models of a report that was seen with each of them: it is judged by the first."""
 _METHODS = ("full", "lora", "qlora", "dora", "freeze", "oft")
