@@ -5,8 +5,8 @@
 
 A report is *solved* where a finding that is affected or confirmed speaks of a package of the cause or of the fix, one
 of its remedies agrees with the known fix, and it is gone once that fix is applied; *helped* where a possible finding
-does all of that. An *alarm* is a working environment with an affected or confirmed finding; *noise* is the number of
-possible findings for each of them.
+does all of that; reports are judged as `compatcheck triage` does. An *alarm* is a working environment with an affected
+or confirmed finding; *noise* is the number of possible findings for each of them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from compatcheck import matrix
+from compatcheck.verbs.triage import SUSPECTED
 from tests.labelled.agreement import agrees_with, speaks_of
 from tests.labelled.findings import findings_of
 from tests.labelled.fix import applied
@@ -41,16 +42,10 @@ class Score(NamedTuple):
 
 def score(known: matrix.Matrix, case: Mapping[str, Any]) -> Score:
     environment = snapshot(case)
-    found = findings_of(known, environment)
-    fixed = {
-        (finding.id, finding.packages)
-        for finding in findings_of(known, applied(environment, case["fix"], known))
-        if finding.status in BAD
-    }
-    open_still = {
-        (finding.id, finding.packages): finding.status
-        for finding in findings_of(known, applied(environment, case["fix"], known))
-    }
+    found = findings_of(known, environment, suspected=SUSPECTED)
+    after = findings_of(known, applied(environment, case["fix"], known), suspected=known.entries)
+    open_still = {(finding.id, finding.packages) for finding in after}
+    fixed = {(finding.id, finding.packages) for finding in after if finding.status in BAD}
     near = ""
     for finding in found:
         speaks, agrees = speaks_of(finding, case), any(agrees_with(remedy, case["fix"]) for remedy in finding.remedies)

@@ -25,6 +25,7 @@ from compatcheck.matrix._load import (
     source_folder,
 )
 from compatcheck.matrix._match import Conditions, Occurrence, TraitFinder, Verdict, any_of, match_table, status_of, told
+from compatcheck.matrix._nearest import nearest
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.model import Environment, Finding, Location, Remedy
 
@@ -73,24 +74,37 @@ ARCHIVE = f"matrix-{FORMAT}.zip"
 """The name under which the compiled form is published; another form has another name."""
 
 
-def match(matrix: Matrix, environment: Environment) -> tuple[Finding, ...]:
+def match(matrix: Matrix, environment: Environment, *, suspected: int = 0) -> tuple[Finding, ...]:
     """Every entry that speaks of the environment, one finding for each place where it does.
 
     An entry is *affected* where all keys of one of its tables hold. It is *possible* where facts are missing and
     something more than the presence of a package already speaks for it, and where nobody has confirmed the report that
-    it stands on.
+    it stands on. Of those that one package, which nobody mentioned, would make possible, so many are told too as are
+    ``suspected``, the nearest in time, unless something is affected.
     """
     traits = trait_finder(matrix.table)
     findings: list[Finding] = []
+    away: list[tuple[dict[str, Any], Verdict, tuple[dict[str, str], ...]]] = []
     known: dict[str, Verdict] = {}
     for candidate in candidates(matrix, environment):
         verdicts = [match_table(table, environment, traits, known) for table in candidate["affected"]]
         verdict = any_of(verdicts)
-        if told(verdict):
-            ranges = tuple(
-                _ranges(table) for table, each in zip(candidate["affected"], verdicts) if each.holds is verdict.holds
-            )
-            for raw in matrix.read([tuple(candidate["at"])]):
+        if not (told(verdict) or (suspected and verdict.one_package_away)):
+            continue
+        ranges = tuple(
+            _ranges(table) for table, each in zip(candidate["affected"], verdicts) if each.holds is verdict.holds
+        )
+        for raw in matrix.read([tuple(candidate["at"])]):
+            if told(verdict):
+                findings += _findings(in_language(matrix, raw), verdict, ranges, environment)
+            else:
+                away.append((raw, verdict, ranges))
+    if away and not any(finding.status == "affected" for finding in findings):
+        chosen = nearest(
+            (raw for raw, _, _ in away), environment, matrix.table("release-history")["releases"], suspected
+        )
+        for raw, verdict, ranges in away:
+            if raw["id"] in chosen:
                 findings += _findings(in_language(matrix, raw), verdict, ranges, environment)
     return tuple(findings)
 

@@ -55,7 +55,8 @@ class Verdict(NamedTuple):
 
     ``paths`` names the facts that the judged table speaks of; ``partly`` says, by fact, which part of a range that is
     asked for is at fault. ``expected`` tells that a fresh install would take a version at fault, which singles nobody
-    out but leaves the package no less sure than a version would.
+    out but leaves the package no less sure than a version would. ``one_package_away`` tells that the rest speaks for it
+    and a single package that nobody mentioned does not.
     """
 
     holds: bool | None
@@ -65,6 +66,7 @@ class Verdict(NamedTuple):
     paths: tuple[str, ...] = ()
     partly: Mapping[str, str] = {}
     expected: bool = False
+    one_package_away: bool = False
 
 
 _OFF_UNLESS_ASKED = (
@@ -153,7 +155,11 @@ def any_of(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def _closer(one: Verdict, other: Verdict) -> bool:
-    return (not one.narrowed, len(one.missing)) < (not other.narrowed, len(other.missing))
+    return _distance(one) < _distance(other)
+
+
+def _distance(verdict: Verdict) -> tuple[bool, bool, int]:
+    return not verdict.narrowed, not verdict.one_package_away, len(verdict.missing)
 
 
 def match_table(
@@ -179,8 +185,9 @@ def match_table(
     verdict = _all_of(parts.values())
     rare = frozenset(path for path, chosen in _CHOSEN_BY_FEW.items() if conditions.get(path) in chosen)
     narrowed = verdict.holds is None and _is_narrowed(parts, rare, environment)
+    away = verdict.holds is None and not narrowed and _is_one_package_away(parts, rare, environment)
     of_code = (f"model.traits.{name}" for name in conditions.get("traits", ()))
-    return verdict._replace(narrowed=narrowed, paths=(*of_code, *conditions))
+    return verdict._replace(narrowed=narrowed, one_package_away=away, paths=(*of_code, *conditions))
 
 
 def _is_narrowed(parts: Mapping[str, Verdict], rare: frozenset[str], environment: Environment) -> bool:
@@ -215,6 +222,16 @@ def _is_narrowed(parts: Mapping[str, Verdict], rare: frozenset[str], environment
         if not _has_settings(path[14:], holding):
             return False
     return any(_kind(path) != "hardware" for path in holding)
+
+
+def _is_one_package_away(parts: Mapping[str, Verdict], rare: frozenset[str], environment: Environment) -> bool:
+    """Whether a table would be worth telling if one package were known to be there; one fact more may lack."""
+    lacking = [path for path, part in parts.items() if part.holds is None]
+    packages = [path for path in lacking if path.startswith("distributions.") and not parts[path].expected]
+    if len(packages) != 1 or len(lacking) > 2:
+        return False
+    there = {**parts, packages[0]: parts[packages[0]]._replace(expected=True)}
+    return _is_narrowed(there, rare, environment)
 
 
 def _is_used(name: str, environment: Environment) -> bool:

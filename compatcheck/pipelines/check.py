@@ -38,8 +38,11 @@ def check(
     select: Collection[str] = (),
     ignore: Collection[str] = (),
     now: float | None = None,
+    suspected: int = 0,
 ) -> Report:
     """Compare the environment with the matrix, which is stale or not at ``now``, in seconds since 1970 (today).
+
+    Where somebody met a fault in it, more is worth suspecting: so many entries as one package more would make possible.
 
     Raises NothingInspectedError where nothing is known that an entry could speak of: no package, model or setting.
     """
@@ -52,7 +55,7 @@ def check(
         raise NothingInspectedError(
             "judging", "the environment", seen, "name an interpreter, a snapshot or project files"
         )
-    findings = matrix.match(known, environment)
+    findings = matrix.match(known, environment, suspected=suspected)
     chosen = [f for f in findings if (not select or f.id in select) and f.id not in ignore]
     advised = advice.recommend(environment, chosen)
     stale = matrix.is_stale(known, now)

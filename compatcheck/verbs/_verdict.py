@@ -27,8 +27,12 @@ def judge(
     require_probe: bool,
     options: dict[str, Any],
     project: Settings = settings.NONE,
+    suspected: int = 0,
 ) -> NoReturn:
-    """``project`` holds what stands where an option is not given; its ignores count in any case."""
+    """``project`` holds what stands where an option is not given; its ignores count in any case.
+
+    ``suspected`` entries are told too that one package more would make possible.
+    """
     from compatcheck import matrix
     from compatcheck.pipelines.check import check as compare
     from compatcheck.pipelines.check import confirm
@@ -42,6 +46,7 @@ def judge(
             known,
             select=selected(known, options["select"], project),
             ignore=matrix.require_ids(known, options["ignore"]),
+            suspected=suspected,
         )
         report = settle(report, known, project)
     if target is not None and any(finding.probe_name for finding in report.findings):

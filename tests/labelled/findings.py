@@ -8,9 +8,9 @@ from compatcheck.model import Environment, Finding
 from compatcheck.pipelines.check import check
 
 
-def findings_of(known: matrix.Matrix, environment: Environment) -> tuple[Finding, ...]:
-    """What `check` finds, or nothing where there is nothing to judge."""
+def findings_of(known: matrix.Matrix, environment: Environment, *, suspected: int = 0) -> tuple[Finding, ...]:
+    """What `check` finds, or `triage` where somebody met a fault; nothing where there is nothing to judge."""
     try:
-        return check(environment, known).findings
+        return check(environment, known, suspected=suspected).findings
     except NothingInspectedError:
         return ()

@@ -157,3 +157,15 @@ def test_an_image_that_a_report_names_brings_what_it_holds(tmp_path: Path) -> No
     report.write_text(report.read_text().replace("FALSE", "TRUE"), encoding="utf-8")
     done = triage(str(report))
     assert done.returncode == 0, done.stdout
+
+
+def test_a_report_that_leaves_packages_out_gets_what_one_of_them_would_make_possible(tmp_path: Path) -> None:
+    report, snapshot = tmp_path / "report.txt", tmp_path / "snapshot.json"
+    report.write_text(
+        "ImportError at start\n\n- transformers version: 4.47.1\n- PyTorch version: 2.5.1\n", encoding="utf-8"
+    )
+    said = json.loads(triage(str(report), "--format", "json", "--snapshot-out", str(snapshot)).stdout)["findings"]
+    plain = run_command(sys.executable, "check", "--snapshot", str(snapshot), "--format", "json", cwd=tmp_path).stdout
+    further = [each for each in said if each not in json.loads(plain)["findings"]]
+    assert len(further) == 2
+    assert all(any(path.startswith("distributions.") for path in each["missing"]) for each in further)

@@ -1,0 +1,39 @@
+"""Which entries are told that hang on a package nobody spoke of: those first reported nearest to the environment's day.
+
+Where only a few versions are stated, hundreds of entries need one package more. A fault is mostly met in the months in
+which it is news, so the day on which it was reported says which of them a person may well have before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import Any
+
+from compatcheck.model import Environment
+
+Releases = Mapping[str, Mapping[str, Any]]
+
+
+def nearest(
+    entries: Iterable[Mapping[str, Any]], environment: Environment, releases: Releases, number: int
+) -> frozenset[str]:
+    """The ids of so many entries, published nearest to the newest release that the environment states.
+
+    ``releases`` has the day of each release by the name of its package. None where no stated version has a known day.
+    """
+    day = _day_of(environment, releases)
+    if day is None:
+        return frozenset()
+    distances = sorted((abs((_as_date(entry["published"]) - day).days), entry["id"]) for entry in entries)
+    return frozenset(identifier for _, identifier in distances[:number])
+
+
+def _day_of(environment: Environment, releases: Releases) -> date | None:
+    stated = environment.facts.get("distributions") or {}
+    days = (releases.get(name, {}).get(version.partition("+")[0]) for name, version in stated.items() if version)
+    return max((_as_date(day) for day in days if day), default=None)
+
+
+def _as_date(day: date | str) -> date:
+    return date.fromisoformat(day) if isinstance(day, str) else day

@@ -1,0 +1,72 @@
+"""What is suspected of a failing environment beyond what it states: entries that hang on one package, by their day."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from compatcheck import matrix
+from compatcheck.matrix._nearest import nearest
+from compatcheck.model import Environment
+from compatcheck.pipelines.check import check
+
+RELEASES = {"torch": {"2.5.0": date(2024, 10, 17), "2.4.0": date(2024, 7, 24)}, "peft": {"0.12.0": "2024-07-24"}}
+ENTRIES = [
+    {"id": "CC-2024-0001", "published": "2024-10-01"},
+    {"id": "CC-2024-0002", "published": date(2024, 11, 2)},
+    {"id": "CC-2024-0003", "published": "2022-01-01"},
+    {"id": "CC-2024-0004", "published": "2026-01-01"},
+]
+
+
+@pytest.mark.parametrize(
+    ("stated", "number", "chosen"),
+    [
+        ({"torch": "2.5.0+cu124", "peft": "0.12.0"}, 1, {"CC-2024-0001"}),
+        ({"torch": "2.5.0", "numpy": "1.26.4"}, 2, {"CC-2024-0001", "CC-2024-0002"}),
+        ({"peft": "0.12.0"}, 3, {"CC-2024-0001", "CC-2024-0002", "CC-2024-0004"}),
+        ({"torch": "2.5.0", "peft": None}, 0, set()),
+        ({"torch": "2.5.0.dev20240801"}, 2, set()),
+        ({}, 2, set()),
+    ],
+)
+def test_the_nearest_to_the_newest_stated_release_are_chosen(
+    stated: dict[str, str | None], number: int, chosen: set[str]
+) -> None:
+    assert nearest(ENTRIES, Environment({"distributions": stated}), RELEASES, number) == chosen
+
+
+@pytest.fixture(scope="module")
+def known() -> matrix.Matrix:
+    return matrix.load()
+
+
+def test_what_is_suspected_is_possible_and_names_the_package_that_decides(known: matrix.Matrix) -> None:
+    environment = Environment({"distributions": {"transformers": "4.47.1", "torch": "2.5.1"}})
+    told = {finding.id for finding in check(environment, known).findings}
+    further = [each for each in check(environment, known, suspected=2).findings if each.id not in told]
+    assert len(further) == 2
+    for finding in further:
+        assert finding.status == "possible"
+        assert len([path for path in finding.missing if path.startswith("distributions.")]) == 1
+
+
+def test_nothing_is_suspected_of_packages_that_are_known_not_to_be_there(known: matrix.Matrix) -> None:
+    stated = Environment({"distributions": {"transformers": "4.47.1", "torch": "2.5.1"}})
+    further = {
+        path[14:]: None
+        for finding in check(stated, known, suspected=known.entries).findings
+        for path in finding.missing
+        if path.startswith("distributions.")
+    }
+    complete = Environment({"distributions": {**stated.facts["distributions"], **further}})
+    for finding in check(complete, known, suspected=known.entries).findings:
+        assert not {f"distributions.{name}" for name in further} & set(finding.missing)
+
+
+def test_nothing_is_suspected_where_something_is_affected(known: matrix.Matrix) -> None:
+    environment = Environment({"distributions": {"transformers": "4.47.1", "torch": "2.5.1", "torchvision": "0.21.0"}})
+    found = check(environment, known).findings
+    assert any(finding.status == "affected" for finding in found)
+    assert check(environment, known, suspected=2).findings == found
