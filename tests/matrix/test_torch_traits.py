@@ -64,6 +64,7 @@ def test_the_first_release_with_a_library_is_asked_for(
         ("0.45.2", "12.8", {"gpus": []}, False),
         ("0.45.2", "12.8", {"platform": {"machine": "aarch64"}}, None),
         ("0.45.2", "12.8", {"platform": {"system": "Windows", "machine": "AMD64"}}, True),
+        ("0.42.0", "12.4", {"platform": {"system": "Windows", "machine": "AMD64"}}, None),
         ("0.45.3.dev0", "12.8", {}, None),
         ("0.45.2+cu128", "12.8", {}, None),
     ],

@@ -33,9 +33,11 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     rows: Sequence[Mapping[str, Any]] = table("bitsandbytes-libraries")["releases"]
     version = parse_version(installed)
     row = next((row for row in reversed(rows) if version and version >= Version(row["from"])), None)
-    machine = lookup(environment, "platform.machine")
+    machine, system = (lookup(environment, f"platform.{part}") for part in ("machine", "system"))
     looked_up = isinstance(machine, Unknown) or machine in _MACHINES
     if row is None or version is None or version.is_devrelease or "+" in installed or not looked_up:
+        return TraitVerdict(None, missing=_FACTS[:1])
+    if not isinstance(system, Unknown) and system not in row.get("systems", (system,)):
         return TraitVerdict(None, missing=_FACTS[:1])
     if _loads(row, runtime):
         return TraitVerdict(False)
