@@ -8,6 +8,7 @@ from typing import Any
 
 from compatcheck.errors import InputError
 from compatcheck.facts._text import read_json_object, read_text
+from compatcheck.facts.model_files import _tokenizer
 from compatcheck.facts.model_files.traits._code import Code, Kind, attributes_set, parse_code
 from compatcheck.facts.model_files.traits._rules import traits_of
 from compatcheck.model import Facts, Location
@@ -51,9 +52,10 @@ def codes(folder: str, names: list[str], config: dict[str, Any]) -> list[Code]:
     )
     configurations = [name for name in names if name.startswith("configuration_") and name.endswith(".py")]
     configured = frozenset(each for name in configurations for each in attributes_set(_parsed(folder, name)))
+    named = _tokenizer.names_special_tokens(folder, names)
     wanted = ((kind, name) for kind, prefix in _KINDS for name in _of_kind(folder, names, mapped, kind, prefix))
     return [
-        Code(name, kind, _parsed(folder, name), frozenset(entry_points), configured)
+        Code(name, kind, _parsed(folder, name), frozenset(entry_points), configured, named)
         for kind, name in dict.fromkeys(wanted)
     ]
 

@@ -97,6 +97,24 @@ def templates(folder: str, names: list[str]) -> Iterator[Template]:
 
 def special_tokens(folder: str, names: list[str]) -> dict[str, str]:
     """The special tokens by their role, and those added by their number."""
+    tokens = _stated_tokens(folder, names)
+    for value in _fast(folder, names).get("added_tokens") or ():
+        if isinstance(value, dict) and isinstance(value.get("content"), str):
+            tokens[f"token {value.get('id')}"] = value["content"]
+    return tokens
+
+
+def names_special_tokens(folder: str, names: list[str]) -> bool:
+    """Whether a slow tokenizer's files give a role to a token that is not among the added ones."""
+    try:
+        tokens = _stated_tokens(folder, names)
+    except InputError:
+        return False
+    added = {text for role, text in tokens.items() if role.startswith("token ")}
+    return any(text not in added for role, text in tokens.items() if role.endswith("_token"))
+
+
+def _stated_tokens(folder: str, names: list[str]) -> dict[str, str]:
     tokens: dict[str, str] = {}
     for name in (_SPECIAL, _CONFIG):
         stated = read_json_object(os.path.join(folder, name)) if name in names else {}
@@ -108,9 +126,6 @@ def special_tokens(folder: str, names: list[str]) -> dict[str, str]:
         for number, value in added.items() if isinstance(added, dict) else ():
             if isinstance(value, dict) and isinstance(value.get("content"), str):
                 tokens[f"token {number}"] = value["content"]
-    for value in _fast(folder, names).get("added_tokens") or ():
-        if isinstance(value, dict) and isinstance(value.get("content"), str):
-            tokens[f"token {value.get('id')}"] = value["content"]
     return tokens
 
 

@@ -249,6 +249,32 @@ def test_a_rotary_base_that_only_transformers_5_reads(folder: Path, stated: dict
     assert model(folder)["traits"] == (["rotary-settings-of-transformers-5"] if told else [])
 
 
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        ({"tokenizer_config.json": {"model_max_length": 8192}}, False),
+        ({"tokenizer_config.json": {"pad_token": "<pad>"}}, True),
+        ({"tokenizer_config.json": {"pad_token": None}}, False),
+        ({"special_tokens_map.json": {"pad_token": {"content": "<pad>"}}}, True),
+        ({"tokenizer_config.json": {"pad_token": "<pad>", "added_tokens_decoder": {"5": {"content": "<pad>"}}}}, False),
+        ({"tokenizer_config.json": []}, False),
+    ],
+)
+def test_a_tokenizer_that_asks_for_its_special_tokens_only(folder: Path, files: dict[str, Any], named: bool) -> None:
+    (folder / "tokenization_a.py").write_text(
+        "class ATokenizer(PreTrainedTokenizer):\n"
+        "    def __init__(self, **kwargs):\n"
+        "        super().__init__(**kwargs)\n"
+        "        self.known = ('<pad>',)\n"
+        "    def get_vocab(self): return {}\n"
+        "    def _add_tokens(self, new_tokens, special_tokens=False):\n"
+        "        for token in new_tokens: assert token in self.known\n"
+    )
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content))
+    assert ("tokenizer-filled-after-init" in model(folder)["traits"]) is named
+
+
 def test_a_tokenizer_without_a_template_is_known_to_have_none(folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text("{}")
     assert model(folder)["tokenizer"] == {"chat_template": None}

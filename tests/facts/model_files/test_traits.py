@@ -53,11 +53,12 @@ def override(body: str, also: str = "pass") -> str:
     return f"class A(B):\n    def gradient_checkpointing_enable(self, kwargs=None):\n        {body}\n    {also}\n"
 
 
-def traits(kind: Kind, source: str, *entry_points: str) -> list[str]:
+def traits(kind: Kind, source: str, *entry_points: str, special_tokens: bool = True) -> list[str]:
     tree = parse_code(source)
     assert tree is not None
     prefix = "modeling" if kind == "model" else "tokenization"
-    return [trait for trait, _ in traits_of(Code(f"{prefix}_a.py", kind, tree, frozenset(entry_points)))]
+    code = Code(f"{prefix}_a.py", kind, tree, frozenset(entry_points), names_special_tokens=special_tokens)
+    return [trait for trait, _ in traits_of(code)]
 
 
 @pytest.mark.parametrize(
@@ -161,6 +162,30 @@ def test_checkpointing_without_reentry(code: str, has: bool) -> None:
 def test_a_tokenizer_that_is_filled_after_the_inherited_init(old: str, new: str, has: bool) -> None:
     code = LATE.replace(old, new, 1) if old else LATE
     assert ("tokenizer-filled-after-init" in traits("tokenizer", code)) is has
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "special_tokens", "has"),
+    [
+        ("", "", True, True),
+        ("", "", False, False),
+        ("for token in new_tokens", "for token in self.sp_model", False, True),
+        ("in new_tokens:", "in new_tokens: pass\n        if self.sp_model:", False, True),
+        ("super().__init__(", "super().__init__(pad_token='<pad>', ", False, True),
+    ],
+)
+def test_a_loop_over_the_tokens_to_add_asks_for_nothing_where_there_are_none(
+    old: str, new: str, special_tokens: bool, has: bool
+) -> None:
+    adds = """
+    def _add_tokens(self, new_tokens, special_tokens=False):
+        for token in new_tokens:
+            assert token in self.sp_model
+        return 0
+"""
+    code = f"{LATE}{adds}".replace(old, new, 1)
+    found = traits("tokenizer", code, special_tokens=special_tokens)
+    assert ("tokenizer-filled-after-init" in found) is has
 
 
 def test_a_vocabulary_that_is_ready_for_being_asked_early() -> None:
