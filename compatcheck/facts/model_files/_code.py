@@ -52,11 +52,12 @@ def codes(folder: str, names: list[str], config: dict[str, Any]) -> list[Code]:
     )
     configurations = [name for name in names if name.startswith("configuration_") and name.endswith(".py")]
     configured = frozenset(each for name in configurations for each in attributes_set(_parsed(folder, name)))
-    named = _tokenizer.names_special_tokens(folder, names)
-    wanted = ((kind, name) for kind, prefix in _KINDS for name in _of_kind(folder, names, mapped, kind, prefix))
+    wanted = dict.fromkeys(
+        (kind, name) for kind, prefix in _KINDS for name in _of_kind(folder, names, mapped, kind, prefix)
+    )
+    named = any(kind == "tokenizer" for kind, _ in wanted) and _tokenizer.names_special_tokens(folder, names)
     return [
-        Code(name, kind, _parsed(folder, name), frozenset(entry_points), configured, named)
-        for kind, name in dict.fromkeys(wanted)
+        Code(name, kind, _parsed(folder, name), frozenset(entry_points), configured, named) for kind, name in wanted
     ]
 
 
