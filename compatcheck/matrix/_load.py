@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple
 from compatcheck.errors import DataError, InputError
 from compatcheck.language import ENGLISH, LANGUAGES, current
 from compatcheck.matrix._fetched import newer_than
-from compatcheck.matrix._order import is_vendor_build, parse_version, sort_key
+from compatcheck.matrix._order import is_vendor_build, parse_version, release_of, sort_key
 from compatcheck.model import Environment, Unknown, lookup
 
 FORMAT = 1
@@ -221,9 +221,10 @@ def candidates(matrix: Matrix, environment: Environment) -> Iterator[dict[str, A
         if installed is None:
             continue
         version = None if isinstance(installed, Unknown) or is_vendor_build(installed) else parse_version(installed)
-        key = None if version is None else sort_key(version)
+        # A build from before a release may be on either side of what changed in it.
+        keys = () if version is None else (sort_key(version), sort_key(release_of(version)))
         for low, high, *guarded in guards:
-            if key is None or ((low is None or low <= key) and (high is None or key <= high)):
+            if not keys or any((low is None or low <= key) and (high is None or key <= high) for key in keys):
                 places.update(map(tuple, guarded))
     if isinstance(lookup(environment, "model"), Unknown):
         places = {place for place in places if place[0] not in matrix.of_model}

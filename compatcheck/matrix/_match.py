@@ -12,11 +12,14 @@ from typing import Any, NamedTuple
 from compatcheck.matrix._keys import kind_of
 from compatcheck.matrix._order import (
     contains,
+    is_before_release,
     is_range,
     is_vendor_build,
+    names_builds,
     number_in_range,
     parse_range,
     parse_version,
+    release_of,
 )
 from compatcheck.model import Environment, Status, Unknown, lookup
 
@@ -360,6 +363,9 @@ def _compare(path: str, condition: Any, value: Any) -> Verdict:
     if value is None:
         return Verdict(False)
     holds = _holds(path, condition, value)
+    if holds is None and isinstance(value, str) and is_before_release(value):
+        words = f"is {value}, a build that may be older or newer than what {condition} speaks of"
+        return Verdict(None, narrowed=not _is_open(condition), partly={path: words})
     seen = holds is True or (isinstance(value, str) and is_vendor_build(value))
     return Verdict(holds, (path,) if holds is None else (), narrowed=seen and not _is_open(condition))
 
@@ -394,5 +400,8 @@ def _in_range(text: str, value: Any, *, numeric: bool) -> bool | None:
     version = parse_version(str(value))
     if version is None:
         return None
-    inside = contains(parse_range(text), version)
+    bounds = parse_range(text)
+    inside = contains(bounds, version)
+    if is_before_release(str(value)) and not names_builds(bounds):
+        return inside if inside == contains(bounds, release_of(version)) else None
     return None if inside and is_vendor_build(str(value)) else inside

@@ -91,6 +91,25 @@ def is_vendor_build(text: str) -> bool:
     return ".nv" in f".{label}" or re.search(r"(a|b|rc)\d+$", release) is not None
 
 
+def is_before_release(text: str) -> bool:
+    """Whether a version names a build from the project's own way to a release (``4.45.0.dev0``, ``5.0.0rc1``).
+
+    What changed in that release may be in it or not.
+    """
+    version = parse_version(text)
+    return version is not None and version.is_prerelease and not is_vendor_build(text)
+
+
+def names_builds(comparators: tuple[Comparator, ...]) -> bool:
+    """Whether a range says itself how it stands to builds from before a release: by a bound that is one, or by ==."""
+    return any(bound.is_prerelease or op == "==" for op, bound in comparators)
+
+
+def release_of(version: Version) -> Version:
+    """The release that a build from before it is on the way to; a release is itself."""
+    return Version(version.base_version) if version.is_prerelease else version
+
+
 def sort_key(version: Version) -> list[Any]:
     """The version as nested lists of integers that JSON can hold and that sort as the versions do."""
     pre: list[int] = [3, 0]

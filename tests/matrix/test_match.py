@@ -266,3 +266,27 @@ def test_bitsandbytes_speaks_for_its_optimizers_and_not_for_its_weights(setting:
     table = {"distributions.bitsandbytes": "<0.41.1", setting: 8 if setting.endswith("bits") else ["adamw_8bit"]}
     facts = {"distributions": {"bitsandbytes": "0.41.0"}}
     assert match_table(table, Environment(facts), no_traits).narrowed is told
+
+
+@pytest.mark.parametrize(
+    ("condition", "version", "holds"),
+    [
+        (">=4.45.0,<4.46.0", "4.45.0.dev0", None),
+        (">=4.45.0,<4.46.0", "4.46.0rc1", None),
+        (">=4.45.0,<4.46.0", "4.45.2.dev0", True),
+        (">=4.45.0,<4.46.0", "4.47.0.dev0", False),
+        ("<4.46.0", "4.46.0.dev20240801", None),
+        ("<=4.45.2", "4.46.0.dev0", False),
+        (">=4.45.0.dev0,<4.46.0", "4.45.0.dev0", True),
+        ("==4.45.0", "4.45.0.dev0", False),
+    ],
+)
+def test_a_build_from_before_a_release_may_hold_what_changed_in_it(
+    condition: str, version: str, holds: bool | None
+) -> None:
+    stated = Environment({"distributions": {"transformers": version}, "training": {"method": "lora"}})
+    table = {"distributions.transformers": condition, "training.method": "lora"}
+    verdict = match_table(table, stated, no_traits)
+    assert verdict.holds is holds
+    if holds is None:
+        assert verdict.narrowed and version in verdict.partly["distributions.transformers"]

@@ -44,7 +44,7 @@ def test_every_entry_fits_the_terminal(width: int) -> None:
         ("CC-2014-0001", "did you mean CC-2024-0001?"),
         ("cc-2024-001", "CC-2024-0"),
         ("CC-1999-9999", "see compatcheck matrix list"),
-        ("matmull", "did you mean matmul?"),
+        ("matmuul", "did you mean matmul?"),
         ("overlap_comm", "compatcheck matrix search overlap_comm"),
         ("no-such-word", "see compatcheck matrix list"),
     ],
