@@ -80,6 +80,7 @@ _OFF_UNLESS_ASKED = (
     "training.deepspeed.zero_quantized_gradients",
     "training.deepspeed.zero_quantized_weights",
     "training.fsdp",
+    "training.gradient_checkpointing",
     "training.lora.use_dora",
     "training.lora.use_rslora",
     "training.neftune_noise_alpha",
