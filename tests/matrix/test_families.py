@@ -145,7 +145,8 @@ def test_a_suspicion_alone_is_not_told_while_a_setting_is_missing(known: matrix.
     assert "CC-2024-0003" not in told(known, "chatglm3-6b", "4.40.0")
     switched_on = {"training": {"gradient_checkpointing": True}}
     assert told(known, "chatglm3-6b", "4.40.0", **switched_on)["CC-2024-0003"] == "possible"
-    assert told(known, "chatglm3-6b", "4.35.0")["CC-2026-0060"] == "possible"
+    assert "CC-2026-0060" not in told(known, "chatglm3-6b", "4.35.0")
+    assert told(known, "chatglm3-6b", "4.35.0", **switched_on)["CC-2026-0060"] == "possible"
 
 
 def test_what_the_weights_are_like_holds_for_all_revisions(known: matrix.Matrix) -> None:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from packaging.version import Version
 
-from compatcheck.matrix._match import FRAMEWORKS, Occurrence, TraitVerdict
+from compatcheck.matrix._match import Occurrence, TraitVerdict
 from compatcheck.matrix._order import contains, final_release, parse_range
+from compatcheck.matrix._telling import FRAMEWORKS
 from compatcheck.matrix._traits import Table
 from compatcheck.model import Environment, Unknown, lookup
 
