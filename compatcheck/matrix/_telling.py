@@ -26,6 +26,7 @@ _OFF_UNLESS_ASKED = (
     "training.packing",
     "training.padding_free",
     "training.quantization.bits",
+    "training.quantization.method",
     "training.torch_compile",
     "training.use_liger_kernel",
     "training.use_vllm",

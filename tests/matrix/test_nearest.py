@@ -65,6 +65,12 @@ def test_nothing_is_suspected_of_packages_that_are_known_not_to_be_there(known: 
         assert not {f"distributions.{name}" for name in further} & set(finding.missing)
 
 
+def test_a_healthy_environment_without_training_settings_is_told_nothing(known: matrix.Matrix) -> None:
+    stated = {"transformers": "4.57.6", "torch": "2.9.1", "accelerate": "1.12.0", "peft": "0.18.0", "numpy": "2.3.5"}
+    healthy = {"distributions": stated, "distributions_complete": True, "python": "3.11.7", "cuda": {"runtime": None}}
+    assert check(Environment(healthy), known).findings == ()
+
+
 def test_nothing_is_suspected_where_something_is_affected(known: matrix.Matrix) -> None:
     environment = Environment({"distributions": {"transformers": "4.47.1", "torch": "2.5.1", "torchvision": "0.21.0"}})
     found = check(environment, known).findings
