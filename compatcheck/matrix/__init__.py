@@ -87,9 +87,11 @@ def match(matrix: Matrix, environment: Environment, *, suspected: int = 0) -> tu
     away: list[tuple[dict[str, Any], Verdict, tuple[dict[str, str], ...]]] = []
     known: dict[str, Verdict] = {}
     for candidate in candidates(matrix, environment):
-        verdicts = [match_table(table, environment, traits, known) for table in candidate["affected"]]
+        verdicts = [
+            match_table(table, environment, traits, known, suspecting=suspected > 0) for table in candidate["affected"]
+        ]
         verdict = any_of(verdicts)
-        if not (told(verdict) or (suspected and verdict.one_package_away)):
+        if not (told(verdict) or verdict.one_package_away):
             continue
         ranges = tuple(
             _ranges(table) for table, each in zip(candidate["affected"], verdicts) if each.holds is verdict.holds

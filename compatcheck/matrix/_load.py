@@ -222,7 +222,7 @@ def candidates(matrix: Matrix, environment: Environment) -> Iterator[dict[str, A
             continue
         version = None if isinstance(installed, Unknown) or is_vendor_build(installed) else parse_version(installed)
         # A build from before a release may be on either side of what changed in it.
-        keys = () if version is None else (sort_key(version), sort_key(release_of(version)))
+        keys = [] if version is None else [sort_key(each) for each in {version, release_of(version)}]
         for low, high, *guarded in guards:
             if not keys or any((low is None or low <= key) and (high is None or key <= high) for key in keys):
                 places.update(map(tuple, guarded))

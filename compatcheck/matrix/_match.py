@@ -103,11 +103,17 @@ def _distance(verdict: Verdict) -> tuple[bool, bool, int]:
 
 
 def match_table(
-    conditions: Conditions, environment: Environment, traits: TraitFinder, known: dict[str, Verdict] | None = None
+    conditions: Conditions,
+    environment: Environment,
+    traits: TraitFinder,
+    known: dict[str, Verdict] | None = None,
+    *,
+    suspecting: bool = False,
 ) -> Verdict:
     """Judge one ``[[affected]]`` table; its ``gpu.*`` keys must hold on one and the same GPU, ``every_gpu.*`` on each.
 
     ``known`` carries the verdicts on single conditions from table to table of one environment: entries share many.
+    Only where one is ``suspecting`` is it asked whether the table is one package away.
     """
     known = {} if known is None else known
     gpu = {path: condition for path, condition in conditions.items() if path.startswith("gpu.")}
@@ -125,7 +131,7 @@ def match_table(
     verdict = _all_of(parts.values())
     rare = frozenset(path for path, chosen in CHOSEN_BY_FEW.items() if conditions.get(path) in chosen)
     narrowed = verdict.holds is None and is_narrowed(parts, rare, environment)
-    away = verdict.holds is None and not narrowed and is_one_package_away(parts, rare, environment)
+    away = suspecting and verdict.holds is None and not narrowed and is_one_package_away(parts, rare, environment)
     of_code = (f"model.traits.{name}" for name in conditions.get("traits", ()))
     return verdict._replace(narrowed=narrowed, one_package_away=away, paths=(*of_code, *conditions))
 

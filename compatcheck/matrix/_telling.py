@@ -113,7 +113,11 @@ def is_narrowed(parts: Mapping[str, Verdict], rare: frozenset[str], environment:
 def is_one_package_away(parts: Mapping[str, Verdict], rare: frozenset[str], environment: Environment) -> bool:
     """Whether a table would be worth telling if one package were known to be there; one fact more may lack."""
     lacking = [path for path, part in parts.items() if part.holds is None]
-    packages = [path for path in lacking if path.startswith("distributions.") and not parts[path].expected]
+    packages = [
+        path
+        for path in lacking
+        if path.startswith("distributions.") and parts[path].missing and not parts[path].expected
+    ]
     if len(packages) != 1 or len(lacking) > 2:
         return False
     there = {**parts, packages[0]: parts[packages[0]]._replace(expected=True)}

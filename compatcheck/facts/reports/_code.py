@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from compatcheck.facts.reports._blocks import Block
 from compatcheck.facts.reports._claims import Claim
-from compatcheck.facts.reports._cues import hypothetical
+from compatcheck.facts.reports._cues import ADVISED, hypothetical
+from compatcheck.facts.reports._names import TRAINERS
 
-_TOLD = "stands among words on what was tried, advised or asked for"
 _HUB = r"([A-Za-z0-9][\w.-]{0,60}/[A-Za-z0-9][\w.-]{1,100})"
 _CALL = r"\b(?:AutoModel\w{0,60}|\w{1,60}For[A-Z]\w{1,60}|Fast(?:Language|Vision)?Model)\.from_pretrained\(\s{0,20}"
 _OPEN = re.compile(rf"{_CALL}\Z")
@@ -27,7 +27,7 @@ _LISTED = re.compile(
     rf"(?:{_HUB}|([A-Z]\w{{1,20}}-[\w.-]{{1,60}}))\s{{0,3}}\Z",
     re.I,
 )
-_OF_TRL = re.compile(r"=\s?(SFT|DPO|KTO|ORPO|CPO|BCO|GRPO|PPO|RLOO|GKD|Reward)Trainer\(")
+_OF_TRL = re.compile(rf"=\s?({TRAINERS})Trainer\(")
 _OF_TRANSFORMERS = re.compile(r"=\s?(?:Seq2Seq)?Trainer\(")
 _FILE = re.compile(r"\.(?:json|ya?ml|py|sh|bin|safetensors|txt|md|gguf|ipynb)\Z", re.I)
 _FOLDERS = ("data", "models", "model", "checkpoints", "checkpoint", "output", "outputs", "path", "examples", "scripts")
@@ -37,7 +37,7 @@ def read(block: Block) -> Iterator[Claim]:
     """The name of each model that is loaded, served or trained, and the trainer that is made; two settle nothing."""
     opened = False
     for line in block.short():
-        doubt = _TOLD if not block.fenced and hypothetical(line.plain) else None
+        doubt = ADVISED if not block.fenced and hypothetical(line.plain) else None
         found = [pattern.search(line.text) for pattern in (_LOADED, _ASSIGNED, _FLAG, _SERVED)]
         found += [_LISTED.match(line.plain), _FIRST.match(line.text) if opened else None]
         opened = _OPEN.search(line.text) is not None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+ADVISED = "stands among words on what was tried, advised or asked for"
+"""Why a line that speaks so settles nothing."""
+
 _NEGATED = re.compile(
     r"\b(?:(?:does|did|do|is|are|was|were|could|can|would|will)(?: ?n[o']?t|n'?t)|cannot|never|no longer|stopp?ed"
     r"|without)(?: \w{1,12})? (?:work(?:s|ing)?|fix(?:ed)?|help|solved?|resolved?|support(?:ed)?|compatible|fine|ok"

@@ -53,6 +53,8 @@ _NO_DISTRIBUTION = frozenset(
     )
 )
 _ONE_NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9._-]{0,60}[A-Za-z0-9])?\Z")
+TRAINERS = "SFT|DPO|KTO|ORPO|CPO|BCO|GRPO|PPO|RLOO|GKD|Reward"
+"""How the names of trl's trainers begin."""
 SPOKEN = "|".join(re.escape(name).replace("\\-", "[-_ ]?").replace("\\ ", "[-_ ]?") for name in _SPOKEN)
 """The alternatives of a regular expression for the names that free text is searched for."""
 

@@ -11,13 +11,12 @@ from typing import Any
 from compatcheck.facts.reports import _assignments, _code, _prose, _settings, _spoken
 from compatcheck.facts.reports._blocks import Block, Line, split
 from compatcheck.facts.reports._claims import Claim, doubted, joined
-from compatcheck.facts.reports._cues import advises, announces, hypothetical
+from compatcheck.facts.reports._cues import ADVISED, advises, announces, hypothetical
 from compatcheck.model import Environment
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _SMALL = 8
 _NEAR = 2
-_ADVISED = "stands among words on what was tried, advised or asked for"
 Read = Callable[[Sequence[Line]], Iterator[Claim]]
 
 
@@ -42,7 +41,7 @@ def _claims(block: Block) -> Iterator[Claim]:
         lines = unit.recognises(block)
         taken.update(line.number for line in lines)
         claims = unit.read(lines)
-        yield from doubted(claims, _ADVISED) if getattr(unit, "TYPED", False) and _is_advice(block, lines) else claims
+        yield from doubted(claims, ADVISED) if getattr(unit, "TYPED", False) and _is_advice(block, lines) else claims
     yield from _assignments.read(block, block.short())
     rest = [line for line in block.lines if line.number not in taken]
     yield from _prose.read(block, rest)

@@ -8,9 +8,9 @@ from typing import Any
 
 from compatcheck.facts.reports._blocks import Block, Line
 from compatcheck.facts.reports._claims import Claim
-from compatcheck.facts.reports._cues import hypothetical
+from compatcheck.facts.reports._cues import ADVISED, hypothetical
+from compatcheck.facts.reports._names import TRAINERS
 
-_TOLD = "speaks of what was tried, advised or asked for"
 _LONGEST = 2_000
 _PARTS = re.compile(r"[.。](?=\s|\Z|[\u4e00-\u9fff])|[;；!！?？]")
 _NOT = re.compile(
@@ -32,7 +32,7 @@ _WITH = (
 )
 _IS = r"(?: of| is| ?[:=为是])?\s{0,2}"
 _WHOLE = r"(\d{1,4})(?![\d.])"
-_NO_FILE = r"\b(?! (?:model|weights|checkpoint))"
+_NOT_OF_WEIGHTS = r"\b(?! (?:model|weights|checkpoint))"
 _SPOKEN: tuple[tuple[str, str, Any], ...] = (
     ("training.method", r"(?<![\w-])q-?lora(?![\w.-])", "qlora"),
     ("training.method", r"(?<![\w-])lora(?![\w.-])", "lora"),
@@ -58,8 +58,8 @@ _SPOKEN: tuple[tuple[str, str, Any], ...] = (
     ("training.attention", rf"{_WITH}sdpa\b", "sdpa"),
     ("training.attention", rf"{_WITH}eager attention\b", "eager"),
     ("training.use_vllm", r"\bcolocated? vllm\b|\bvllm (?:in )?colocat", True),
-    ("training.dtype", rf"{_WITH}(?:bf16|bfloat16){_NO_FILE}", "bfloat16"),
-    ("training.dtype", rf"{_WITH}(?:fp16|float16){_NO_FILE}", "float16"),
+    ("training.dtype", rf"{_WITH}(?:bf16|bfloat16){_NOT_OF_WEIGHTS}", "bfloat16"),
+    ("training.dtype", rf"{_WITH}(?:fp16|float16){_NOT_OF_WEIGHTS}", "float16"),
     ("training.predict_with_generate", r"\bpredict_with_generate\b", True),
     (
         "training.world_size",
@@ -71,7 +71,7 @@ _SPOKEN: tuple[tuple[str, str, Any], ...] = (
     ("training.world_size", r"\bsingle[- ]gpu\b|\bone gpu\b|单卡", 1),
 )
 _PATTERNS = tuple((path, re.compile(pattern, re.I), value) for path, pattern, value in _SPOKEN)
-_TRAINER = re.compile(r"\b(SFT|DPO|KTO|ORPO|CPO|BCO|GRPO|PPO|RLOO|GKD|Reward)Trainer\b")
+_TRAINER = re.compile(rf"\b({TRAINERS})Trainer\b")
 
 
 def read(block: Block, lines: Iterable[Line]) -> Iterator[Claim]:
@@ -81,7 +81,7 @@ def read(block: Block, lines: Iterable[Line]) -> Iterator[Claim]:
     for line in lines:
         for sentence in _PARTS.split(line.plain[:_LONGEST]):
             claims = _sentence(sentence, line.number)
-            yield from (claim._replace(doubt=_TOLD) for claim in claims) if hypothetical(sentence) else claims
+            yield from (claim._replace(doubt=ADVISED) for claim in claims) if hypothetical(sentence) else claims
 
 
 def _sentence(text: str, number: int) -> Iterator[Claim]:
