@@ -73,7 +73,8 @@ def compare(asked: str, bad: str) -> Overlap:
     if not any(_likely(part, named) for part in shared):
         return Overlap(False)
     end, shared_end = requested.pieces[-1], shared[-1]
-    reaches = end.high is not None and shared_end.high == end.high and not _is_empty(shared_end)
+    ends_alike = (shared_end.high, shared_end.high_closed) == (end.high, end.high_closed)
+    reaches = end.high is not None and ends_alike and not _is_empty(shared_end)
     newest = end.high is None and shared_end.high is None
     return Overlap(None, True, reaches or _is_narrow(requested.pieces), newest)
 

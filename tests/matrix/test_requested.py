@@ -85,6 +85,8 @@ def test_for_half_open_ranges_the_answer_is_that_of_every_version(asked: str, ba
         (">=2.0", ">=2.5.0,<2.5.1", None, False),
         (">=2.5.0", ">=2.5.0,<2.5.1", None, False),
         ("", ">=2.5.0,<2.5.1", None, False),
+        ("<=2.5.1", ">=2.3.0,<2.5.1", None, False),
+        ("<=2.5.1", ">=2.3.0,<=2.5.1", None, True),
         (">=3,<2", ">=2.5.0,<2.5.1", None, False),
         ("of course", ">=2.5.0,<2.5.1", None, False),
         (">=2.5,<2.6", ">=3,<2", None, False),
