@@ -13,6 +13,7 @@ from compatcheck.matrix.traits import (
     awq_kernels_of_another_torch,
     bitsandbytes_lacks_cuda_library,
     flash_attn_of_another_torch,
+    nccl_built_with_cuda_11_0,
     torchvision_lacks_operators,
     torchvision_of_another_torch,
 )
@@ -159,3 +160,15 @@ def test_an_old_torchvision_beside_another_torch_lacks_no_more_than_its_operator
     judged = environment(None, **named)
     assert torchvision_of_another_torch.find(judged, known.table).holds is unimportable
     assert torchvision_lacks_operators.find(judged, known.table).holds is without_operators
+
+
+def test_nccl_for_cuda_12_takes_the_place_of_the_other(known: matrix.Matrix) -> None:
+    there = environment(None, torch="2.3.0+cu118", vllm="0.4.3+cu118", nvidia_nccl_cu11="2.20.5")
+    assert nccl_built_with_cuda_11_0.find(there, known.table).holds is True
+    for further in (
+        {"distribution_ranges": {"nvidia-nccl-cu12": ""}},
+        {"distributions": {"nvidia-nccl-cu12": "2.21.5"}},
+    ):
+        held = {**there.facts["distributions"], **further.get("distributions", {})}
+        mended = Environment({**there.facts, **further, "distributions": held})
+        assert nccl_built_with_cuda_11_0.find(mended, known.table).holds is False

@@ -2,7 +2,8 @@
 
 NCCL prints what it is built with: "2.19.3+cuda11.0" of nvidia-nccl-cu11 2.19.3, "2.18.6+cuda11.8" inside torch 2.1.
 Torch 2.2 to 2.4 for CUDA 11.8 ask for the packages at fault. Without vllm, which captures, that singles nobody out.
-https://github.com/vllm-project/vllm/issues/3069
+Where nvidia-nccl-cu12 is there too, its library is the one in use.
+https://github.com/vllm-project/vllm/issues/3069, https://github.com/vllm-project/vllm/issues/5679
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from compatcheck.matrix._order import contains, parse_range, parse_version
 from compatcheck.matrix._traits import Table
 from compatcheck.model import Environment, Unknown, lookup
 
+_NEWER = "nvidia-nccl-cu12"
 _PACKAGES, _TORCH = parse_range(">=2.19.3,<=2.20.5"), parse_range(">=2.2.0,<2.5.0")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
     package, torch = (lookup(environment, f"distributions.{name}") for name in ("nvidia-nccl-cu11", "torch"))
     presumed = not isinstance(lookup(environment, "distributions.vllm"), str)
+    asked = environment.facts.get("distribution_ranges") or {}
+    if _NEWER in asked or isinstance(lookup(environment, f"distributions.{_NEWER}"), str):
+        return TraitVerdict(False)
     if isinstance(package, str):
         version = parse_version(package)
         return TraitVerdict(version is not None and contains(_PACKAGES, version), presumed=presumed)
