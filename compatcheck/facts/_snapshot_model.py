@@ -210,6 +210,7 @@ class Training(_Section):
     deepspeed: DeepSpeed | None = None
 
 
+    cudnn_sdp: Flag = None
 class TorchBuild(_Section):
     cuda: Text = None
     hip: Text = None

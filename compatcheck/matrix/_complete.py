@@ -24,7 +24,7 @@ def complete(matrix: Matrix, environment: Environment) -> Environment:
     stated = _with_python_range(matrix, with_contents_of_image(matrix, environment))
     known = _with_model_family(matrix, _with_compute_capabilities(matrix, stated))
     built = _with_hip(_with_runtime(_with_gpus_in_use(_without_foreign_runtime(matrix, known))))
-    completed = _with_deepspeed_defaults(built)
+    completed = _with_cudnn_sdp(_with_deepspeed_defaults(built))
     return _with_flash_attn(_with_unquantized_dtype(_with_dtype(_with_reentry(completed))))
 
 
@@ -139,6 +139,16 @@ def _with_deepspeed_defaults(environment: Environment) -> Environment:
 
 def _with_reentry(environment: Environment) -> Environment:
     """Checkpointing of which the arguments say no more is reentrant up to transformers 4, and not from 5.0.0 on.
+def _with_cudnn_sdp(environment: Environment) -> Environment:
+    """Scaled dot product attention may use cuDNN unless the script says no: it is the switch's default.
+
+    https://docs.pytorch.org/docs/stable/backends.html#torch.backends.cuda.enable_cudnn_sdp
+    """
+    if not environment.facts.get("training") or lookup(environment, "training.cudnn_sdp") != Unknown():
+        return environment
+    return _with_training(environment, "cudnn_sdp", True)
+
+
 
     TRL has defaults of its own from 0.27.0 on, which hang on the trainer: there it stays what was not said. Before, its
     scripts choose one form or the other, and it is not known.

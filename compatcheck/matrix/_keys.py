@@ -39,6 +39,7 @@ _EXACT: dict[str, Kind] = {
     "training.optimizer": "text",
     "training.torch_compile": "flag",
     "training.tf32": "flag",
+    "training.cudnn_sdp": "flag",
     "training.gradient_checkpointing": "flag",
     "training.world_size": "number",
     "training.kbit_prepared": "flag",

@@ -26,6 +26,7 @@ NAMES = {
     "max_seq_length": "max_length",
     "batch_size": "per_device_train_batch_size",
     "gpu_count": "world_size",
+    "enable_cudnn_sdp": "cudnn_sdp",
 }
 """Settings whose fact has another name."""
 

@@ -235,3 +235,9 @@ def test_a_torch_without_wheels_for_a_python_stands_beside_an_older_one(
     nothing = TraitVerdict(False)
     for condition, holds in ((">=3.12", newer), ("<3.12", older)):
         assert match_table({"python": condition}, completed, lambda *_: nothing).holds is holds
+
+
+def test_attention_may_use_cudnn_unless_the_script_says_no(known: matrix.Matrix) -> None:
+    for training, told in (({"attention": "sdpa"}, True), ({"cudnn_sdp": False}, False), ({}, Unknown())):
+        completed = matrix.complete(known, Environment({"training": training}))
+        assert lookup(completed, "training.cudnn_sdp") == told

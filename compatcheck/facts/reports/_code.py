@@ -1,4 +1,7 @@
-"""The model and the trainer that code or a command names: ``from_pretrained("org/name")``, ``GRPOTrainer(...)``."""
+"""The model and the trainer that code or a command names: ``from_pretrained("org/name")``, ``GRPOTrainer(...)``.
+
+So too torch's switch that keeps attention from cuDNN's kernels.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +32,13 @@ _LISTED = re.compile(
 )
 _OF_TRL = re.compile(rf"=\s?({TRAINERS})Trainer\(")
 _OF_TRANSFORMERS = re.compile(r"=\s?(?:Seq2Seq)?Trainer\(")
+_CUDNN_SDP = re.compile(r"\benable_cudnn_sdp\((?:enabled\s?=\s?)?(True|False)\)")
 _FILE = re.compile(r"\.(?:json|ya?ml|py|sh|bin|safetensors|txt|md|gguf|ipynb)\Z", re.I)
 _FOLDERS = ("data", "models", "model", "checkpoints", "checkpoint", "output", "outputs", "path", "examples", "scripts")
 
 
 def read(block: Block) -> Iterator[Claim]:
-    """The name of each model that is loaded, served or trained, and the trainer that is made; two settle nothing."""
+    """The name of each model that is loaded, served or trained, the trainer that is made; two settle nothing."""
     opened = False
     for line in block.short():
         doubt = ADVISED if not block.fenced and hypothetical(line.plain) else None
@@ -45,6 +49,8 @@ def read(block: Block) -> Iterator[Claim]:
             name = match[1] or match[2]
             if not _FILE.search(name) and name.partition("/")[0].lower() not in _FOLDERS:
                 yield Claim("model.name", name, line.number, doubt)
+        if switched := _CUDNN_SDP.search(line.text):
+            yield Claim("training.cudnn_sdp", switched[1] == "True", line.number, doubt)
         if trainer := _OF_TRL.search(line.text):
             yield Claim("training.framework", "trl", line.number, doubt)
             yield Claim("training.objective", trainer[1].lower(), line.number, doubt)

@@ -19,6 +19,14 @@ class Sample(NamedTuple):
 
 SAMPLES = [
     Sample(
+        "a script that keeps attention from cuDNN",
+        """```python
+torch.backends.cuda.enable_cudnn_sdp(False)
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", attn_implementation="sdpa")
+```""",
+        {"training.cudnn_sdp": False, "training.attention": "sdpa"},
+    ),
+    Sample(
         "a configuration under headings, behind the lines of llamafactory-cli env",
         """- `llamafactory` version: 0.9.2
 - PyTorch version: 2.5.1+cu124 (GPU)
