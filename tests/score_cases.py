@@ -67,7 +67,7 @@ def figures(known: matrix.Matrix, reports: list[dict[str, Any]], clean: list[dic
     """The four figures, over all reports and over those whose cause their own environment shows."""
     scores = {case["id"]: score(known, case) for case in reports}
     shown = [case["id"] for case in reports if case["detectable_from_env"] and case["confirmed_by"] != "unclear"]
-    quiet = {case["id"]: findings_of(known, snapshot(case)) for case in clean}
+    quiet = {case["id"]: findings_of(known, snapshot(case, reported=False)) for case in clean}
     counted: dict[str, Any] = {"scores": scores, "clean": quiet}
     for label, ids in (("all", list(scores)), ("detectable", shown)):
         solved = sum(scores[each].status in BAD for each in ids)

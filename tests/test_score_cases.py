@@ -276,6 +276,15 @@ def test_a_framework_that_is_named_is_there_in_some_version() -> None:
     assert environment.facts["distribution_ranges"] == {"lmdeploy": ""}
 
 
+def test_a_report_has_its_day_and_the_package_of_its_repository() -> None:
+    case = {**changed(env__packages={"torch": "2.5.0"}), "source": "https://github.com/microsoft/DeepSpeed/issues/1"}
+    for written, day in (("2024-06-17", "2024-06-17"), ("2024-02", "2024-02-29")):
+        environment = snapshot.snapshot({**case, "date": written})
+        assert environment.facts["report"] == {"date": day, "repository": "microsoft/DeepSpeed"}
+        assert environment.facts["distribution_ranges"]["deepspeed"] == ""
+    assert "report" not in snapshot.snapshot(case, reported=False).facts
+
+
 def test_a_report_on_several_models_is_judged_by_the_first() -> None:
     for models in ("vidore/colqwen2-v1.0, vidore/colqwen2.5-v0.2", "vidore/colqwen2-v1.0 / another one"):
         given = snapshot.snapshot(changed(context__model=models))

@@ -17,6 +17,7 @@ TOP_LEVEL = frozenset(
         "python",
         "platform",
         "image",
+        "report",
         "distributions",
         "distributions_complete",
         "cuda",
@@ -30,7 +31,7 @@ TOP_LEVEL = frozenset(
 )
 _DOING = "reading --assume"
 _STRINGS = re.compile(
-    r"python\Z|platform\.|image\.|distributions\.|cuda\.|environ\.|torch_build\.(?!architectures)"
+    r"python\Z|platform\.|image\.|report\.|distributions\.|cuda\.|environ\.|torch_build\.(?!architectures)"
     r"|model\.(name|type|revision|torch_dtype)\Z|gpu\.(name|compute_capability|uuid)\Z"
 )
 

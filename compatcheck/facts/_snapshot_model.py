@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 Text = StrictStr | None
 Dtype = Literal["bfloat16", "float16", "float32", "float64"] | None
@@ -13,6 +14,10 @@ Version = Annotated[str, Field(strict=True, pattern=r"^\S*\d\S*$")] | None
 Labels = list[StrictStr] | None
 Number = StrictInt | StrictFloat | None
 Flag = StrictBool | None
+
+
+def _require_day(text: str) -> str:
+    return date.fromisoformat(text).isoformat()
 
 
 class _Section(BaseModel):
@@ -38,6 +43,11 @@ class Cuda(_Section):
 class Image(_Section):
     name: Text = None
     release: Text = None
+
+
+class Report(_Section):
+    date: Annotated[StrictStr, AfterValidator(_require_day)] | None = None
+    repository: Text = None
 
 
 class Gpu(_Section):
@@ -200,6 +210,7 @@ class Training(_Section):
     padding_free: Flag = None
     ddp_find_unused_parameters: Flag = None
     tf32: Flag = None
+    cudnn_sdp: Flag = None
     downcast_bf16: Flag = None
     template: Text = None
     gradient_checkpointing_kwargs: GradientCheckpointing | None = None
@@ -210,7 +221,6 @@ class Training(_Section):
     deepspeed: DeepSpeed | None = None
 
 
-    cudnn_sdp: Flag = None
 class TorchBuild(_Section):
     cuda: Text = None
     hip: Text = None
@@ -265,6 +275,7 @@ class Snapshot(_Section):
     python: Text = None
     platform: Platform | None = None
     image: Image | None = None
+    report: Report | None = None
     distributions: dict[str, Text] | None = None
     distributions_complete: StrictBool = False
     distribution_ranges: dict[str, StrictStr] | None = None

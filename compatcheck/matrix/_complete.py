@@ -9,9 +9,11 @@ from typing import Any
 from packaging.version import Version
 
 from compatcheck._torch_build import backend_of, minor, runtime_of
+from compatcheck.matrix._dated import with_limits
 from compatcheck.matrix._image import with_contents_of_image
 from compatcheck.matrix._load import Matrix
 from compatcheck.matrix._order import contains, is_vendor_build, parse_range, parse_version
+from compatcheck.matrix._required import with_required
 from compatcheck.model import Environment, Unknown, lookup
 
 _DEEPSPEED_DEFAULTS = {"contiguous_gradients": True, "reduce_scatter": True}
@@ -21,11 +23,11 @@ _WITHOUT_FLASH_ATTN = ("llama-factory", "unsloth", "xtuner")
 
 def complete(matrix: Matrix, environment: Environment) -> Environment:
     """The environment with what its own facts imply and nobody stated."""
-    stated = _with_python_range(matrix, with_contents_of_image(matrix, environment))
+    stated = _with_python_range(matrix, with_contents_of_image(matrix, with_limits(matrix, environment)))
     known = _with_model_family(matrix, _with_compute_capabilities(matrix, stated))
     built = _with_hip(_with_runtime(_with_gpus_in_use(_without_foreign_runtime(matrix, known))))
     completed = _with_cudnn_sdp(_with_deepspeed_defaults(built))
-    return _with_flash_attn(_with_unquantized_dtype(_with_dtype(_with_reentry(completed))))
+    return with_required(matrix, _with_flash_attn(_with_unquantized_dtype(_with_dtype(_with_reentry(completed)))))
 
 
 def _with_python_range(matrix: Matrix, environment: Environment) -> Environment:
@@ -108,7 +110,7 @@ def _with_flash_attn(environment: Environment) -> Environment:
     https://github.com/hiyouga/LLaMA-Factory/blob/v0.9.3/src/llamafactory/model/model_utils/attention.py
     """
     ranges = environment.facts.get("distribution_ranges") or {}
-    said = "flash-attn" in ranges or not isinstance(lookup(environment, "distributions.flash-attn"), Unknown)
+    said = ranges.get("flash-attn") or not isinstance(lookup(environment, "distributions.flash-attn"), Unknown)
     if said or lookup(environment, "training.attention") != "flash_attention_2":
         return environment
     if lookup(environment, "training.framework") in _WITHOUT_FLASH_ATTN:
@@ -137,8 +139,6 @@ def _with_deepspeed_defaults(environment: Environment) -> Environment:
     return environment._replace(facts={**environment.facts, "training": completed}) if silent else environment
 
 
-def _with_reentry(environment: Environment) -> Environment:
-    """Checkpointing of which the arguments say no more is reentrant up to transformers 4, and not from 5.0.0 on.
 def _with_cudnn_sdp(environment: Environment) -> Environment:
     """Scaled dot product attention may use cuDNN unless the script says no: it is the switch's default.
 
@@ -149,6 +149,8 @@ def _with_cudnn_sdp(environment: Environment) -> Environment:
     return _with_training(environment, "cudnn_sdp", True)
 
 
+def _with_reentry(environment: Environment) -> Environment:
+    """Checkpointing of which the arguments say no more is reentrant up to transformers 4, and not from 5.0.0 on.
 
     TRL has defaults of its own from 0.27.0 on, which hang on the trainer: there it stays what was not said. Before, its
     scripts choose one form or the other, and it is not known.

@@ -7,7 +7,7 @@ one leaves it open; of several tables one that holds is enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compatcheck.matrix._keys import kind_of
 from compatcheck.matrix._order import (
@@ -23,6 +23,9 @@ from compatcheck.matrix._order import (
 )
 from compatcheck.matrix._telling import CHOSEN_BY_FEW, is_narrowed, is_one_package_away
 from compatcheck.model import Environment, Status, Unknown, lookup
+
+if TYPE_CHECKING:
+    from compatcheck.matrix._dated import Limit
 
 Conditions = Mapping[str, Any]
 
@@ -195,10 +198,19 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
     ):
         return Verdict(False)
     if isinstance(value, Unknown) and path.startswith("distributions."):
-        asked = (environment.facts.get("distribution_ranges") or {}).get(path[14:])
+        asked = _asked(environment, path[14:])
+        limit = (environment.facts.get("distribution_limits") or {}).get(path[14:])
         if asked is not None:
-            return _match_range(path, condition, asked)
+            return _match_range(path, condition, asked, limit)
+        if limit is not None and limit.coming is not None and _is_excluded(condition, f"<={limit.coming}"):
+            return Verdict(False)
     return _compare(path, condition, value)
+
+
+def _asked(environment: Environment, name: str) -> str | None:
+    """The range in which a distribution is to be there, as somebody states it or other facts imply it."""
+    stated = (environment.facts.get("distribution_ranges") or {}).get(name)
+    return (environment.facts.get("implied_distributions") or {}).get(name) if stated is None else stated
 
 
 def _is_singular(trait: TraitVerdict) -> bool:
@@ -216,21 +228,30 @@ def _is_excluded(condition: Any, implied: str | None) -> bool:
     return _requested.compare(implied, condition).holds is False
 
 
-def _match_range(path: str, condition: Any, asked: str) -> Verdict:
-    """A distribution of which only the range asked for is known: it will be there, in one of these versions."""
+def _match_range(path: str, condition: Any, asked: str, limit: Limit | None) -> Verdict:
+    """A distribution of which only the range asked for is known: it will be there, in one of these versions.
+
+    Where a limit is known, in one of those that were out by then.
+    """
     from compatcheck.matrix import _requested
 
     if condition in ("present", "absent"):
         return Verdict(condition == "present")
     if not isinstance(condition, str) or not is_range(condition):
         return Verdict(None, (path,))
-    overlap = _requested.compare(asked, condition)
+    open_end = _is_open(condition)
+    if limit is None:
+        overlap = _requested.compare(asked, condition)
+        words, expected = f"asks for {asked or 'any version'}, of which {condition} is affected", overlap.newest
+    else:
+        overlap = _requested.compare(",".join(filter(None, (asked, f"<={limit.newest}"))), condition)
+        stated = f"is {asked} or so" if asked else "has no version stated"
+        words = f"{stated}; {limit.newest} was the newest on {limit.day}, and {condition} is affected"
+        expected = overlap.telling
+    partly = {path: words} if overlap.partial or (limit and overlap.holds) else {}
     if overlap.holds is not None:
-        return Verdict(overlap.holds, narrowed=overlap.holds and not _is_open(condition))
-    partly = {path: f"asks for {asked or 'any version'}, of which {condition} is affected"} if overlap.partial else {}
-    return Verdict(
-        None, (path,), narrowed=overlap.telling and not _is_open(condition), partly=partly, expected=overlap.newest
-    )
+        return Verdict(overlap.holds, narrowed=overlap.holds and not open_end, partly=partly)
+    return Verdict(None, (path,), narrowed=overlap.telling and not open_end, partly=partly, expected=expected)
 
 
 def _compare(path: str, condition: Any, value: Any) -> Verdict:

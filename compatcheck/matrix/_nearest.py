@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any
 
+from compatcheck.matrix._dated import day_of_report
 from compatcheck.model import Environment
 
 Releases = Mapping[str, Mapping[str, Any]]
@@ -18,18 +19,18 @@ Releases = Mapping[str, Mapping[str, Any]]
 def nearest(
     entries: Iterable[Mapping[str, Any]], environment: Environment, releases: Releases, number: int
 ) -> frozenset[str]:
-    """The ids of so many entries, published nearest to the newest release that the environment states.
+    """The ids of so many entries, published nearest to the day of the report or the newest release that it states.
 
-    ``releases`` has the day of each release by the name of its package. None where no stated version has a known day.
+    ``releases`` has the day of each release by the name of its package. None where no day is known.
     """
-    day = _day_of(environment, releases)
+    day = day_of_report(environment) or _day_of_releases(environment, releases)
     if day is None:
         return frozenset()
     distances = sorted((abs((_as_date(entry["published"]) - day).days), entry["id"]) for entry in entries)
     return frozenset(identifier for _, identifier in distances[:number])
 
 
-def _day_of(environment: Environment, releases: Releases) -> date | None:
+def _day_of_releases(environment: Environment, releases: Releases) -> date | None:
     stated = environment.facts.get("distributions") or {}
     days = (releases.get(name, {}).get(version.partition("+")[0]) for name, version in stated.items() if version)
     return max((_as_date(day) for day in days if day), default=None)

@@ -111,14 +111,17 @@ def is_narrowed(parts: Mapping[str, Verdict], rare: frozenset[str], environment:
 
 
 def is_one_package_away(parts: Mapping[str, Verdict], rare: frozenset[str], environment: Environment) -> bool:
-    """Whether a table would be worth telling if one package were known to be there; one fact more may lack."""
+    """Whether a table would be worth telling if one package were known to be there; one fact more may lack.
+
+    A framework of its own is not left out of a report: whoever runs one names it.
+    """
     lacking = [path for path, part in parts.items() if part.holds is None]
     packages = [
         path
         for path in lacking
         if path.startswith("distributions.") and parts[path].missing and not parts[path].expected
     ]
-    if len(packages) != 1 or len(lacking) > 2:
+    if len(packages) != 1 or len(lacking) > 2 or packages[0][14:] in FRAMEWORKS:
         return False
     there = {**parts, packages[0]: parts[packages[0]]._replace(expected=True)}
     return is_narrowed(there, rare, environment)

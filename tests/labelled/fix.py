@@ -16,6 +16,9 @@ from compatcheck.facts.reports._gpus import gpus_in
 from compatcheck.model import Environment, Facts, lookup
 from tests.labelled.settings import DTYPES, fact_of, put, version_of
 
+_OF_RELEASE = 3
+"""A version of more numbers is a repair of a release, and no answer to a report of it that speaks of what is newer."""
+
 
 def applied(environment: Environment, fix: Mapping[str, Any], matrix_in_use: matrix.Matrix) -> Environment:
     """The environment once the fix is in place: pinned versions, settings and variables.
@@ -38,6 +41,8 @@ def applied(environment: Environment, fix: Mapping[str, Any], matrix_in_use: mat
     for key, value in fix["config"].items():
         _set(known, key, value)
         _rebuild(known, installed, key, str(value))
+        if key == "install" and isinstance(value, list):
+            known.setdefault("distribution_ranges", {}).update({normalised(name): "" for name in value})
         if key == "cuda_toolkit":
             runtime = re.sub(r".*\+cu(\d+)(\d)\Z|.*", r"\1.\2", installed.get("torch", "")).strip(".")
             known["cuda"] = {"toolkit": runtime or lookup(environment, "cuda.runtime")}
@@ -89,6 +94,8 @@ def moved_to(pinned: str, installed: str | None, published: tuple[str, ...] = ()
     label = f"+{installed.partition('+')[2]}" if installed and "+" in installed else ""
     if fitting := sorted(filter(allowed.contains, published), key=Version):
         newer = [each for each in fitting if now is None or Version(each) > now]
+        if "<" not in pinned:
+            newer = [each for each in newer if len(Version(each).release) <= _OF_RELEASE] or newer
         capped = now is None and any(each.operator.startswith("<") for each in allowed)
         return f"{newer[0] if newer and not capped else fitting[-1]}{label}"
     for each in allowed:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Mapping
 from typing import Any
 
 from compatcheck import facts
 from compatcheck._requirement import normalised
 from compatcheck.facts._image import contents_of, mentioned
+from compatcheck.facts.reports import _issue
 from compatcheck.facts.reports._gpus import Gpus, gpus_in
 from compatcheck.facts.reports._names import SPOKEN, distribution
 from compatcheck.facts.reports._platform import platform_claims
@@ -36,8 +38,11 @@ _METHODS = ("full", "lora", "qlora", "dora", "freeze", "oft")
 _OBJECTIVES = {"grpo": "grpo", "pretrain": "pretrain", "dpo": "dpo", "sft": "sft", "ppo": "ppo"}
 
 
-def snapshot(case: Mapping[str, Any]) -> Environment:
-    """The environment and the training of a case; what it gives in no usable form stays unknown."""
+def snapshot(case: Mapping[str, Any], *, reported: bool = True) -> Environment:
+    """The environment and the training of a case; what it gives in no usable form stays unknown.
+
+    A case that was ``reported`` has a day and mostly a repository.
+    """
     env, context = case["env"], case.get("context") or {}
     known: dict[str, Any] = {}
     reasons: dict[str, str] = {}
@@ -53,6 +58,11 @@ def snapshot(case: Mapping[str, Any]) -> Environment:
     for named in re.findall(rf"(?<![\w-])(?:{SPOKEN})(?![\w-])", (context.get("framework") or "").lower()):
         if (used := distribution(named)) and used not in (*versions, *known.get("distribution_ranges", {})):
             known.setdefault("distribution_ranges", {})[used] = ""
+    if reported:
+        filed = _issue.stated(_day(case.get("date") or ""), _repository(case.get("source") or ""))
+        known["report"] = filed["report"]
+        ranges = {**filed.get("distribution_ranges", {}), **known.get("distribution_ranges", {})}
+        known["distribution_ranges"] = {name: asked for name, asked in ranges.items() if name not in versions}
     if env.get("python"):
         known["python"] = re.sub(r"\.x$", "", env["python"])
     if env.get("os"):
@@ -74,6 +84,18 @@ def snapshot(case: Mapping[str, Any]) -> Environment:
     if context.get("model"):
         known["model"] = {"name": _SEVERAL.split(context["model"])[0]}
     return Environment(known, reasons)
+
+
+def _day(written: str) -> str:
+    """The day, and of a month that alone is given the last."""
+    if not (month := re.fullmatch(r"(\d{4})-(\d\d)", written)):
+        return written
+    return f"{written}-{monthrange(int(month[1]), int(month[2]))[1]}"
+
+
+def _repository(source: str) -> str | None:
+    place = re.match(r"https://github\.com/([\w.-]+/[\w.-]+)/", source)
+    return place[1] if place else None
 
 
 def _cuda(env: Mapping[str, Any], context: Mapping[str, Any], torch: str) -> dict[str, Any]:

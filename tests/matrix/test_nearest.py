@@ -8,6 +8,7 @@ import pytest
 
 from compatcheck import matrix
 from compatcheck.matrix._nearest import nearest
+from compatcheck.matrix._telling import FRAMEWORKS
 from compatcheck.model import Environment
 from compatcheck.pipelines.check import check
 
@@ -76,3 +77,15 @@ def test_nothing_is_suspected_where_something_is_affected(known: matrix.Matrix) 
     found = check(environment, known).findings
     assert any(finding.status == "affected" for finding in found)
     assert check(environment, known, suspected=2).findings == found
+
+
+def test_a_framework_that_nobody_named_is_not_suspected(known: matrix.Matrix) -> None:
+    environment = Environment({"distributions": {"transformers": "4.47.1", "torch": "2.5.1"}})
+    missing = {path for each in check(environment, known, suspected=known.entries).findings for path in each.missing}
+    assert missing & {"distributions.deepspeed", "distributions.peft"}
+    assert not missing & {f"distributions.{name}" for name in FRAMEWORKS}
+
+
+def test_the_day_of_the_report_counts_before_that_of_its_newest_release() -> None:
+    environment = Environment({"distributions": {"torch": "2.5.0"}, "report": {"date": "2022-02-01"}})
+    assert nearest(ENTRIES, environment, RELEASES, 1) == {"CC-2024-0003"}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from compatcheck.facts.reports import _assignments, _code, _prose, _settings, _spoken
+from compatcheck.facts.reports import _assignments, _code, _issue, _prose, _settings, _spoken
 from compatcheck.facts.reports._blocks import Block, Line, split
 from compatcheck.facts.reports._claims import Claim, doubted, joined
 from compatcheck.facts.reports._cues import ADVISED, advises, announces, hypothetical
@@ -28,11 +28,16 @@ def formats() -> tuple[Any, ...]:
 
 
 def read_report(text: str, source: str) -> Environment:
-    """The environment that a report states; each fact keeps its line, and what lines contradict is unknown."""
-    blocks = split(text)
+    """The environment that a report states; each fact keeps its line, and what lines contradict is unknown.
+
+    The text may be the JSON that GitHub gives; the lines are those of its text then.
+    """
+    issue = _issue.read(text)
+    blocks = split(issue.text if issue else text)
     claims = [claim for block in blocks for claim in _claims(block)]
     facts = joined([*claims, *_settings.claims(blocks)], source)
-    return Environment(facts.known, facts.reasons, facts.locations)
+    stated = {**(issue.facts.known if issue else {}), **facts.known}
+    return Environment({"report": {}, **stated} if stated else {}, facts.reasons, facts.locations)
 
 
 def _claims(block: Block) -> Iterator[Claim]:

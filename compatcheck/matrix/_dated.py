@@ -1,0 +1,58 @@
+"""What the day of a report tells of the versions that it does not state: what was not out yet is not meant."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+
+from packaging.version import Version
+
+from compatcheck.matrix._load import Matrix
+from compatcheck.model import Environment, lookup
+
+_AHEAD = timedelta(days=60)
+"""So long before a release people run builds of the project's main that hold what it will bring."""
+
+
+class Limit(NamedTuple):
+    """The newest release of a package by the day of a report, and the newest that a build of main may lead up to.
+
+    ``coming`` is None where the table of releases ends before those came out.
+    """
+
+    newest: str
+    coming: str | None
+    day: str
+
+
+def with_limits(matrix: Matrix, environment: Environment) -> Environment:
+    """The environment with the newest releases by the day of its report, as ``distribution_limits``.
+
+    A package that had no release on the index by then has no limit: it was installed from its repository.
+    """
+    day = day_of_report(environment)
+    if day is None:
+        return environment
+    table = matrix.table("release-history")
+    known_until = _as_date(table["reviewed"])
+    if day > known_until:
+        return environment
+    limits = {}
+    for name, releases in table["releases"].items():
+        days = [(Version(version), _as_date(out)) for version, out in releases.items()]
+        newest = max((version for version, out in days if out <= day), default=None)
+        coming = max((version for version, out in days if out <= day + _AHEAD), default=None)
+        if newest is not None:
+            ahead = str(coming) if day + _AHEAD <= known_until else None
+            limits[name] = Limit(str(newest), ahead, day.isoformat())
+    return environment._replace(facts={**environment.facts, "distribution_limits": limits})
+
+
+def day_of_report(environment: Environment) -> date | None:
+    """The day on which the report was written, where that is known."""
+    stated = lookup(environment, "report.date")
+    return date.fromisoformat(stated) if isinstance(stated, str) else None
+
+
+def _as_date(day: Any) -> date:
+    return date.fromisoformat(day) if isinstance(day, str) else day

@@ -1,0 +1,41 @@
+"""Packages that a report says nothing of and that must be there, since what it names asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compatcheck.matrix._load import Matrix
+from compatcheck.matrix._order import final_release
+from compatcheck.matrix.traits._rows import rows_of
+from compatcheck.model import Environment, Unknown, lookup
+
+_TRAINERS_OWN = {"transformers": ("accelerate",)}
+"""What a run by the Trainer of a framework needs though its package only recommends it, beside torch itself:
+https://github.com/huggingface/transformers/blob/v4.31.0/src/transformers/training_args.py
+"""
+
+
+def with_required(matrix: Matrix, environment: Environment) -> Environment:
+    """The environment of a report with ``implied_distributions``: the range of each that its metadata or run demands.
+
+    Training needs torch. Nothing is implied where all distributions are known, or nobody reported anything.
+    """
+    if "report" not in environment.facts or environment.facts.get("distributions_complete"):
+        return environment
+    implied: dict[str, str] = {}
+    for name, asked in _required(matrix, environment):
+        if isinstance(lookup(environment, f"distributions.{name}"), Unknown):
+            implied[name] = ",".join(filter(None, (implied.get(name), asked)))
+    return environment._replace(facts={**environment.facts, "implied_distributions": implied})
+
+
+def _required(matrix: Matrix, environment: Environment) -> Iterator[tuple[str, str]]:
+    demands = matrix.table("declared-requirements")
+    for name, version in (environment.facts.get("distributions") or {}).items():
+        release = final_release(version)
+        if release is not None:
+            yield from ((other, asked) for other, (_, _, asked) in rows_of(release, demands.get(name, {})))
+    training = environment.facts.get("training") or {}
+    if training:
+        yield "torch", ""
+        yield from ((name, "") for name in _TRAINERS_OWN.get(training.get("framework", ""), ()))

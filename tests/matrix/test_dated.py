@@ -1,0 +1,88 @@
+"""What the day of a report says of versions that nobody stated."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from compatcheck import matrix
+from compatcheck.matrix._dated import with_limits
+from compatcheck.matrix._match import TraitVerdict, Verdict, match_table
+from compatcheck.model import Environment
+
+ASKED = {"distribution_ranges": {"deepspeed": ""}}
+
+
+def judged(known: matrix.Matrix, facts: dict[str, Any], **conditions: str) -> Verdict:
+    environment = with_limits(known, Environment(facts))
+    table = {f"distributions.{name}": condition for name, condition in conditions.items()}
+    return match_table(table, environment, lambda name, environment: TraitVerdict(None, missing=(name,)))
+
+
+def on(day: str, **facts: Any) -> dict[str, Any]:
+    return {"report": {"date": day}, **facts}
+
+
+@pytest.mark.parametrize(
+    ("day", "bad", "holds", "narrowed"),
+    [
+        ("2024-06-17", "<0.14.4", True, False),
+        ("2024-06-17", ">=0.5.7,<0.14.4", None, True),
+        ("2024-06-17", ">=0.10.0,<0.14.3", None, False),
+        ("2024-06-17", ">=0.14.4", False, False),
+        ("2024-06-27", "<0.14.4", None, False),
+    ],
+)
+def test_a_package_that_is_there_in_some_version_has_one_that_was_out(
+    known: matrix.Matrix, day: str, bad: str, holds: bool | None, narrowed: bool
+) -> None:
+    verdict = judged(known, on(day, **ASKED), deepspeed=bad)
+    assert (verdict.holds, verdict.narrowed) == (holds, narrowed)
+
+
+def test_the_finding_says_which_release_was_the_newest(known: matrix.Matrix) -> None:
+    verdict = judged(known, on("2024-06-17", **ASKED), deepspeed="<0.14.4")
+    assert verdict.partly == {
+        "distributions.deepspeed": "has no version stated; 0.14.3 was the newest on 2024-06-17, and <0.14.4 is affected"
+    }
+
+
+def test_a_range_that_is_stated_is_cut_at_the_day(known: matrix.Matrix) -> None:
+    stated = on("2024-06-17", distribution_ranges={"numpy": ">=2.0.0"})
+    assert judged(known, stated, numpy=">=2.0.0,<2.1").holds is True
+    assert judged(known, stated, numpy=">=2.1").holds is False
+
+
+@pytest.mark.parametrize(
+    ("day", "holds"),
+    [
+        ("2024-03-01", False),
+        ("2024-05-29", None),
+        ("2024-08-01", None),
+    ],
+)
+def test_of_a_package_nobody_spoke_of_builds_ahead_of_a_release_stay_open(
+    known: matrix.Matrix, day: str, holds: bool | None
+) -> None:
+    """torch 2.4.0 came out on 2024-07-24."""
+    assert judged(known, on(day), torch=">=2.4.0").holds is holds
+
+
+def test_a_day_settles_nothing_where_the_table_ends(known: matrix.Matrix) -> None:
+    ends = known.table("release-history")["reviewed"]
+    last = date.fromisoformat(ends) if isinstance(ends, str) else ends
+    near, after = (str(last + timedelta(days=days)) for days in (-20, 1))
+    assert judged(known, on(near), torch=">=99").holds is None
+    assert judged(known, on(near, distribution_ranges={"torch": ""}), torch=">=99").holds is False
+    assert judged(known, on(after, distribution_ranges={"torch": ""}), torch=">=99").holds is None
+
+
+def test_what_had_no_release_by_then_was_installed_from_its_repository(known: matrix.Matrix) -> None:
+    assert judged(known, on("2023-12-01", distribution_ranges={"axolotl": ""}), axolotl="<0.5.0").holds is None
+
+
+def test_without_a_day_there_is_no_limit(known: matrix.Matrix) -> None:
+    assert judged(known, ASKED, deepspeed="<0.14.4").holds is None
+    assert judged(known, {"report": {}}, torch=">=2.4.0").holds is None
