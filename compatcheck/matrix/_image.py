@@ -10,6 +10,8 @@ from compatcheck.matrix._load import Matrix
 from compatcheck.model import Environment, Unknown, lookup
 
 _TORCH = "distributions.torch"
+_NCCL_PACKAGES = tuple(f"distributions.nvidia-nccl-cu{generation}" for generation in (11, 12, 13))
+"""NVIDIA's own torch is linked with the image's NCCL and asks for none of these."""
 
 
 def with_contents_of_image(matrix: Matrix, environment: Environment) -> Environment:
@@ -28,6 +30,8 @@ def with_contents_of_image(matrix: Matrix, environment: Environment) -> Environm
     held = row.get("torch", "")
     if own and lookup(environment, _TORCH) == held.partition("+")[0]:
         filled[_TORCH] = held
+    if own and row.get("nccl"):
+        filled |= {path: None for path in _NCCL_PACKAGES if lookup(environment, path) == Unknown()}
     return _filled(_with_reason(environment, row), filled)
 
 
@@ -69,7 +73,7 @@ def _with_reason(environment: Environment, row: Mapping[str, Any]) -> Environmen
     return environment._replace(reasons={**environment.reasons, _TORCH: reason})
 
 
-def _filled(environment: Environment, stated: Mapping[str, str]) -> Environment:
+def _filled(environment: Environment, stated: Mapping[str, str | None]) -> Environment:
     """The environment with these facts by path, each where the image is named."""
     facts: dict[str, Any] = dict(environment.facts)
     for path, value in stated.items():

@@ -168,3 +168,10 @@ def test_code_to_compile_may_run_by_the_library_that_an_image_carries(
     found = completed(known, release, cuda={"driver": "535.104.05"}, gpus=[{"name": gpu}])
     verdict = driver_older_than_cuda_build.find(found, known.table)
     assert (bool(verdict.occurrences), verdict.holds) == (told, holds)
+
+
+def test_an_image_with_its_own_torch_has_no_package_with_nccl(known: matrix.Matrix) -> None:
+    own, other = completed(known, "23.11"), completed(known, "23.11", distributions={"torch": "2.2.0+cu121"})
+    assert lookup(own, "cuda.nccl") == "2.19.3"
+    assert lookup(own, "distributions.nvidia-nccl-cu12") is None
+    assert lookup(other, "distributions.nvidia-nccl-cu12") == Unknown()
