@@ -26,7 +26,9 @@ def with_contents_of_image(matrix: Matrix, environment: Environment) -> Environm
     implied, own = _of_system(row, libc), _has_torch_of(environment, row)
     if own:
         implied |= _of_torch(row)
-    filled = {path: value for path, value in implied.items() if value and lookup(environment, path) == Unknown()}
+    filled: dict[str, str | None] = {
+        path: value for path, value in implied.items() if value and lookup(environment, path) == Unknown()
+    }
     held = row.get("torch", "")
     if own and lookup(environment, _TORCH) == held.partition("+")[0]:
         filled[_TORCH] = held
