@@ -42,6 +42,7 @@ CHOSEN_BY_FEW: dict[str, tuple[str | int, ...]] = {
     "platform.system": ("Darwin", "Windows"),
     "training.attention": ("flex_attention", "xformers"),
     "training.deepspeed.zero_stage": (0,),
+    "training.framework": ("alpaca-lora",),
 }
 FRAMEWORKS = {
     "axolotl": "axolotl",

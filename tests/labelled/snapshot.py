@@ -28,6 +28,7 @@ _FRAMEWORKS = {
     "diffusers": r"diffusers",
     "verl": r"\bverl\b",
     "openrlhf": r"openrlhf",
+    "alpaca-lora": r"alpaca-lora",
     "transformers": r"transformers|\btrainer\b|fastchat|llava|lmflow|glm-4 finetune_demo|qwen-vl finetune",
     "deepspeed": r"deepspeed",
 }

@@ -242,6 +242,15 @@ def test_deepspeed_without_zero_is_not_suspected_unless_it_is_stated(stage: int 
     assert match_table(table, Environment(stated), no_traits).holds is (stage == 0)
 
 
+@pytest.mark.parametrize(("framework", "told"), [("alpaca-lora", False), ("trl", True)])
+def test_a_script_that_few_still_train_with_is_not_suspected_unless_it_is_stated(framework: str, told: bool) -> None:
+    table = {"distributions.peft": ">=0.3.0,<0.10.0", "training.framework": framework}
+    facts = {"distributions": {"peft": "0.5.0"}}
+    assert match_table(table, Environment(facts), no_traits).narrowed is told
+    stated = {**facts, "training": {"framework": framework}}
+    assert match_table(table, Environment(stated), no_traits).holds is True
+
+
 LLAMA = {"gpu.compute_capability": "<9.0", "model.type": "llama"}
 GRPO = {"training.objective": "grpo", "training.deepspeed.zero_stage": 3}
 

@@ -61,6 +61,7 @@ _SPOKEN: tuple[tuple[str, str, Any], ...] = (
     ("training.dtype", rf"{_WITH}(?:bf16|bfloat16){_NOT_OF_WEIGHTS}", "bfloat16"),
     ("training.dtype", rf"{_WITH}(?:fp16|float16){_NOT_OF_WEIGHTS}", "float16"),
     ("training.predict_with_generate", r"\bpredict_with_generate\b", True),
+    ("training.framework", r"\balpaca[-_]lora(?:[ /]|'s ){1,2}`?finetune(?:\.py)?(?!\w)", "alpaca-lora"),
     (
         "training.world_size",
         r"(?:\A|[,，用在]|\b(?:on|with|using|across|over))\s{0,2}(\d{1,3})(?: ?[x×*] ?| )"

@@ -1012,6 +1012,12 @@ trainer = SFTTrainer(model=model)
     Sample(
         "a model that is served", "$ vllm serve Qwen/Qwen2-VL-7B-Instruct", {"model.name": "Qwen/Qwen2-VL-7B-Instruct"}
     ),
+    Sample(
+        "the script of alpaca-lora",
+        "I finetuned a LoRA with alpaca-lora/finetune.py on one GPU.",
+        {"training.framework": "alpaca-lora", "training.method": "lora"},
+    ),
+    Sample("an adapter of alpaca-lora", "Merging tloen/alpaca-lora-7b after finetuning.", {}, ("training.framework",)),
     Sample("the trainer of transformers", "    trainer = Trainer(model=model)", {"training.framework": "transformers"}),
     Sample("a model of a list", "- Model: Llama-2-70B\n- CUDA: 11.8", {"model.name": "Llama-2-70B"}),
     Sample(
