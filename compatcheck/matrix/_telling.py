@@ -34,6 +34,7 @@ _OFF_UNLESS_ASKED = (
 _OF_NO_TRAINING = ("traits", "training.predict_with_generate", "training.use_cache")
 _SPOKEN_OF = ("model.", "traits", "training.observed.", "every_gpu.", "torch_build.hip", *_OFF_UNLESS_ASKED)
 _SUGGESTED_BY = {
+    "training.deepspeed.stage3_gather_16bit_weights_on_model_save": ("training.deepspeed.zero_stage",),
     "training.use_liger_kernel": ("distributions.liger-kernel",),
     "training.optimizer": ("distributions.bitsandbytes",),
     "training.use_vllm": ("distributions.vllm", "training.objective"),
@@ -41,6 +42,7 @@ _SUGGESTED_BY = {
 CHOSEN_BY_FEW: dict[str, tuple[str | int, ...]] = {
     "platform.system": ("Darwin", "Windows"),
     "training.attention": ("flex_attention", "xformers"),
+    "training.deepspeed.stage3_gather_16bit_weights_on_model_save": (False,),
     "training.deepspeed.zero_stage": (0,),
     "training.framework": ("alpaca-lora",),
 }

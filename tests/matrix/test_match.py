@@ -242,6 +242,16 @@ def test_deepspeed_without_zero_is_not_suspected_unless_it_is_stated(stage: int 
     assert match_table(table, Environment(stated), no_traits).holds is (stage == 0)
 
 
+@pytest.mark.parametrize(("stage", "told"), [(None, False), (3, True)])
+def test_weights_that_nobody_gathers_are_suspected_where_the_stage_that_splits_them_is_stated(
+    stage: int | None, told: bool
+) -> None:
+    gathered = "training.deepspeed.stage3_gather_16bit_weights_on_model_save"
+    table = {"distributions.transformers": "<5.0.0", "training.deepspeed.zero_stage": 3, gathered: False}
+    facts = {"distributions": {"transformers": "4.57.1"}, "training": {"deepspeed": {"zero_stage": stage}}}
+    assert match_table(table, Environment(facts), no_traits).narrowed is told
+
+
 @pytest.mark.parametrize(("framework", "told"), [("alpaca-lora", False), ("trl", True)])
 def test_a_script_that_few_still_train_with_is_not_suspected_unless_it_is_stated(framework: str, told: bool) -> None:
     table = {"distributions.peft": ">=0.3.0,<0.10.0", "training.framework": framework}
