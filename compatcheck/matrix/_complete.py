@@ -8,6 +8,7 @@ from typing import Any
 
 from packaging.version import Version
 
+from compatcheck._requirement import normalised
 from compatcheck._torch_build import backend_of, minor, runtime_of
 from compatcheck.matrix._dated import with_limits
 from compatcheck.matrix._image import with_contents_of_image
@@ -23,11 +24,23 @@ _WITHOUT_FLASH_ATTN = ("llama-factory", "unsloth", "xtuner")
 
 def complete(matrix: Matrix, environment: Environment) -> Environment:
     """The environment with what its own facts imply and nobody stated."""
-    stated = _with_python_range(matrix, with_contents_of_image(matrix, with_limits(matrix, environment)))
+    stated = _with_python_range(
+        matrix, with_contents_of_image(matrix, with_limits(matrix, _with_repository(matrix, environment)))
+    )
     known = _with_model_family(matrix, _with_compute_capabilities(matrix, stated))
     built = _with_hip(_with_runtime(_with_gpus_in_use(_without_foreign_runtime(matrix, known))))
     completed = _with_cudnn_sdp(_with_deepspeed_defaults(built))
     return with_required(matrix, _with_flash_attn(_with_unquantized_dtype(_with_dtype(_with_reentry(completed)))))
+
+
+def _with_repository(matrix: Matrix, environment: Environment) -> Environment:
+    """The package that bears the name of the repository a report is in is there, in some version."""
+    repository = lookup(environment, "report.repository")
+    name = normalised(repository.rpartition("/")[2]) if isinstance(repository, str) else ""
+    if name not in matrix.guards or lookup(environment, f"distributions.{name}") != Unknown():
+        return environment
+    ranges = {name: "", **(environment.facts.get("distribution_ranges") or {})}
+    return environment._replace(facts={**environment.facts, "distribution_ranges": ranges})
 
 
 def _with_python_range(matrix: Matrix, environment: Environment) -> Environment:

@@ -14,13 +14,19 @@ _AHEAD = timedelta(days=60)
 """So long before a release people run builds of the project's main that hold what it will bring."""
 
 
+_BEHIND = timedelta(days=60)
+"""So long after a release people still run the one before it."""
+
+
 class Limit(NamedTuple):
     """The newest release of a package by the day of a report, and the newest that a build of main may lead up to.
 
-    ``coming`` is None where the table of releases ends before those came out.
+    ``recent`` are those that were the newest not long before. ``coming`` is None where the table of releases ends
+    before it came out.
     """
 
     newest: str
+    recent: tuple[str, ...]
     coming: str | None
     day: str
 
@@ -44,7 +50,9 @@ def with_limits(matrix: Matrix, environment: Environment) -> Environment:
         coming = max((version for version, out in days if out <= day + _AHEAD), default=None)
         if newest is not None:
             ahead = str(coming) if day + _AHEAD <= known_until else None
-            limits[name] = Limit(str(newest), ahead, day.isoformat())
+            since = max((out for _, out in days if out <= day - _BEHIND), default=day)
+            recent = tuple(str(version) for version, out in days if since <= out <= day)
+            limits[name] = Limit(str(newest), recent, ahead, day.isoformat())
     return environment._replace(facts={**environment.facts, "distribution_limits": limits})
 
 

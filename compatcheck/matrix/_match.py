@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from packaging.version import Version
+
 from compatcheck.matrix._keys import kind_of
 from compatcheck.matrix._order import (
     contains,
@@ -247,11 +249,18 @@ def _match_range(path: str, condition: Any, asked: str, limit: Limit | None) -> 
         overlap = _requested.compare(",".join(filter(None, (asked, f"<={limit.newest}"))), condition)
         stated = f"is {asked} or so" if asked else "has no version stated"
         words = f"{stated}; {limit.newest} was the newest on {limit.day}, and {condition} is affected"
-        expected = overlap.telling
+        expected = overlap.telling or (overlap.partial and _meets_recent(condition, limit))
     partly = {path: words} if overlap.partial or (limit and overlap.holds) else {}
     if overlap.holds is not None:
         return Verdict(overlap.holds, narrowed=overlap.holds and not open_end, partly=partly)
-    return Verdict(None, (path,), narrowed=overlap.telling and not open_end, partly=partly, expected=expected)
+    narrowed = (expected if limit else overlap.telling) and not open_end
+    return Verdict(None, (path,), narrowed=narrowed, partly=partly, expected=expected)
+
+
+def _meets_recent(condition: str, limit: Limit) -> bool:
+    """Whether a release is at fault that was the newest not long before."""
+    bounds = parse_range(condition)
+    return any(contains(bounds, Version(each)) for each in limit.recent)
 
 
 def _compare(path: str, condition: Any, value: Any) -> Verdict:
@@ -264,7 +273,7 @@ def _compare(path: str, condition: Any, value: Any) -> Verdict:
     holds = _holds(path, condition, value)
     if holds is None and isinstance(value, str) and is_before_release(value):
         words = f"is {value}, a build that may be older or newer than what {condition} speaks of"
-        return Verdict(None, narrowed=not _is_open(condition), partly={path: words})
+        return Verdict(None, narrowed=not _is_open(condition), partly={path: words}, expected=True)
     seen = holds is True or (isinstance(value, str) and is_vendor_build(value))
     return Verdict(holds, (path,) if holds is None else (), narrowed=seen and not _is_open(condition))
 

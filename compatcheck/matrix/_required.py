@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+
+from packaging.version import Version
 
 from compatcheck.matrix._load import Matrix
 from compatcheck.matrix._order import final_release
-from compatcheck.matrix.traits._rows import rows_of
+from compatcheck.matrix.traits._rows import Row, rows_of
 from compatcheck.model import Environment, Unknown, lookup
 
 _TRAINERS_OWN = {"transformers": ("accelerate",)}
@@ -31,11 +33,22 @@ def with_required(matrix: Matrix, environment: Environment) -> Environment:
 
 def _required(matrix: Matrix, environment: Environment) -> Iterator[tuple[str, str]]:
     demands = matrix.table("declared-requirements")
-    for name, version in (environment.facts.get("distributions") or {}).items():
+    stated = environment.facts.get("distributions") or {}
+    for name, version in stated.items():
         release = final_release(version)
         if release is not None:
             yield from ((other, asked) for other, (_, _, asked) in rows_of(release, demands.get(name, {})))
+    for name in environment.facts.get("distribution_ranges") or {}:
+        yield from ((other, "") for other in _of_newest(demands.get(name, {})))
+    if "unsloth" in stated or lookup(environment, "training.unsloth") is True:
+        yield "unsloth-zoo", ""
     training = environment.facts.get("training") or {}
     if training:
         yield "torch", ""
         yield from ((name, "") for name in _TRAINERS_OWN.get(training.get("framework", ""), ()))
+
+
+def _of_newest(rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
+    """What the newest release demands that was looked up."""
+    newest = max((Version(listed[-1][1]) for listed in rows.values()), default=None)
+    return (other for other, listed in rows.items() if Version(listed[-1][1]) == newest)

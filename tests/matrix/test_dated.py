@@ -30,9 +30,9 @@ def on(day: str, **facts: Any) -> dict[str, Any]:
     [
         ("2024-06-17", "<0.14.4", True, False),
         ("2024-06-17", ">=0.5.7,<0.14.4", None, True),
-        ("2024-06-17", ">=0.10.0,<0.14.3", None, False),
         ("2024-06-17", ">=0.14.4", False, False),
-        ("2024-06-27", "<0.14.4", None, False),
+        ("2024-07-15", "<0.14.4", None, True),
+        ("2024-10-30", "<0.14.4", None, False),
     ],
 )
 def test_a_package_that_is_there_in_some_version_has_one_that_was_out(
@@ -86,3 +86,15 @@ def test_what_had_no_release_by_then_was_installed_from_its_repository(known: ma
 def test_without_a_day_there_is_no_limit(known: matrix.Matrix) -> None:
     assert judged(known, ASKED, deepspeed="<0.14.4").holds is None
     assert judged(known, {"report": {}}, torch=">=2.4.0").holds is None
+
+
+def test_what_came_out_shortly_before_is_still_run(known: matrix.Matrix) -> None:
+    """deepspeed 0.14.3 came out on 2024-06-12, 0.14.2 seven weeks before."""
+    (limit,) = [with_limits(known, Environment(on("2024-06-17"))).facts["distribution_limits"]["deepspeed"]]
+    assert (limit.newest, limit.recent) == ("0.14.3", ("0.14.1", "0.14.2", "0.14.3"))
+
+
+def test_a_repository_that_bears_the_name_of_a_known_package_holds_it(known: matrix.Matrix) -> None:
+    for repository, there in (("pyannote/pyannote-audio", True), ("QwenLM/Qwen3", False)):
+        found = matrix.complete(known, Environment({"report": {"repository": repository}}))
+        assert bool(found.facts.get("distribution_ranges")) is there

@@ -44,11 +44,15 @@ def test_nothing_is_implied_beside_a_complete_list_or_by_what_is_no_release(
 def test_what_is_implied_makes_an_entry_possible_that_the_day_speaks_for(known: matrix.Matrix) -> None:
     """The Trainer of transformers 4.39 passes accelerate an argument that 1.0 took out in October 2024."""
     stated = {"distributions": {"transformers": "4.39.3"}, "training": {"framework": "transformers"}}
-    found = {each.id for each in check(Environment({**stated, "report": {"date": "2024-11-12"}}), known).findings}
-    before = {each.id for each in check(Environment({**stated, "report": {"date": "2024-04-12"}}), known).findings}
-    assert found - before and all("accelerate" in _packages(known, each) for each in found - before)
+    for day, told in (("2024-11-12", True), ("2024-04-12", False)):
+        found = check(Environment({**stated, "report": {"date": day}}), known).findings
+        assert any("distributions.accelerate" in each.missing for each in found) is told
 
 
-def _packages(known: matrix.Matrix, entry: str) -> set[str]:
-    tables = matrix.find_entry(known, entry)["affected"]
-    return {path[14:] for table in tables for path in table if path.startswith("distributions.")}
+def test_a_package_of_unknown_version_brings_what_its_newest_release_demands(known: matrix.Matrix) -> None:
+    found = implied(known, report={}, distribution_ranges={"peft": ""})
+    assert {"torch", "accelerate"} <= found.keys() and set(found.values()) == {""}
+
+
+def test_unsloth_comes_with_unsloth_zoo(known: matrix.Matrix) -> None:
+    assert implied(known, report={}, training={"unsloth": True})["unsloth-zoo"] == ""
