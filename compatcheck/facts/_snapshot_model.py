@@ -142,6 +142,7 @@ class DeepSpeed(_Section):
     zero_quantized_gradients: Flag = None
     zero_quantized_nontrainable_weights: Flag = None
     zero_allow_untested_optimizer: Flag = None
+    leaf_modules: Flag = None
     activation_checkpointing: ActivationCheckpointing | None = None
 
 
@@ -211,6 +212,9 @@ class Training(_Section):
     ddp_find_unused_parameters: Flag = None
     tf32: Flag = None
     cudnn_sdp: Flag = None
+    deterministic: Flag = None
+    fill_uninitialized_memory: Flag = None
+    model_accepts_loss_kwargs: Flag = None
     downcast_bf16: Flag = None
     template: Text = None
     gradient_checkpointing_kwargs: GradientCheckpointing | None = None

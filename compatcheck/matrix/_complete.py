@@ -19,6 +19,7 @@ from compatcheck.model import Environment, Unknown, lookup
 
 _DEEPSPEED_DEFAULTS = {"contiguous_gradients": True, "reduce_scatter": True}
 _OF_FAMILY = ("type", "remote_code", "torch_dtype")
+_WITHOUT_LEAVES = ("transformers", "trl", "llama-factory", "ms-swift", "openrlhf", "axolotl")
 _WITHOUT_FLASH_ATTN = ("llama-factory", "unsloth", "xtuner")
 
 
@@ -29,7 +30,7 @@ def complete(matrix: Matrix, environment: Environment) -> Environment:
     )
     known = _with_model_family(matrix, _with_compute_capabilities(matrix, stated))
     built = _with_hip(_with_runtime(_with_gpus_in_use(_without_foreign_runtime(matrix, known))))
-    completed = _with_cudnn_sdp(_with_deepspeed_defaults(built))
+    completed = _with_switches(_with_deepspeed_defaults(built))
     return with_required(matrix, _with_flash_attn(_with_unquantized_dtype(_with_dtype(_with_reentry(completed)))))
 
 
@@ -152,14 +153,30 @@ def _with_deepspeed_defaults(environment: Environment) -> Environment:
     return environment._replace(facts={**environment.facts, "training": completed}) if silent else environment
 
 
-def _with_cudnn_sdp(environment: Environment) -> Environment:
-    """Scaled dot product attention may use cuDNN unless the script says no: it is the switch's default.
+def _with_switches(environment: Environment) -> Environment:
+    """What a training script alone can switch is as its library has it, unless somebody says otherwise.
 
-    https://docs.pytorch.org/docs/stable/backends.html#torch.backends.cuda.enable_cudnn_sdp
+    - Attention may use cuDNN: https://docs.pytorch.org/docs/stable/backends.html#torch.backends.cuda.enable_cudnn_sdp
+    - Deterministic mode, once on, fills new tensors: https://docs.pytorch.org/docs/stable/deterministic.html
+    - The Trainer finds out by itself whether a model takes ``num_items_in_batch``:
+      https://github.com/huggingface/transformers/blob/v4.49.0/src/transformers/trainer.py
+    - A launcher marks no modules as leaves for ZeRO-3; a loop of one's own may.
     """
-    if not environment.facts.get("training") or lookup(environment, "training.cudnn_sdp") != Unknown():
+    training = environment.facts.get("training")
+    if not training:
         return environment
-    return _with_training(environment, "cudnn_sdp", True)
+    implied = {
+        "cudnn_sdp": True,
+        "model_accepts_loss_kwargs": True,
+        "fill_uninitialized_memory": training.get("deterministic"),
+    }
+    for fact, value in implied.items():
+        if value is not None and lookup(environment, f"training.{fact}") == Unknown():
+            environment = _with_training(environment, fact, value)
+    sharded = training.get("deepspeed")
+    if isinstance(sharded, Mapping) and "leaf_modules" not in sharded and training.get("framework") in _WITHOUT_LEAVES:
+        environment = _with_training(environment, "deepspeed", {**sharded, "leaf_modules": False})
+    return environment
 
 
 def _with_reentry(environment: Environment) -> Environment:

@@ -255,3 +255,10 @@ def test_a_key_of_an_older_release_is_the_same_fact(tmp_path: Path, name: str) -
     facts = read(tmp_path, {"zero_optimization": {"stage": 3, name: True, "sub_group_size": 1e9}})
     assert fact(facts, "training.deepspeed.stage3_gather_16bit_weights_on_model_save") is True
     assert fact(facts, "training.deepspeed.sub_group_size") == 10**9
+
+
+def test_modules_that_are_marked_as_leaves_are_known_and_their_absence_is_left_to_the_script(tmp_path: Path) -> None:
+    leaves = "training.deepspeed.leaf_modules"
+    marked = {"zero_optimization": {"stage": 3, "leaf_module": {"classes": ["MixtralSparseMoeBlock"]}}}
+    assert fact(read(tmp_path, marked), leaves) is True
+    assert fact(read(tmp_path, {"zero_optimization": {"stage": 3}}), leaves) == Unknown()

@@ -132,6 +132,8 @@ def _set(known: dict[str, Any], key: str, value: Any) -> None:
         training["quantization"] = {"bits": int(low[8]), "method": "bitsandbytes"}
     elif low == "nvidia_driver" and (level := re.search(r"CUDA (\d{1,2}\.\d)", str(value))):
         known["cuda"] = {"driver_api": level[1], "driver": "999.0"}
+    elif low.endswith("set_z3_leaf_modules"):
+        training["deepspeed"] = {"leaf_modules": True}
     elif low in ("model_file", "model_revision"):
         known["model"] = {"traits": []}
     elif fact := fact_of(key, re.split(r"\s+or\s+", value)[0] if isinstance(value, str) else value):

@@ -237,7 +237,25 @@ def test_a_torch_without_wheels_for_a_python_stands_beside_an_older_one(
         assert match_table({"python": condition}, completed, lambda *_: nothing).holds is holds
 
 
-def test_attention_may_use_cudnn_unless_the_script_says_no(known: matrix.Matrix) -> None:
-    for training, told in (({"attention": "sdpa"}, True), ({"cudnn_sdp": False}, False), ({}, Unknown())):
-        completed = matrix.complete(known, Environment({"training": training}))
-        assert lookup(completed, "training.cudnn_sdp") == told
+@pytest.mark.parametrize(
+    ("fact", "training", "value"),
+    [
+        ("cudnn_sdp", {"attention": "sdpa"}, True),
+        ("cudnn_sdp", {"cudnn_sdp": False}, False),
+        ("cudnn_sdp", {}, Unknown()),
+        ("model_accepts_loss_kwargs", {"method": "lora"}, True),
+        ("model_accepts_loss_kwargs", {"model_accepts_loss_kwargs": False}, False),
+        ("fill_uninitialized_memory", {"deterministic": True}, True),
+        ("fill_uninitialized_memory", {"deterministic": True, "fill_uninitialized_memory": False}, False),
+        ("fill_uninitialized_memory", {"method": "lora"}, Unknown()),
+        ("deepspeed.leaf_modules", {"framework": "trl", "deepspeed": {"zero_stage": 3}}, False),
+        ("deepspeed.leaf_modules", {"framework": "trl", "deepspeed": {"leaf_modules": True}}, True),
+        ("deepspeed.leaf_modules", {"framework": "accelerate", "deepspeed": {"zero_stage": 3}}, Unknown()),
+        ("deepspeed.leaf_modules", {"framework": "trl"}, Unknown()),
+    ],
+)
+def test_a_switch_is_as_its_library_has_it_unless_somebody_says_otherwise(
+    known: matrix.Matrix, fact: str, training: dict[str, Any], value: object
+) -> None:
+    completed = matrix.complete(known, Environment({"training": training}))
+    assert lookup(completed, f"training.{fact}") == value

@@ -1,6 +1,6 @@
 """The model and the trainer that code or a command names: ``from_pretrained("org/name")``, ``GRPOTrainer(...)``.
 
-So too torch's switch that keeps attention from cuDNN's kernels.
+So too switches that only code has, as the one of torch that keeps attention from cuDNN's kernels.
 """
 
 from __future__ import annotations
@@ -32,7 +32,15 @@ _LISTED = re.compile(
 )
 _OF_TRL = re.compile(rf"=\s?({TRAINERS})Trainer\(")
 _OF_TRANSFORMERS = re.compile(r"=\s?(?:Seq2Seq)?Trainer\(")
-_CUDNN_SDP = re.compile(r"\benable_cudnn_sdp\((?:enabled\s?=\s?)?(True|False)\)")
+_SWITCHES = {
+    "training.cudnn_sdp": re.compile(r"\benable_cudnn_sdp\((?:enabled\s?=\s?)?(True|False)\)"),
+    "training.deterministic": re.compile(r"\buse_deterministic_algorithms\((?:mode\s?=\s?)?(True|False)\b"),
+    "training.fill_uninitialized_memory": re.compile(r"\bfill_uninitialized_memory\s?=\s?(True|False)\b"),
+    "training.model_accepts_loss_kwargs": re.compile(r"\bmodel_accepts_loss_kwargs\s?=\s?(True|False)\b"),
+    "training.deepspeed.leaf_modules": re.compile(r"\bset_z3_leaf_modules?\("),
+}
+"""What code alone decides: the value is the first group, or that the call is there."""
+
 _FILE = re.compile(r"\.(?:json|ya?ml|py|sh|bin|safetensors|txt|md|gguf|ipynb)\Z", re.I)
 _FOLDERS = ("data", "models", "model", "checkpoints", "checkpoint", "output", "outputs", "path", "examples", "scripts")
 
@@ -49,8 +57,9 @@ def read(block: Block) -> Iterator[Claim]:
             name = match[1] or match[2]
             if not _FILE.search(name) and name.partition("/")[0].lower() not in _FOLDERS:
                 yield Claim("model.name", name, line.number, doubt)
-        if switched := _CUDNN_SDP.search(line.text):
-            yield Claim("training.cudnn_sdp", switched[1] == "True", line.number, doubt)
+        for path, pattern in _SWITCHES.items():
+            if switched := pattern.search(line.text):
+                yield Claim(path, not pattern.groups or switched[1] == "True", line.number, doubt)
         if trainer := _OF_TRL.search(line.text):
             yield Claim("training.framework", "trl", line.number, doubt)
             yield Claim("training.objective", trainer[1].lower(), line.number, doubt)

@@ -87,6 +87,8 @@ def _deepspeed(sheet: Sheet, section: dict[str, Any]) -> None:
     saves = flag_of(section.get("zero3_save_16bit_model"))
     if saves is not None:
         zero["stage3_gather_16bit_weights_on_model_save"] = saves
+    if section.get("deepspeed_moe_layer_cls_names"):
+        zero["leaf_module"] = {"classes": section["deepspeed_moe_layer_cls_names"]}
     value: dict[str, Any] = {"zero_optimization": zero, "zero_allow_untested_optimizer": True}
     clipping = section.get("gradient_clipping", "auto")
     value["gradient_clipping"] = clipping if clipping == "auto" else number_of(clipping)

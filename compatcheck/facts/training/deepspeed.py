@@ -89,6 +89,7 @@ _FROM_TRAINER = {
     "training.gradient_accumulation_steps": "training.gradient_accumulation_steps",
     "training.per_device_train_batch_size": "training.per_device_train_batch_size",
 }
+_LEAVES = ("zero_optimization", "leaf_module")
 _BY_HIDDEN_SIZE = ("reduce_bucket_size", "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold")
 _OLD_NAMES = {
     ("zero_optimization", "stage3_gather_16bit_weights_on_model_save"): "stage3_gather_fp16_weights_on_model_save",
@@ -120,6 +121,8 @@ def read(document: Document, trainer: Facts = _NOTHING) -> Said:
         if _given(sheet, key.given_as) is not None:
             _read_key(sheet, key)
     _overlap_comm(sheet)
+    if _given(sheet, _LEAVES):
+        sheet.state(_PREFIX + "leaf_modules", True, _LEAVES)
     _offload(sheet)
     _compile(sheet)
     for section in ("optimizer", "scheduler"):

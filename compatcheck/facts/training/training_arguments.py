@@ -65,6 +65,7 @@ _FLAGS = (
     ("predict_with_generate", "predict_with_generate"),
     ("use_vllm", "use_vllm"),
     ("ddp_find_unused_parameters", "ddp_find_unused_parameters"),
+    ("deterministic", "full_determinism"),
 )
 _ALWAYS = {
     "gradient_accumulation_steps": 1,

@@ -19,12 +19,23 @@ class Sample(NamedTuple):
 
 SAMPLES = [
     Sample(
-        "a script that keeps attention from cuDNN",
+        "a script that switches what no configuration does",
         """```python
 torch.backends.cuda.enable_cudnn_sdp(False)
+torch.use_deterministic_algorithms(True, warn_only=True)
+torch.utils.deterministic.fill_uninitialized_memory = False
+trainer.model_accepts_loss_kwargs = False
+deepspeed.utils.set_z3_leaf_modules(model, [MixtralSparseMoeBlock])
 model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", attn_implementation="sdpa")
 ```""",
-        {"training.cudnn_sdp": False, "training.attention": "sdpa"},
+        {
+            "training.cudnn_sdp": False,
+            "training.attention": "sdpa",
+            "training.deterministic": True,
+            "training.fill_uninitialized_memory": False,
+            "training.model_accepts_loss_kwargs": False,
+            "training.deepspeed.leaf_modules": True,
+        },
     ),
     Sample(
         "a configuration under headings, behind the lines of llamafactory-cli env",

@@ -107,3 +107,11 @@ def test_a_file_that_it_names_is_read(tmp_path: Path) -> None:
     assert lookup(found, "training.deepspeed.zero_stage") == 1
     assert found.locations["training.deepspeed.zero_stage"].file.endswith("ds.json")
     assert lookup(found, "training.dtype") == "float16"
+
+
+def test_blocks_of_experts_that_it_names_are_marked_as_leaves(tmp_path: Path) -> None:
+    named = read(
+        tmp_path, ZERO_3.replace("  zero3_save", "  deepspeed_moe_layer_cls_names: MixtralSparseMoeBlock\n  zero3_save")
+    )
+    assert lookup(named, "training.deepspeed.leaf_modules") is True
+    assert lookup(read(tmp_path, ZERO_3), "training.deepspeed.leaf_modules") == Unknown()
