@@ -64,7 +64,8 @@ class Verdict(NamedTuple):
 
     ``paths`` names the facts that the judged table speaks of; ``partly`` says, by fact, which part of a range that is
     asked for is at fault. ``expected`` tells that a fresh install would take a version at fault, which singles nobody
-    out but leaves the package no less sure than a version would. ``one_package_away`` tells that the rest speaks for it
+    out but leaves the package no less sure than a version would, and ``unlikely`` that by the day of the report few ran
+    one. ``one_package_away`` tells that the rest speaks for it
     and a single package that nobody mentioned does not.
     """
 
@@ -75,6 +76,7 @@ class Verdict(NamedTuple):
     paths: tuple[str, ...] = ()
     partly: Mapping[str, str] = {}
     expected: bool = False
+    unlikely: bool = False
     one_package_away: bool = False
 
 
@@ -206,6 +208,8 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
             return _match_range(path, condition, asked, limit)
         if limit is not None and limit.coming is not None and _is_excluded(condition, f"<={limit.coming}"):
             return Verdict(False)
+        likely = limit is None or not isinstance(condition, str) or not is_range(condition) or _is_run(condition, limit)
+        return _compare(path, condition, value)._replace(unlikely=not likely)
     return _compare(path, condition, value)
 
 
@@ -247,20 +251,21 @@ def _match_range(path: str, condition: Any, asked: str, limit: Limit | None) -> 
         words, expected = f"asks for {asked or 'any version'}, of which {condition} is affected", overlap.newest
     else:
         overlap = _requested.compare(",".join(filter(None, (asked, f"<={limit.newest}"))), condition)
-        stated = f"is {asked} or so" if asked else "has no version stated"
+        stated = f"is asked for as {asked}" if asked else "has no version stated"
         words = f"{stated}; {limit.newest} was the newest on {limit.day}, and {condition} is affected"
-        expected = overlap.telling or (overlap.partial and _meets_recent(condition, limit))
+        expected = overlap.telling or (overlap.partial and _is_run(condition, limit))
     partly = {path: words} if overlap.partial or (limit and overlap.holds) else {}
     if overlap.holds is not None:
         return Verdict(overlap.holds, narrowed=overlap.holds and not open_end, partly=partly)
     narrowed = (expected if limit else overlap.telling) and not open_end
-    return Verdict(None, (path,), narrowed=narrowed, partly=partly, expected=expected)
+    unlikely = limit is not None and not expected
+    return Verdict(None, (path,), narrowed=narrowed, partly=partly, expected=expected, unlikely=unlikely)
 
 
-def _meets_recent(condition: str, limit: Limit) -> bool:
-    """Whether a release is at fault that was the newest not long before."""
+def _is_run(condition: str, limit: Limit) -> bool:
+    """Whether half of the releases are at fault, or more, that people then ran."""
     bounds = parse_range(condition)
-    return any(contains(bounds, Version(each)) for each in limit.recent)
+    return 2 * sum(contains(bounds, Version(each)) for each in limit.recent) >= len(limit.recent)
 
 
 def _compare(path: str, condition: Any, value: Any) -> Verdict:

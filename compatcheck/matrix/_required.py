@@ -17,6 +17,10 @@ https://github.com/huggingface/transformers/blob/v4.31.0/src/transformers/traini
 """
 
 
+_UNVERSIONED = (("peft", "transformers"), ("unsloth", "unsloth-zoo"))
+"""What releases demand in any version, which the table does not hold."""
+
+
 def with_required(matrix: Matrix, environment: Environment) -> Environment:
     """The environment of a report with ``implied_distributions``: the range of each that its metadata or run demands.
 
@@ -27,7 +31,8 @@ def with_required(matrix: Matrix, environment: Environment) -> Environment:
     implied: dict[str, str] = {}
     for name, asked in _required(matrix, environment):
         if isinstance(lookup(environment, f"distributions.{name}"), Unknown):
-            implied[name] = ",".join(filter(None, (implied.get(name), asked)))
+            clauses = [*implied.get(name, "").split(","), *asked.split(",")]
+            implied[name] = ",".join(filter(None, dict.fromkeys(clauses)))
     return environment._replace(facts={**environment.facts, "implied_distributions": implied})
 
 
@@ -38,9 +43,13 @@ def _required(matrix: Matrix, environment: Environment) -> Iterator[tuple[str, s
         release = final_release(version)
         if release is not None:
             yield from ((other, asked) for other, (_, _, asked) in rows_of(release, demands.get(name, {})))
-    for name in environment.facts.get("distribution_ranges") or {}:
+    asked_for = environment.facts.get("distribution_ranges") or {}
+    for name in asked_for:
         yield from ((other, "") for other in _of_newest(demands.get(name, {})))
-    if "unsloth" in stated or lookup(environment, "training.unsloth") is True:
+    for name, other in _UNVERSIONED:
+        if isinstance(stated.get(name), str) or name in asked_for:
+            yield other, ""
+    if lookup(environment, "training.unsloth") is True:
         yield "unsloth-zoo", ""
     training = environment.facts.get("training") or {}
     if training:

@@ -14,6 +14,7 @@ _OFF_UNLESS_ASKED = (
     "environ.HF_HUB_ENABLE_HF_TRANSFER",
     "training.deepspeed.compile",
     "training.deepspeed.offload_optimizer_device",
+    "training.fill_uninitialized_memory",
     "training.deepspeed.zero_hpz_partition_size",
     "training.deepspeed.zero_quantized_gradients",
     "training.deepspeed.zero_quantized_weights",
@@ -116,7 +117,8 @@ def is_narrowed(parts: Mapping[str, Verdict], rare: frozenset[str], environment:
 def is_one_package_away(parts: Mapping[str, Verdict], rare: frozenset[str], environment: Environment) -> bool:
     """Whether a table would be worth telling if one package were known to be there; one fact more may lack.
 
-    A framework of its own is not left out of a report: whoever runs one names it.
+    A framework of its own is not left out of a report: whoever runs one names it. Nor does anybody run a release that
+    was old by the day of the report and say nothing of it.
     """
     lacking = [path for path, part in parts.items() if part.holds is None]
     packages = [
@@ -124,7 +126,7 @@ def is_one_package_away(parts: Mapping[str, Verdict], rare: frozenset[str], envi
         for path in lacking
         if path.startswith("distributions.") and parts[path].missing and not parts[path].expected
     ]
-    if len(packages) != 1 or len(lacking) > 2 or packages[0][14:] in FRAMEWORKS:
+    if len(packages) != 1 or len(lacking) > 2 or packages[0][14:] in FRAMEWORKS or parts[packages[0]].unlikely:
         return False
     there = {**parts, packages[0]: parts[packages[0]]._replace(expected=True)}
     return is_narrowed(there, rare, environment)

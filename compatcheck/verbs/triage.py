@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from compatcheck.model import Environment
 
 _WIDEST = 60
-SUSPECTED = 2
+SUSPECTED = 3
 """So many entries are told beyond what the report speaks for: it fails, and people leave packages out."""
 
 
