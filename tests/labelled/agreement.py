@@ -57,6 +57,7 @@ def _same_setting(key: str, value: Any, words: str) -> bool:
         "nvidia_driver": ("driver",),
         "cuda_toolkit": ("toolkit", "nvcc"),
         "wheel_tag": ("wheel",),
+        "flash_attn_wheel_abi": ("wheel",),
         "model_file": ("model's",),
         "model_revision": ("model's",),
     }.get(last, (last, NAMES.get(last, last)))

@@ -11,6 +11,7 @@ import pytest
 from packaging.version import Version
 
 from compatcheck import matrix
+from compatcheck.matrix._dated import with_limits
 from compatcheck.matrix.traits import built_for_another_torch
 from compatcheck.model import Environment
 from tests.tables import _metadata, built_for_torch
@@ -27,7 +28,11 @@ def environment(more: dict[str, Any] | None = None, **distributions: str) -> Env
     [
         ({"vllm": "0.3.2", "torch": "2.2.1"}, {"vllm": "==0.4.1"}, {"torch": "==2.1.2"}),
         ({"xformers": "0.0.28.post1", "torch": "2.5.0+cu124"}, {"xformers": "==0.0.28.post2"}, {"torch": "==2.4.1"}),
-        ({"xformers": "0.0.28.post1", "torch": "2.5.1"}, {"xformers": "==0.0.29.post1"}, {"torch": "==2.4.1"}),
+        (
+            {"xformers": "0.0.28.post1", "torch": "2.5.1"},
+            {"xformers": ">=0.0.28.post3,<=0.0.29.post1"},
+            {"torch": "==2.4.1"},
+        ),
         ({"torchcodec": "0.9.1+cu128", "torch": "2.8.0"}, {"torchcodec": "~=0.7.0"}, {"torch": "~=2.9.0"}),
         ({"torchcodec": "0.14.0", "torch": "2.10.0"}, {"torchcodec": "~=0.10.0"}, {"torch": "~=2.11.0"}),
         ({"vllm": "0.19.0", "torch": "1.13.1"}, {"torch": "==2.10.0"}, {}),
@@ -90,3 +95,15 @@ def test_the_table_is_taken_from_metadata_and_from_reports_of_pip(tmp_path: Path
     table = built_for_torch.render([tmp_path])
     assert 'xformers = [\n    ["0.0.20", "0.0.21", "2.0.1"],\n]\n' in table
     assert 'vllm = [\n    ["0.9.0", "0.9.0", "2.7.0"],\n]\n' in table
+
+
+@pytest.mark.parametrize(("torch", "holds"), [("2.4.1", None), ("2.5.1", False)])
+def test_of_a_package_without_a_version_the_newest_of_the_day_is_compared(
+    known: matrix.Matrix, torch: str, holds: bool | None
+) -> None:
+    stated = environment({"distribution_ranges": {"xformers": ""}, "report": {"date": "2024-11-10"}}, torch=torch)
+    verdict = built_for_another_torch.find(with_limits(known, stated), known.table)
+    assert (verdict.holds, verdict.missing) == (holds, ("distributions.xformers",) if holds is None else ())
+    for occurrence in verdict.occurrences:
+        assert "the newest release then, xformers 0.0.28.post3 is built for torch 2.5.1" in occurrence.summary
+        assert occurrence.pins == {"xformers": ">=0.0.28,<=0.0.28.post1"}

@@ -18,7 +18,8 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     """Compare by minor release, which is where the compiled interface changes.
 
     Where the installed metadata itself was read, `declared-requirement-unmet` tells what a package demands, and only
-    what no metadata demands is told here.
+    what no metadata demands is told here. Of a package that a report gives no version of, the newest release of its day
+    is compared, and it stays open.
     """
     torch = lookup(environment, _TORCH)
     installed = lookup(environment, "distributions")
@@ -36,7 +37,25 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         for package, wanted in _belonging(installed, rows, metadata_read=metadata_read)
         for occurrence in _occurrence(package, installed[package], wanted, torch, rows)
     )
+    expected = {} if found else _expected(environment)
+    open_still = tuple(
+        occurrence._replace(summary=f"{package} has no version stated: the newest release then, {occurrence.summary}")
+        for package, wanted in _belonging(expected, rows, metadata_read=False)
+        for occurrence in _occurrence(package, expected[package], wanted, torch, rows)
+    )
+    if open_still:
+        return TraitVerdict(None, open_still, tuple(f"distributions.{each.packages[0]}" for each in open_still))
     return TraitVerdict(bool(found), found)
+
+
+def _expected(environment: Environment) -> dict[str, str]:
+    """The newest release, by the day of a report, of each package that it says is there and no more of."""
+    limits, asked = (environment.facts.get(f"distribution_{fact}") or {} for fact in ("limits", "ranges"))
+    return {
+        name: limits[name].newest
+        for name in asked.keys() & limits.keys()
+        if isinstance(lookup(environment, f"distributions.{name}"), Unknown)
+    }
 
 
 def _belonging(
@@ -68,7 +87,7 @@ def _occurrence(
     moves = (partner, pins) if partner else (pins,)
     summary = f"{package} {installed} is built for torch {wanted}; torch {torch} is installed"
     if partner:
-        summary += f", which goes with {package} {partner[package].lstrip('=~')}"
+        summary += f", which goes with {package} {partner[package].rpartition('=')[2]}"
     yield Occurrence(summary, (package, "torch"), *moves)
 
 
@@ -81,10 +100,10 @@ def _loads_beside(package: str, installed: str | None, wanted: str, torch: str, 
 
 
 def _partner(package: str, torch: str, rows: Mapping[str, Any]) -> dict[str, str] | None:
-    """The newest release that belongs to this torch, else to its minor release."""
+    """The releases that belong to this torch, else the newest that do to its minor release."""
     release = torch.partition("+")[0]
     runs = [row for row in rows["declared"].get(package, ()) if minor(row[2]) == minor(torch)]
-    for _, last, _ in sorted(runs, key=lambda row: row[2] == release)[-1:]:
-        return {package: f"=={last}"}
+    for first, last, _ in sorted(runs, key=lambda row: row[2] == release)[-1:]:
+        return {package: f"=={last}" if first == last else f">={first},<={last}"}
     series = [name for name, of in rows["documented"].get(package, {}).items() if of == minor(torch)]
     return {package: f"~={series[-1]}.0"} if series else None
