@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping
+from datetime import date
 from functools import cache
 from typing import Any
 
 from compatcheck._torch_build import Table as Table
+from compatcheck.matrix._dated import day_of_report
 from compatcheck.matrix._match import TraitFinder, TraitVerdict
 from compatcheck.model import Environment, Unknown, lookup
 
@@ -115,10 +117,17 @@ def _find(name: str, environment: Environment, table: Table) -> TraitVerdict:
     if name not in READ_FROM_CODE:
         return TraitVerdict(None, missing=("model.traits",))
     if name in family.get("traits", ()):
-        return TraitVerdict(None, missing=("model.traits",), suspected=True)
+        held = _held_until(name, family) >= (day_of_report(environment) or date.max)
+        return TraitVerdict(True) if held else TraitVerdict(None, missing=("model.traits",), suspected=True)
     if name not in _READ_FROM_OTHER_FILES and lookup(environment, "model.remote_code") is False:
         return TraitVerdict(False)
     return TraitVerdict(None, missing=("model.traits",))
+
+
+def _held_until(name: str, family: Mapping[str, Any]) -> date:
+    """The last day up to which every published revision of the family's code had the habit, as far as is known."""
+    day = family.get("until", {}).get(name, date.min)
+    return date.fromisoformat(day) if isinstance(day, str) else day
 
 
 def _family(environment: Environment, table: Table) -> Mapping[str, Any]:

@@ -55,7 +55,7 @@ def snapshot(case: Mapping[str, Any], *, reported: bool = True) -> Environment:
             known.setdefault("distribution_ranges", {})[normalised(name)] = str(version)
         else:
             reasons[f"distributions.{normalised(name)}"] = f"given as {version}"
-    known["distributions"] = versions
+    known["distributions"] = versions | _labelled(versions, env, context)
     for named in re.findall(rf"(?<![\w-])(?:{SPOKEN})(?![\w-])", (context.get("framework") or "").lower()):
         if (used := distribution(named)) and used not in (*versions, *known.get("distribution_ranges", {})):
             known.setdefault("distribution_ranges", {})[used] = ""
@@ -85,6 +85,16 @@ def snapshot(case: Mapping[str, Any], *, reported: bool = True) -> Environment:
     if context.get("model"):
         known["model"] = {"name": _SEVERAL.split(context["model"])[0]}
     return Environment(known, reasons)
+
+
+def _labelled(versions: Mapping[str, str], env: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, str]:
+    """The label of a flash-attn wheel of which the C++ interface is told apart from its version."""
+    told = re.search(r"cxx11abi(TRUE|FALSE)", str(context.get("other")))
+    release, torch = versions.get("flash-attn", "+"), version_of(versions.get("torch", ""))
+    cuda = (env.get("cuda_runtime") or "").replace(".", "")
+    if told is None or "+" in release or torch is None or not cuda:
+        return {}
+    return {"flash-attn": f"{release}+cu{cuda}torch{torch.major}.{torch.minor}{told[0]}"}
 
 
 def _day(written: str) -> str:
@@ -133,6 +143,8 @@ def _training(context: Mapping[str, Any]) -> dict[str, Any]:
     method = (context.get("method") or "").lower()
     if method in _METHODS:
         said["method"] = method
+    elif method == "inference" and context.get("model"):
+        said["predict_with_generate"] = True
     elif method in _OBJECTIVES:
         said["objective"] = _OBJECTIVES[method]
     framework = (context.get("framework") or "").lower()

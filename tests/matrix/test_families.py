@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 
 import pytest
 
 from compatcheck import matrix
 from compatcheck.matrix._families import family_of, type_of_class
-from compatcheck.matrix._traits import READ_FROM_CODE
+from compatcheck.matrix._match import TraitVerdict
+from compatcheck.matrix._traits import READ_FROM_CODE, trait_finder
 from compatcheck.model import Environment, Unknown, lookup
 
 
@@ -87,6 +89,8 @@ def test_the_table_names_traits_that_exist_and_no_pattern_twice(known: matrix.Ma
     for family in families:
         assert set(family.get("traits", ())) <= set(READ_FROM_CODE)
         assert not set(family.get("weights", ())) & set(READ_FROM_CODE)
+        assert set(family.get("until", ())) <= set(family.get("traits", ()))
+        assert all(date.fromisoformat(str(day)) < date.today() for day in family.get("until", {}).values())
         sources = [*family.get("traits", {}).values(), *family.get("weights", {}).values()]
         assert all(re.match(r"https://github\.com/\S+(?:/\d+|\.py)$", source) for source in sources)
         for pattern in family["names"]:
@@ -134,6 +138,24 @@ def test_a_trait_of_some_revisions_is_possible_and_names_what_is_missing(known: 
     assert "CC-2024-0004" not in told(known, "glm-4-9b-chat", "4.44.2")
     assert "CC-2024-0004" not in told(known, "glm-4-9b-chat", None)
     assert "CC-2024-0004" not in told(known, "Qwen2-7B", "4.45.2")
+
+
+@pytest.mark.parametrize(
+    ("day", "verdict"),
+    [
+        ("2024-08-10", TraitVerdict(True)),
+        ("2024-08-11", TraitVerdict(None, missing=("model.traits",), suspected=True)),
+        (None, TraitVerdict(None, missing=("model.traits",), suspected=True)),
+    ],
+)
+def test_a_trait_of_every_revision_up_to_a_day_is_certain_in_a_report_of_before(
+    day: str | None, verdict: TraitVerdict
+) -> None:
+    habit = "past-extracted-in-standard-format"
+    family = {"names": ["glm 4 9b"], "traits": {habit: "https://example.org"}, "until": {habit: "2024-08-10"}}
+    table = {"neutral": ["chat"], "quantised": [], "families": [family]}
+    told = {"model": {"name": "glm-4-9b-chat"}, **({"report": {"date": day}} if day else {})}
+    assert trait_finder(lambda name: table)(habit, Environment(told)) == verdict
 
 
 def test_files_that_were_read_decide_over_what_the_name_tells(known: matrix.Matrix) -> None:

@@ -37,6 +37,7 @@ _SWITCHES = {
     "training.deterministic": re.compile(r"\buse_deterministic_algorithms\((?:mode\s?=\s?)?(True|False)\b"),
     "training.fill_uninitialized_memory": re.compile(r"\bfill_uninitialized_memory\s?=\s?(True|False)\b"),
     "training.model_accepts_loss_kwargs": re.compile(r"\bmodel_accepts_loss_kwargs\s?=\s?(True|False)\b"),
+    "training.predict_with_generate": re.compile(r"\bmodel\.(?:generate|chat|stream_chat)\("),
     "training.deepspeed.leaf_modules": re.compile(r"\bset_z3_leaf_modules?\("),
 }
 """What code alone decides: the value is the first group, or that the call is there."""

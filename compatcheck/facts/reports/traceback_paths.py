@@ -1,4 +1,4 @@
-"""The paths in a traceback: the version of the Python that ran, and what patches the libraries that it names."""
+"""The paths in a traceback: the Python that ran, what patches the libraries that it names, that text is generated."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _METADATA = re.compile(
     r"-packages[/\\]([A-Za-z][\w.]{0,60})-(\d[\w.+!]{0,60}?)(?:-py3\.\d{1,2}[\w.-]{0,40}\.egg|\.dist-info)[/\\]"
 )
 _PATCHED = re.compile(r"-packages[/\\]unsloth(?:_zoo)?[/\\]|[/\\]unsloth_compiled_cache[/\\]")
+_GENERATES = re.compile(r"-packages[/\\]transformers[/\\]generation[/\\]utils\.py\b")
 
 
 def recognises(block: Block) -> tuple[Line, ...]:
-    forms = (_PYTHON, _WINDOWS, _PATCHED)
+    forms = (_PYTHON, _WINDOWS, _PATCHED, _GENERATES)
     return tuple(line for line in block.short() if any(form.search(line.text) for form in forms))
 
 
@@ -32,6 +33,7 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
             yield Claim("python", version, line.number)
         if metadata:
             yield distribution_claim(metadata[1], metadata[2], line.number)
-        if _PATCHED.search(line.text) and "unsloth" not in said:
-            said.add("unsloth")
-            yield Claim("training.unsloth", True, line.number)
+        for fact, pattern in (("unsloth", _PATCHED), ("predict_with_generate", _GENERATES)):
+            if pattern.search(line.text) and fact not in said:
+                said.add(fact)
+                yield Claim(f"training.{fact}", True, line.number)

@@ -19,6 +19,12 @@ class Sample(NamedTuple):
 
 SAMPLES = [
     Sample(
+        "a traceback through generate()",
+        """  File "/opt/v/lib/python3.10/site-packages/transformers/generation/utils.py", line 1989, in generate
+    result = self._sample(""",
+        {"training.predict_with_generate": True, "python": "3.10"},
+    ),
+    Sample(
         "a script that switches what no configuration does",
         """```python
 torch.backends.cuda.enable_cudnn_sdp(False)
@@ -26,6 +32,7 @@ torch.use_deterministic_algorithms(True, warn_only=True)
 torch.utils.deterministic.fill_uninitialized_memory = False
 trainer.model_accepts_loss_kwargs = False
 deepspeed.utils.set_z3_leaf_modules(model, [MixtralSparseMoeBlock])
+answer, history = model.chat(tokenizer, "Hello")
 model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", attn_implementation="sdpa")
 ```""",
         {
@@ -35,6 +42,7 @@ model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", attn_implementat
             "training.fill_uninitialized_memory": False,
             "training.model_accepts_loss_kwargs": False,
             "training.deepspeed.leaf_modules": True,
+            "training.predict_with_generate": True,
         },
     ),
     Sample(
