@@ -32,9 +32,9 @@ def command(
 ) -> NoReturn | None:
     """Judge the environment that a bug report describes.
 
-    FILE holds its text as people paste it, - is standard input: the output of transformers env, accelerate env,
-    collect_env, ds_report, llamafactory-cli env, pip, conda or nvidia-smi, tracebacks, and plain words in English or
-    Chinese. What its lines contradict is unknown.
+    FILE holds its text as people paste it, or the JSON that gh or GitHub's API gives; - is standard input. Read are the
+    output of transformers env, accelerate env, collect_env, ds_report, llamafactory-cli env, pip, conda or nvidia-smi,
+    tracebacks, and plain words in English or Chinese. What its lines contradict is unknown.
     """
     import json
 
@@ -67,16 +67,16 @@ def _require_something(environment: Environment, source: str) -> None:
 
 
 def _told(environment: Environment) -> Iterator[str]:
-    """Each fact with the line it stands on, and what the report leaves open."""
+    """Where and when it was filed, each fact with the line it stands on, and what the report leaves open."""
     rows = [
-        (path, _shown(value), at.line)
+        (path, _shown(value), at.line if at else None)
         for path, value in _flat(environment.facts)
-        if (at := environment.locations.get(path))
+        if (at := environment.locations.get(path)) or path.startswith("report.")
     ]
     width = max((min(len(path), _WIDEST) for path, _, _ in rows), default=0)
     yield _("the report states")
     for path, shown, line in sorted(rows, key=lambda row: (row[2] or 0, row[0])):
-        place = _("line {number}").format(number=line)
+        place = _("line {number}").format(number=line) if line else ""
         yield f"{' ' * (10 - cells(place))}{place}  {path:<{width}}  {shown}"
     if environment.reasons:
         yield _("and leaves open")

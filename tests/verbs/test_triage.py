@@ -167,5 +167,18 @@ def test_a_report_that_leaves_packages_out_gets_what_one_of_them_would_make_poss
     said = json.loads(triage(str(report), "--format", "json", "--snapshot-out", str(snapshot)).stdout)["findings"]
     plain = run_command(sys.executable, "check", "--snapshot", str(snapshot), "--format", "json", cwd=tmp_path).stdout
     further = [each for each in said if each not in json.loads(plain)["findings"]]
-    assert len(further) == 2
+    assert len(further) == 3
     assert all(any(path.startswith("distributions.") for path in each["missing"]) for each in further)
+
+
+def test_the_day_and_the_repository_of_an_issue_decide_what_it_leaves_out(tmp_path: Path) -> None:
+    """numpy 2 came out on 2024-06-16, and DeepSpeed 0.14.4, the first that can be imported beside it, on 2024-06-21."""
+    numpy_2 = "CC-2024-0027"
+    issue = {"title": "Import fails", "body": "Since today:\n\nnumpy==2.0.0\n", "createdAt": "2024-06-17T08:00:00Z"}
+    for place, told in (("microsoft/DeepSpeed", True), ("QwenLM/Qwen3", False)):
+        filed = tmp_path / "issue.json"
+        filed.write_text(json.dumps({**issue, "url": f"https://github.com/{place}/issues/5671"}), encoding="utf-8")
+        done = triage(str(filed), cwd=tmp_path)
+        shown = " ".join(done.stdout.split())
+        assert ("0.14.3 was the newest on 2024-06-17" in shown) is told
+        assert (numpy_2 in done.stdout) is told and f"report.repository {place}" in shown
