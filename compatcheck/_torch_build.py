@@ -135,6 +135,14 @@ def listed_builds(torch: str, machine: object, table: Table) -> dict[str, Build]
     return {runtime: build for runtime, build in builds.items() if build} if all(builds.values()) else {}
 
 
+def builds_for_runtime(runtime: str, machine: object, table: Table) -> dict[str, Build]:
+    """The project's own builds for a CUDA runtime by minor release, as far as they were looked up."""
+    releases = table("torch-cuda-builds")["builds"]
+    known = machine if isinstance(machine, str) else "x86_64"
+    builds = {release: listed_build(release, runtime, known, table) for release in releases}
+    return {release: build for release, build in builds.items() if build}
+
+
 def default_runtime(torch: str, table: Table) -> str | None:
     """The CUDA runtime of the build that the package index serves for Linux."""
     runtime: str | None = table("torch-cuda-builds")["default"].get(minor(torch))

@@ -139,7 +139,7 @@ def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, envi
         confidence=entry.confidence,
         packages=occurrence.packages if occurrence else entry.distributions,
         summary=" ".join((occurrence.summary if occurrence else entry.summary, *_partly(verdict))),
-        missing=verdict.missing,
+        missing=tuple(dict.fromkeys(verdict.missing)),
         remedies=remedies,
         evidence=tuple(dict.fromkeys(evidence.url for evidence in entry.evidence)),
         probe_name=entry.probe.name if entry.probe else None,

@@ -1,7 +1,7 @@
 """The torch build holds no code that any GPU of this machine can run; a spare card beside one that runs is no fault.
 
 Where the CUDA runtime of the build is not known, all builds of the release are asked: none of them may run, or the one
-that the package index serves may be among those that do not.
+that the package index serves may be among those that do not. Where the release is not known, all builds for the runtime.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from compatcheck._torch_build import (
     Build,
     ahead_of,
+    builds_for_runtime,
     compiled_build,
     default_runtime,
     first_default_that_runs,
@@ -61,6 +62,11 @@ def _of_cuda(environment: Environment, runtime: str, gpus: Iterable[Any], table:
     if usual is not None and runs_on(usual, gpus) is False:
         lacking = _lacking(environment, f"is {_compiled(usual)} in the build for x86_64", gpus, table)
         return TraitVerdict(None, lacking.occurrences, ("platform.machine",))
+    if isinstance(lookup(environment, "distributions.torch"), Unknown):
+        builds = builds_for_runtime(runtime, lookup(environment, "platform.machine"), table)
+        if builds and all(runs_on(build, gpus) is False for build in builds.values()):
+            lacking = _lacking(environment, f"has no build for CUDA {runtime} with code for it", gpus, table)
+            return TraitVerdict(None, lacking.occurrences, ("distributions.torch",))
     return TraitVerdict(None, missing=("torch_build.architectures",))
 
 
