@@ -1,7 +1,7 @@
 """The torch build holds no code that any GPU of this machine can run; a spare card beside one that runs is no fault.
 
 Where the CUDA runtime of the build is not known, all builds of the release are asked: none of them may run, or the one
-that the package index serves may be among those that do not. Where the release is not known, all builds for the runtime.
+that the package index serves may be among those that do not. Where the release is not known, all for the runtime.
 """
 
 from __future__ import annotations
