@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packaging.version import Version
 
+from compatcheck.language import gettext as _
 from compatcheck.matrix._keys import kind_of
 from compatcheck.matrix._order import (
     contains,
@@ -248,11 +249,15 @@ def _match_range(path: str, condition: Any, asked: str, limit: Limit | None) -> 
     open_end = _is_open(condition)
     if limit is None:
         overlap = _requested.compare(asked, condition)
-        words, expected = f"asks for {asked or 'any version'}, of which {condition} is affected", overlap.newest
+        range_asked = asked or _("any version")
+        words = _("asks for {asked}, of which {range} is affected").format(asked=range_asked, range=condition)
+        expected = overlap.newest
     else:
         overlap = _requested.compare(",".join(filter(None, (asked, f"<={limit.newest}"))), condition)
-        stated = f"is asked for as {asked}" if asked else "has no version stated"
-        words = f"{stated}; {limit.newest} was the newest on {limit.day}, and {condition} is affected"
+        stated = _("is asked for as {asked}").format(asked=asked) if asked else _("has no version stated")
+        words = _("{stated}; {newest} was the newest on {day}, and {range} is affected").format(
+            stated=stated, newest=limit.newest, day=limit.day, range=condition
+        )
         expected = overlap.telling or (overlap.partial and _is_run(condition, limit))
     partly = {path: words} if overlap.partial or (limit and overlap.holds) else {}
     if overlap.holds is not None:
@@ -277,7 +282,9 @@ def _compare(path: str, condition: Any, value: Any) -> Verdict:
         return Verdict(False)
     holds = _holds(path, condition, value)
     if holds is None and isinstance(value, str) and is_before_release(value):
-        words = f"is {value}, a build that may be older or newer than what {condition} speaks of"
+        words = _("is {version}, a build that may be older or newer than what {range} speaks of").format(
+            version=value, range=condition
+        )
         return Verdict(None, narrowed=not _is_open(condition), partly={path: words}, expected=True)
     seen = holds is True or (isinstance(value, str) and is_vendor_build(value))
     return Verdict(holds, (path,) if holds is None else (), narrowed=seen and not _is_open(condition))
