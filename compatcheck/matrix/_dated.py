@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
@@ -19,23 +20,20 @@ _BEHIND = timedelta(days=60)
 
 
 class Limit(NamedTuple):
-    """The newest release of a package by the day of a report, and the newest that a build of main may lead up to.
+    """The newest release of a package by the day of a report, and what a build of its main was at most, as a range.
 
-    ``recent`` are those that were the newest not long before. ``coming`` is None where the table of releases ends
-    before it came out.
+    ``newest`` is None for what had no release by then, and was installed from its repository. ``recent`` are those that
+    were the newest not long before. ``coming`` is None where the table of releases ends before it is known.
     """
 
-    newest: str
+    newest: str | None
     recent: tuple[str, ...]
     coming: str | None
     day: str
 
 
 def with_limits(matrix: Matrix, environment: Environment) -> Environment:
-    """The environment with the newest releases by the day of its report, as ``distribution_limits``.
-
-    A package that had no release on the index by then has no limit: it was installed from its repository.
-    """
+    """The environment with the newest releases by the day of its report, as ``distribution_limits``."""
     day = day_of_report(environment)
     if day is None:
         return environment
@@ -43,17 +41,19 @@ def with_limits(matrix: Matrix, environment: Environment) -> Environment:
     known_until = _as_date(table["reviewed"])
     if day > known_until:
         return environment
-    limits = {}
-    for name, releases in table["releases"].items():
-        days = [(Version(version), _as_date(out)) for version, out in releases.items()]
-        newest = max((version for version, out in days if out <= day), default=None)
-        coming = max((version for version, out in days if out <= day + _AHEAD), default=None)
-        if newest is not None:
-            ahead = str(coming) if day + _AHEAD <= known_until else None
-            since = max((out for _, out in days if out <= day - _BEHIND), default=day)
-            recent = tuple(str(version) for version, out in days if since <= out <= day)
-            limits[name] = Limit(str(newest), recent, ahead, day.isoformat())
+    limits = {name: _limit(releases, day, known_until) for name, releases in table["releases"].items()}
     return environment._replace(facts={**environment.facts, "distribution_limits": limits})
+
+
+def _limit(releases: Mapping[str, Any], day: date, known_until: date) -> Limit:
+    days = [(Version(version), _as_date(out)) for version, out in releases.items()]
+    newest = max((version for version, out in days if out <= day), default=None)
+    since = max((out for _, out in days if out <= day - _BEHIND), default=day)
+    recent = tuple(str(version) for version, out in days if since <= out <= day)
+    ahead = max((version for version, out in days if out <= day + _AHEAD), default=None)
+    coming = f"<={ahead}" if ahead else f"<{min(version for version, _ in days)}"
+    known = day + _AHEAD <= known_until
+    return Limit(str(newest) if newest else None, recent, coming if known else None, day.isoformat())
 
 
 def day_of_report(environment: Environment) -> date | None:

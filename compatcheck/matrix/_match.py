@@ -207,7 +207,7 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
         limit = (environment.facts.get("distribution_limits") or {}).get(path[14:])
         if asked is not None:
             return _match_range(path, condition, asked, limit)
-        if limit is not None and limit.coming is not None and _is_excluded(condition, f"<={limit.coming}"):
+        if limit is not None and limit.coming is not None and _is_excluded(condition, limit.coming):
             return Verdict(False)
         likely = limit is None or not isinstance(condition, str) or not is_range(condition) or _is_run(condition, limit)
         return _compare(path, condition, value)._replace(unlikely=not likely)
@@ -246,25 +246,36 @@ def _match_range(path: str, condition: Any, asked: str, limit: Limit | None) -> 
         return Verdict(condition == "present")
     if not isinstance(condition, str) or not is_range(condition):
         return Verdict(None, (path,))
-    open_end = _is_open(condition)
-    if limit is None:
-        overlap = _requested.compare(asked, condition)
-        range_asked = asked or _("any version")
-        words = _("asks for {asked}, of which {range} is affected").format(asked=range_asked, range=condition)
-        expected = overlap.newest
-    else:
-        overlap = _requested.compare(",".join(filter(None, (asked, f"<={limit.newest}"))), condition)
-        stated = _("is asked for as {asked}").format(asked=asked) if asked else _("has no version stated")
-        words = _("{stated}; {newest} was the newest on {day}, and {range} is affected").format(
-            stated=stated, newest=limit.newest, day=limit.day, range=condition
-        )
-        expected = overlap.telling or (overlap.partial and _is_run(condition, limit))
-    partly = {path: words} if overlap.partial or (limit and overlap.holds) else {}
+    if limit is not None and limit.newest is not None:
+        return _match_dated(path, condition, asked, limit)
+    overlap = _requested.compare(asked, condition)
     if overlap.holds is not None:
-        return Verdict(overlap.holds, narrowed=overlap.holds and not open_end, partly=partly)
-    narrowed = (expected if limit else overlap.telling) and not open_end
-    unlikely = limit is not None and not expected
-    return Verdict(None, (path,), narrowed=narrowed, partly=partly, expected=expected, unlikely=unlikely)
+        return Verdict(overlap.holds, narrowed=overlap.holds and not _is_open(condition))
+    words = _("asks for {asked}, of which {range} is affected").format(asked=asked or _("any version"), range=condition)
+    partly = {path: words} if overlap.partial else {}
+    narrowed = overlap.telling and not _is_open(condition)
+    return Verdict(None, (path,), narrowed=narrowed, partly=partly, expected=overlap.newest)
+
+
+def _match_dated(path: str, condition: str, asked: str, limit: Limit) -> Verdict:
+    from compatcheck.matrix import _requested
+
+    overlap = _requested.compare(",".join(filter(None, (asked, f"<={limit.newest}"))), condition)
+    if overlap.holds is False:
+        return Verdict(False)
+    stated = _("is asked for as {asked}").format(asked=asked) if asked else _("has no version stated")
+    words = _("{stated}; {newest} was the newest on {day}, and {range} is affected").format(
+        stated=stated, newest=limit.newest, day=limit.day, range=condition
+    )
+    expected = overlap.telling or overlap.holds is True or (overlap.partial and _is_run(condition, limit))
+    return Verdict(
+        overlap.holds,
+        () if overlap.holds else (path,),
+        narrowed=expected and not _is_open(condition),
+        partly={path: words} if overlap.holds or overlap.partial else {},
+        expected=expected,
+        unlikely=not expected,
+    )
 
 
 def _is_run(condition: str, limit: Limit) -> bool:

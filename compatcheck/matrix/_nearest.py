@@ -13,6 +13,9 @@ from typing import Any
 from compatcheck.matrix._dated import day_of_report
 from compatcheck.model import Environment
 
+_LATEST = 180
+"""Days after which a fault that is there would have been reported."""
+
 Releases = Mapping[str, Mapping[str, Any]]
 
 
@@ -21,12 +24,14 @@ def nearest(
 ) -> frozenset[str]:
     """The ids of so many entries, published nearest to the day of the report or the newest release that it states.
 
-    ``releases`` has the day of each release by the name of its package. None where no day is known.
+    ``releases`` has the day of each release by the name of its package. None where no day is known, and none that
+    nobody had met for another half a year.
     """
     day = day_of_report(environment) or _day_of_releases(environment, releases)
     if day is None:
         return frozenset()
-    distances = sorted((abs((_as_date(entry["published"]) - day).days), entry["id"]) for entry in entries)
+    published = {entry["id"]: (_as_date(entry["published"]) - day).days for entry in entries}
+    distances = sorted((abs(days), identifier) for identifier, days in published.items() if days <= _LATEST)
     return frozenset(identifier for _, identifier in distances[:number])
 
 

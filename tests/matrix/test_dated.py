@@ -81,6 +81,8 @@ def test_a_day_settles_nothing_where_the_table_ends(known: matrix.Matrix) -> Non
 
 def test_what_had_no_release_by_then_was_installed_from_its_repository(known: matrix.Matrix) -> None:
     assert judged(known, on("2023-12-01", distribution_ranges={"axolotl": ""}), axolotl="<0.5.0").holds is None
+    assert judged(known, on("2023-12-01"), axolotl="<0.5.0").holds is None
+    assert judged(known, on("2023-12-01"), axolotl=">=0.5.0").holds is False
 
 
 def test_without_a_day_there_is_no_limit(known: matrix.Matrix) -> None:

@@ -52,9 +52,9 @@ def _expected(environment: Environment) -> dict[str, str]:
     """The newest release, by the day of a report, of each package that it says is there and no more of."""
     limits, asked = (environment.facts.get(f"distribution_{fact}") or {} for fact in ("limits", "ranges"))
     return {
-        name: limits[name].newest
+        name: newest
         for name in asked.keys() & limits.keys()
-        if isinstance(lookup(environment, f"distributions.{name}"), Unknown)
+        if isinstance(lookup(environment, f"distributions.{name}"), Unknown) and (newest := limits[name].newest)
     }
 
 
