@@ -158,6 +158,13 @@ def test_a_trait_of_every_revision_up_to_a_day_is_certain_in_a_report_of_before(
     assert trait_finder(lambda name: table)(habit, Environment(told)) == verdict
 
 
+@pytest.mark.parametrize(("day", "status"), [("2024-08-09", "affected"), ("2024-08-13", "possible")])
+def test_the_day_of_a_report_tells_whether_glm_4_was_mended(known: matrix.Matrix, day: str, status: str) -> None:
+    """Its new files came out on 2024-08-12, three weeks after transformers 4.44."""
+    generates = {"training": {"predict_with_generate": True}, "report": {"date": day}}
+    assert told(known, "THUDM/glm-4-9b-chat", "4.44.0", **generates)["CC-2024-0501"] == status
+
+
 def test_files_that_were_read_decide_over_what_the_name_tells(known: matrix.Matrix) -> None:
     facts = {"model": {"name": "glm-4-9b-chat", "type": "chatglm", "remote_code": True, "traits": []}}
     assert "CC-2024-0004" not in findings(known, {**facts, "distributions": {"transformers": "4.45.2"}})
