@@ -58,6 +58,35 @@ FRAMEWORKS = {
 }
 """Packages that are frameworks of their own, with the name that a setting has for them."""
 
+_PROGRAMS = frozenset(
+    (
+        *(
+            "ai2-olmo",
+            "chattts",
+            "colbert-ai",
+            "coqui-tts",
+            "ctranslate2",
+            "deepfilternet",
+            "infinity-emb",
+            "instructlab",
+        ),
+        *(
+            "llava",
+            "llm-foundry",
+            "llmcompressor",
+            "lm-eval",
+            "lmdeploy",
+            "lmflow",
+            "minicons",
+            "mosaicml",
+            "nemo-toolkit",
+        ),
+        *("neural-cherche", "oumi", "qwen-asr", "qwen-tts", "rank-llm", "safe-mol", "setfit", "sgl-kernel", "sglang"),
+        *("silero-vad", "torchtitan", "transformer-lens", "tts", "xinference"),
+    )
+)
+"""Packages that somebody runs as they are, or builds a whole program on."""
+
 _USED_WHERE: dict[str, tuple[str, str | bool]] = {
     **{package: ("training.framework", name) for package, name in FRAMEWORKS.items()},
     "liger-kernel": ("training.use_liger_kernel", True),
@@ -117,7 +146,7 @@ def is_narrowed(parts: Mapping[str, Verdict], rare: frozenset[str], environment:
 def is_one_package_away(parts: Mapping[str, Verdict], rare: frozenset[str], environment: Environment) -> bool:
     """Whether a table would be worth telling if one package were known to be there; one fact more may lack.
 
-    A framework of its own is not left out of a report: whoever runs one names it. Nor does anybody run a release that
+    A framework or a program is not left out of a report: whoever runs one names it. Nor does anybody run a release that
     was old by the day of the report and say nothing of it.
     """
     lacking = [path for path, part in parts.items() if part.holds is None]
@@ -126,7 +155,9 @@ def is_one_package_away(parts: Mapping[str, Verdict], rare: frozenset[str], envi
         for path in lacking
         if path.startswith("distributions.") and parts[path].missing and not parts[path].expected
     ]
-    if len(packages) != 1 or len(lacking) > 2 or packages[0][14:] in FRAMEWORKS or parts[packages[0]].unlikely:
+    if len(packages) != 1 or len(lacking) > 2 or parts[packages[0]].unlikely:
+        return False
+    if packages[0][14:] in _PROGRAMS.union(FRAMEWORKS):
         return False
     there = {**parts, packages[0]: parts[packages[0]]._replace(expected=True)}
     return is_narrowed(there, rare, environment)
