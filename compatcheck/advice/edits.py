@@ -16,6 +16,7 @@ _DEEPSPEED_SECTIONS = {
     "reduce_scatter": ("zero_optimization", "reduce_scatter"),
     "reduce_bucket_size": ("zero_optimization", "reduce_bucket_size"),
     "use_multi_rank_bucket_allreduce": ("zero_optimization", "use_multi_rank_bucket_allreduce"),
+    "stage3_gather_16bit_weights_on_model_save": ("zero_optimization", "stage3_gather_16bit_weights_on_model_save"),
     "zero_hpz_partition_size": ("zero_optimization", "zero_hpz_partition_size"),
     "zero_quantized_gradients": ("zero_optimization", "zero_quantized_gradients"),
     "zero_quantized_weights": ("zero_optimization", "zero_quantized_weights"),
