@@ -309,3 +309,11 @@ def test_a_build_from_before_a_release_may_hold_what_changed_in_it(
     assert verdict.holds is holds
     if holds is None:
         assert verdict.narrowed and version in verdict.partly["distributions.transformers"]
+
+
+def test_a_build_from_before_a_release_is_there_whatever_it_holds() -> None:
+    table = {"distributions.transformers": ">=4.39.0", "distributions.trl": "<0.8.0"}
+    verdict = match_table(
+        table, Environment({"distributions": {"transformers": "4.39.0.dev0", "trl": "0.7.11"}}), no_traits
+    )
+    assert (verdict.holds, verdict.narrowed) == (None, True)

@@ -7,6 +7,8 @@ from datetime import date
 import pytest
 
 from compatcheck import matrix
+from compatcheck.matrix._dated import with_limits
+from compatcheck.matrix._match import TraitVerdict, match_table
 from compatcheck.matrix._nearest import nearest
 from compatcheck.matrix._telling import FRAMEWORKS
 from compatcheck.model import Environment
@@ -89,3 +91,23 @@ def test_a_framework_that_nobody_named_is_not_suspected(known: matrix.Matrix) ->
 def test_the_day_of_the_report_counts_before_that_of_its_newest_release() -> None:
     environment = Environment({"distributions": {"torch": "2.5.0"}, "report": {"date": "2022-02-01"}})
     assert nearest(ENTRIES, environment, RELEASES, 1) == {"CC-2024-0003"}
+
+
+@pytest.mark.parametrize(
+    ("package", "range_", "away"),
+    [
+        ("deepspeed", "<0.17.0", True),
+        ("deepspeed", "<0.9.0", False),
+        ("deepspeed", ">=0.18.0", False),
+        ("ctranslate2", "<5", False),
+        ("faiss-cpu", "<2", True),
+    ],
+)
+def test_one_package_is_away_that_people_ran_by_then_and_might_leave_out(
+    known: matrix.Matrix, package: str, range_: str, away: bool
+) -> None:
+    stated = {"distributions": {"transformers": "4.49.0"}, "report": {"date": "2025-03-20"}}
+    table = {"distributions.transformers": "<4.50.0", f"distributions.{package}": range_}
+    environment = with_limits(known, Environment(stated))
+    verdict = match_table(table, environment, lambda name, _: TraitVerdict(None), suspecting=True)
+    assert verdict.one_package_away is away
