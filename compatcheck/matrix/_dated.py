@@ -14,7 +14,6 @@ from compatcheck.model import Environment, lookup
 _AHEAD = timedelta(days=60)
 """So long before a release people run builds of the project's main that hold what it will bring."""
 
-
 _BEHIND = timedelta(days=60)
 """So long after a release people still run the one before it."""
 

@@ -66,8 +66,7 @@ class Verdict(NamedTuple):
     ``paths`` names the facts that the judged table speaks of; ``partly`` says, by fact, which part of a range that is
     asked for is at fault. ``expected`` tells that a fresh install would take a version at fault, which singles nobody
     out but leaves the package no less sure than a version would, and ``unlikely`` that by the day of the report few ran
-    one. ``one_package_away`` tells that the rest speaks for it
-    and a single package that nobody mentioned does not.
+    one. ``one_package_away`` tells that the rest speaks for it and a single package that nobody mentioned does not.
     """
 
     holds: bool | None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from datetime import date
 from typing import Any, NamedTuple
 
 from compatcheck.facts.reports._names import distribution
@@ -49,10 +50,17 @@ def read(text: str) -> Issue | None:
 
 def stated(day: str, repository: str | None) -> dict[str, Any]:
     """What the day and the repository of a report tell: the package of the repository is there, in some version."""
-    said = {"date": day if re.fullmatch(r"\d{4}-\d\d-\d\d", day) else None, "repository": repository}
+    said = {"date": day if _is_day(day) else None, "repository": repository}
     known: dict[str, Any] = {"report": {name: value for name, value in said.items() if value}}
     package = repository and distribution_of(repository)
     return known | ({"distribution_ranges": {package: ""}} if package else {})
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def distribution_of(repository: str) -> str | None:

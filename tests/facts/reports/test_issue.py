@@ -78,6 +78,7 @@ def test_a_repository_has_its_package_by_whatever_owner(repository: str, package
     "document",
     [
         {**BY_GH, "url": "https://example.org/issues/1", "createdAt": "yesterday", "author": None},
+        {**BY_GH, "url": "https://example.org/issues/1", "createdAt": "2024-13-45T00:00:00Z", "author": None},
         {"body": BODY, "createdAt": None, "comments": [None, 3, {"body": 5}]},
         {"body": BODY, "title": ["a"], "url": {"x": 1}, "comments": "none"},
     ],
