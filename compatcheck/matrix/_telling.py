@@ -60,29 +60,11 @@ FRAMEWORKS = {
 
 _PROGRAMS = frozenset(
     (
-        *(
-            "ai2-olmo",
-            "chattts",
-            "colbert-ai",
-            "coqui-tts",
-            "ctranslate2",
-            "deepfilternet",
-            "infinity-emb",
-            "instructlab",
-        ),
-        *(
-            "llava",
-            "llm-foundry",
-            "llmcompressor",
-            "lm-eval",
-            "lmdeploy",
-            "lmflow",
-            "minicons",
-            "mosaicml",
-            "nemo-toolkit",
-        ),
-        *("neural-cherche", "oumi", "qwen-asr", "qwen-tts", "rank-llm", "safe-mol", "setfit", "sgl-kernel", "sglang"),
-        *("silero-vad", "torchtitan", "transformer-lens", "tts", "xinference"),
+        *("ai2-olmo", "chattts", "colbert-ai", "coqui-tts", "ctranslate2", "deepfilternet", "infinity-emb"),
+        *("instructlab", "llava", "llm-foundry", "llmcompressor", "lm-eval", "lmdeploy", "lmflow", "minicons"),
+        *("mosaicml", "nemo-toolkit", "neural-cherche", "oumi", "qwen-asr", "qwen-tts", "rank-llm", "safe-mol"),
+        *("salesforce-lavis", "setfit", "sgl-kernel", "sglang", "silero-vad", "torchtitan", "transformer-lens"),
+        *("tts", "xinference"),
     )
 )
 """Packages that somebody runs as they are, or builds a whole program on."""

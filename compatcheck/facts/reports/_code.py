@@ -30,6 +30,10 @@ _LISTED = re.compile(
     rf"(?:{_HUB}|([A-Z]\w{{1,20}}-[\w.-]{{1,60}}))\s{{0,3}}\Z",
     re.I,
 )
+_TUNED = re.compile(
+    rf"(?:模型|微调|使用|用|\b(?:fine-?tun(?:e|ed|ing)|train(?:ed|ing)?|model))\s{{0,2}}`?(?=[\w./-]{{0,120}}\d){_HUB}",
+    re.I | re.A,
+)
 _OF_TRL = re.compile(rf"=\s?({TRAINERS})Trainer\(")
 _OF_TRANSFORMERS = re.compile(r"=\s?(?:Seq2Seq)?Trainer\(")
 _SWITCHES = {
@@ -51,7 +55,7 @@ def read(block: Block) -> Iterator[Claim]:
     opened = False
     for line in block.short():
         doubt = ADVISED if not block.fenced and hypothetical(line.plain) else None
-        found = [pattern.search(line.text) for pattern in (_LOADED, _ASSIGNED, _FLAG, _SERVED)]
+        found = [pattern.search(line.text) for pattern in (_LOADED, _ASSIGNED, _FLAG, _SERVED, _TUNED)]
         found += [_LISTED.match(line.plain), _FIRST.match(line.text) if opened else None]
         opened = _OPEN.search(line.text) is not None
         for match in filter(None, found):

@@ -19,6 +19,17 @@ class Sample(NamedTuple):
 
 SAMPLES = [
     Sample(
+        "a model that a sentence in Chinese names",
+        "用 THUDM/chatglm3-6b做 lora 微调，训练 and/or 推理都报错",
+        {"model.name": "THUDM/chatglm3-6b"},
+    ),
+    Sample(
+        "a model that a sentence names",
+        "I am fine-tuning Qwen/Qwen2.5-7B with LoRA.",
+        {"model.name": "Qwen/Qwen2.5-7B"},
+    ),
+    Sample("a fraction of a training", "Training 3/4 of it, train and/or test v2/v3 of the data.", {}, ("model.name",)),
+    Sample(
         "a traceback through generate()",
         """  File "/opt/v/lib/python3.10/site-packages/transformers/generation/utils.py", line 1989, in generate
     result = self._sample(""",
