@@ -16,7 +16,6 @@ _TRAINERS_OWN = {"transformers": ("accelerate",)}
 https://github.com/huggingface/transformers/blob/v4.31.0/src/transformers/training_args.py
 """
 
-
 _UNVERSIONED = (("peft", "transformers"), ("unsloth", "unsloth-zoo"))
 """What releases demand in any version, which the table does not hold."""
 

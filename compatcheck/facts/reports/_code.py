@@ -31,9 +31,12 @@ _LISTED = re.compile(
     re.I,
 )
 _TUNED = re.compile(
-    rf"(?:模型|微调|使用|用|\b(?:fine-?tun(?:e|ed|ing)|train(?:ed|ing)?|model))\s{{0,2}}`?(?=[\w./-]{{0,120}}\d){_HUB}",
+    r"(?:模型|微调|使用|用|\b(?:fine-?tun(?:e|ed|ing)|train(?:ed|ing)?|model))\s{0,2}`?(?![\w.-]{0,60}\d[bm]/)"
+    rf"(?=[\w./-]{{0,120}}-\d{{1,3}}(?:\.\d)?b(?![a-z\d])){_HUB}",
     re.I | re.A,
 )
+"""A hub's name that ends in a size, so that no cards, versions or two models by a stroke are taken for one."""
+
 _OF_TRL = re.compile(rf"=\s?({TRAINERS})Trainer\(")
 _OF_TRANSFORMERS = re.compile(r"=\s?(?:Seq2Seq)?Trainer\(")
 _SWITCHES = {

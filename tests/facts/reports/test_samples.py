@@ -28,6 +28,8 @@ SAMPLES = [
         "I am fine-tuning Qwen/Qwen2.5-7B with LoRA.",
         {"model.name": "Qwen/Qwen2.5-7B"},
     ),
+    Sample("two cards", "使用 A100/H100 训练，用 torch2.5/cuda12，使用2080Ti/3090", {}, ("model.name",)),
+    Sample("two models by a stroke", "I train Llama-2-7B/Llama-2-13B on it.", {}, ("model.name",)),
     Sample("a fraction of a training", "Training 3/4 of it, train and/or test v2/v3 of the data.", {}, ("model.name",)),
     Sample(
         "a traceback through generate()",
