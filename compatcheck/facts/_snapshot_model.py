@@ -187,6 +187,7 @@ class Training(_Section):
     torch_compile: Flag = None
     gradient_checkpointing: Flag = None
     world_size: Number = None
+    several_ranks: Flag = None
     kbit_prepared: Flag = None
     objective: Text = None
     mixed_precision: Text = None

@@ -44,6 +44,7 @@ _EXACT: dict[str, Kind] = {
     "training.model_accepts_loss_kwargs": "flag",
     "training.gradient_checkpointing": "flag",
     "training.world_size": "number",
+    "training.several_ranks": "flag",
     "training.kbit_prepared": "flag",
     "training.quantization": "text",
     "training.quantization.bits": "number",

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 Conditions = Mapping[str, Any]
 
+_SEVERAL = (2, 3, 4, 8, 16, 64, 1024)
+"""Numbers of ranks, one for each that a condition may set apart."""
+
 
 class Occurrence(NamedTuple):
     """One place where a trait holds: what is seen there, who is at fault, the pins that mend it, and others that do."""
@@ -201,6 +204,8 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
         and _is_excluded(condition, environment.facts.get("python_range"))
     ):
         return Verdict(False)
+    if isinstance(value, Unknown) and path == "training.world_size":
+        return _match_ranks(path, condition, environment)
     if isinstance(value, Unknown) and path.startswith("distributions."):
         asked = _asked(environment, path[14:])
         limit = (environment.facts.get("distribution_limits") or {}).get(path[14:])
@@ -211,6 +216,14 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
         likely = limit is None or not isinstance(condition, str) or not is_range(condition) or _is_run(condition, limit)
         return _compare(path, condition, value)._replace(unlikely=not likely)
     return _compare(path, condition, value)
+
+
+def _match_ranks(path: str, condition: Any, environment: Environment) -> Verdict:
+    """Where it is known that there are several ranks, and not how many."""
+    if lookup(environment, "training.several_ranks") is not True:
+        return Verdict(None, (path,))
+    held = {_holds(path, condition, number) for number in _SEVERAL}
+    return Verdict(held.pop(), narrowed=True) if len(held) == 1 else Verdict(None, (path,))
 
 
 def _asked(environment: Environment, name: str) -> str | None:

@@ -86,6 +86,19 @@ def test_absent_unknown_and_value_differ(facts: dict[str, object], condition: ob
     assert match_table({key: condition}, Environment(facts), no_traits).holds is holds
 
 
+@pytest.mark.parametrize(
+    ("condition", "holds"), [(">=2", True), (">1", True), (1, False), ("<2", False), (">=16", None), ([2, 4], None)]
+)
+def test_several_ranks_that_nobody_counted_meet_what_each_number_of_them_does(
+    condition: object, holds: bool | None
+) -> None:
+    conditions, several = {"training.world_size": condition}, {"several_ranks": True}
+    assert match_table(conditions, Environment({"training": several}), no_traits).holds is holds
+    counted = {**several, "world_size": 1}
+    assert match_table(conditions, Environment({"training": counted}), no_traits).holds is (condition in (1, "<2"))
+    assert match_table(conditions, Environment({"training": {"several_ranks": False}}), no_traits).holds is None
+
+
 def test_a_distribution_missing_from_a_complete_list_is_absent() -> None:
     listed = {"distributions": {"torch": "2.5.0"}}
     condition = {"distributions.peft": "<0.12"}

@@ -18,6 +18,8 @@ from compatcheck.model import Environment
         ({"training": {"deepspeed": {"overlap_comm": True}, "world_size": 1}}, False),
         ({"training": {"deepspeed": {"zero_stage": 2}}}, True),
         ({"training": {"deepspeed": None}}, False),
+        ({"training": {"deepspeed": {"zero_stage": 2}}, "gpus": [{"name": "A100"}]}, None),
+        ({"training": {"deepspeed": {"zero_stage": 2}, "several_ranks": True}, "gpus": [{"name": "A100"}]}, True),
         ({"distributions": {"deepspeed": "0.16.0"}}, True),
     ],
 )

@@ -45,9 +45,16 @@ _SWITCHES = {
     "training.fill_uninitialized_memory": re.compile(r"\bfill_uninitialized_memory\s?=\s?(True|False)\b"),
     "training.model_accepts_loss_kwargs": re.compile(r"\bmodel_accepts_loss_kwargs\s?=\s?(True|False)\b"),
     "training.predict_with_generate": re.compile(r"\bmodel\.(?:generate|chat|stream_chat)\("),
+    "training.several_ranks": re.compile(
+        r"(?:--tensor[-_]parallel[-_]size|(?<!\S)--?tp(?:-size)?|\btensor_parallel_size)"
+        r"\s?[ =]\s?(?:[2-9]|[1-9]\d)(?![\d.])"
+    ),
     "training.deepspeed.leaf_modules": re.compile(r"\bset_z3_leaf_modules?\("),
 }
 """What code alone decides: the value is the first group, or that the call is there."""
+
+_MARK = re.compile(r"[/=:(-]")
+"""What every line that is read here has."""
 
 _FILE = re.compile(r"\.(?:json|ya?ml|py|sh|bin|safetensors|txt|md|gguf|ipynb)\Z", re.I)
 _FOLDERS = ("data", "models", "model", "checkpoints", "checkpoint", "output", "outputs", "path", "examples", "scripts")
@@ -57,6 +64,9 @@ def read(block: Block) -> Iterator[Claim]:
     """The name of each model that is loaded, served or trained, the trainer that is made; two settle nothing."""
     opened = False
     for line in block.short():
+        if not _MARK.search(line.text):
+            opened = False
+            continue
         doubt = ADVISED if not block.fenced and hypothetical(line.plain) else None
         found = [pattern.search(line.text) for pattern in (_LOADED, _ASSIGNED, _FLAG, _SERVED, _TUNED)]
         found += [_LISTED.match(line.plain), _FIRST.match(line.text) if opened else None]

@@ -21,18 +21,21 @@ _NOT = re.compile(
 _OFF = re.compile(r"\W{1,3}(?:is |was |are )?(?:off|disabled|false)\b|(?:关闭|关掉|没开|未开)", re.I)
 _TRAINED = re.compile(
     r"(?<!was )(?<!were )(?<!pre)(?<!pre-)train|fine-?tun|\bsft\b|\bdpo\b|\bgrpo\b|(?<![a-z])q?-?lora\b"
-    r"|zero-?[123]\b|deepspeed|fsdp|\bddp\b|(?<!预)训练|微调|精调|全参",
+    r"|zero-?[123]\b|deepspeed|fsdp|\bddp\b|(?<!预)训练|微调|精调|全参|\btensor[ _-]parallel",
     re.I,
 )
-_OF_TRAINING = ("training.method", "training.dtype", "training.world_size")
+_OF_TRAINING = ("training.method", "training.dtype", "training.world_size", "training.several_ranks")
 _PART_OF_THEM = re.compile(r"\b(?:each|per node|nodes?|only|when)\b|多机|[二两三四2-9]机|每台|只用", re.I)
-_WITH = (
-    r"(?:\A|\b(?:with|using|uses?|used|enabl\w+|turn(?:ed|ing)? on|through|via|in|under|on|and|plus)"
-    r"|[,+/&，、用开启使])\s{0,2}"
+_WITH = re.compile(
+    r"(?:\A|\b(?:with|using|uses?|used|enabl\w{0,3}|turn(?:ed|ing)? on|through|via|in|under|on|and|plus)"
+    r"|[,+/&，、用开启使])\s{0,2}\Z",
+    re.I,
 )
+_LONGEST_WITH = 12
 _IS = r"(?: of| is| ?[:=为是])?\s{0,2}"
 _WHOLE = r"(\d{1,4})(?![\d.])"
 _NOT_OF_WEIGHTS = r"\b(?! (?:model|weights|checkpoint))"
+_TENSOR_PARALLEL = r"(?:(?<![\w-])(?:--?)?tp|tensor[ _-]parallel(?:ism)?)(?:[ _-]size)?"
 _SPOKEN: tuple[tuple[str, str, Any], ...] = (
     ("training.method", r"(?<![\w-])q-?lora(?![\w.-])", "qlora"),
     ("training.method", r"(?<![\w-])lora(?![\w.-])", "lora"),
@@ -40,7 +43,7 @@ _SPOKEN: tuple[tuple[str, str, Any], ...] = (
     ("training.deepspeed.zero_stage", r"(?<![a-z])zero[\s_-]{0,2}(?:stage[\s_-]{0,2})?([123])(?![a-z\d_.]|\s?/)", int),
     ("training.deepspeed.zero_stage", r"\bdeepspeed\W{1,3}stage[\s_-]{0,2}([123])(?![\d.]|\s?/)", int),
     ("training.deepspeed.overlap_comm", r"\boverlap_comm(?!\w)", True),
-    ("training.gradient_checkpointing", rf"{_WITH}gradient checkpointing\b|开.{{0,4}}梯度检查点", True),
+    ("training.gradient_checkpointing", r"开.{0,4}梯度检查点", True),
     (
         "training.gradient_accumulation_steps",
         r"(?:\bgrad(?:ient)?[ _.-]accum(?:ulation)?(?:[ _]steps?)?|\baccumulation steps|梯度累[积加计](?:步数)?)"
@@ -53,13 +56,7 @@ _SPOKEN: tuple[tuple[str, str, Any], ...] = (
         int,
     ),
     ("training.per_device_train_batch_size", rf"\b(?:batch[- _]?size|bs){_IS}(1)(?![\d.])", int),
-    ("training.torch_compile", rf"{_WITH}torch\.compile\b", True),
-    ("training.attention", rf"{_WITH}flash[-_ ]?att(?:ention|n)[-_ ]?2(?![\d.])", "flash_attention_2"),
-    ("training.attention", rf"{_WITH}sdpa\b", "sdpa"),
-    ("training.attention", rf"{_WITH}eager attention\b", "eager"),
     ("training.use_vllm", r"\bcolocated? vllm\b|\bvllm (?:in )?colocat", True),
-    ("training.dtype", rf"{_WITH}(?:bf16|bfloat16){_NOT_OF_WEIGHTS}", "bfloat16"),
-    ("training.dtype", rf"{_WITH}(?:fp16|float16){_NOT_OF_WEIGHTS}", "float16"),
     ("training.predict_with_generate", r"\bpredict_with_generate\b", True),
     ("training.framework", r"\balpaca[-_]lora(?:[ /]|'s ){1,2}`?finetune(?:\.py)?(?!\w)", "alpaca-lora"),
     (
@@ -70,8 +67,32 @@ _SPOKEN: tuple[tuple[str, str, Any], ...] = (
     ),
     ("training.world_size", r"(?<![\d.])(\d{1,3}) ?(?:张|块)?(?:卡|显卡)", int),
     ("training.world_size", r"\bsingle[- ]gpu\b|\bone gpu\b|单卡", 1),
+    (
+        "training.several_ranks",
+        r"\bmulti(?:ple)?[ -](?:\w{1,10} )?(?:gpu|card|node)s?\b|\bseveral (?:\w{1,10} )?gpus\b"
+        r"|多机|多张?(?:显卡|卡|gpu)",
+        True,
+    ),
+    ("training.several_ranks", rf"{_TENSOR_PARALLEL}(?: of)?[= :]{{1,3}}(?:[2-9](?![\d.])|[1-9]\d|> ?1)", True),
+    ("training.several_ranks", r"\btensor[ -]parallel(?:ism)?\b(?![ -]size)(?! ?[=:]? ?\d)", True),
 )
-_PATTERNS = tuple((path, re.compile(pattern, re.I), value) for path, pattern, value in _SPOKEN)
+_SPOKEN_BEHIND: tuple[tuple[str, str, Any], ...] = (
+    ("training.gradient_checkpointing", r"gradient checkpointing\b", True),
+    ("training.torch_compile", r"torch\.compile\b", True),
+    ("training.attention", r"flash[-_ ]?att(?:ention|n)[-_ ]?2(?![\d.])", "flash_attention_2"),
+    ("training.attention", r"sdpa\b", "sdpa"),
+    ("training.attention", r"eager attention\b", "eager"),
+    ("training.dtype", rf"(?:bf16|bfloat16){_NOT_OF_WEIGHTS}", "bfloat16"),
+    ("training.dtype", rf"(?:fp16|float16){_NOT_OF_WEIGHTS}", "float16"),
+    ("training.several_ranks", r"ddp\b", True),
+)
+"""What is a statement only behind a word like *with* or at the beginning."""
+
+_PATTERNS = tuple(
+    (path, re.compile(pattern, re.I), value, behind)
+    for rows, behind in ((_SPOKEN, False), (_SPOKEN_BEHIND, True))
+    for path, pattern, value in rows
+)
 _TRAINER = re.compile(rf"\b({TRAINERS})Trainer\b")
 
 
@@ -81,18 +102,22 @@ def read(block: Block, lines: Iterable[Line]) -> Iterator[Claim]:
         return
     for line in lines:
         for sentence in _PARTS.split(line.plain[:_LONGEST]):
-            claims = _sentence(sentence, line.number)
-            yield from (claim._replace(doubt=ADVISED) for claim in claims) if hypothetical(sentence) else claims
+            claims = [*_sentence(sentence, line.number)]
+            doubt = ADVISED if claims and hypothetical(sentence) else None
+            yield from (claim._replace(doubt=doubt) for claim in claims)
 
 
 def _sentence(text: str, number: int) -> Iterator[Claim]:
     """A batch size above 1 may be of all GPUs, and a number of GPUs of one node: these are left."""
     trained, part = _TRAINED.search(text), _PART_OF_THEM.search(text)
-    for path, pattern, value in _PATTERNS:
+    for path, pattern, value, behind in _PATTERNS:
         if (path in _OF_TRAINING and not trained) or (path == "training.world_size" and part):
             continue
         for match in pattern.finditer(text):
-            off = bool(_NOT.search(text[: match.start()]) or _OFF.match(text, match.end()))
+            start = match.start()
+            if behind and not _WITH.search(text, max(start - _LONGEST_WITH, 0), start):
+                continue
+            off = bool(_NOT.search(text[:start]) or _OFF.match(text, match.end()))
             if value is True:
                 yield Claim(path, not off, number)
             elif not off:

@@ -8,6 +8,7 @@ from compatcheck.matrix._match import TraitVerdict
 from compatcheck.model import Environment, Unknown, lookup
 
 _ZERO_STAGE, _WORLD_SIZE = "training.deepspeed.zero_stage", "training.world_size"
+_SEVERAL = "training.several_ranks"
 
 
 def several_ranks(environment: Environment) -> TraitVerdict:
@@ -22,6 +23,8 @@ def several_ranks(environment: Environment) -> TraitVerdict:
     unsaid = isinstance(lookup(environment, "distributions.deepspeed"), Unknown) and not _has_settings(environment)
     if isinstance(stage, Unknown) and unsaid:
         return TraitVerdict(None, missing=(_ZERO_STAGE,))
+    if lookup(environment, _SEVERAL) is True:
+        return TraitVerdict(True)
     gpus = lookup(environment, "gpus")
     alone = not isinstance(gpus, Unknown) and len(gpus or ()) == 1 and not gpus[0].get("uncounted")
     if isinstance(size, Unknown) and alone:

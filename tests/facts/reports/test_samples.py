@@ -31,6 +31,24 @@ SAMPLES = [
     Sample("two cards", "使用 A100/H100 训练，用 torch2.5/cuda12，使用2080Ti/3090", {}, ("model.name",)),
     Sample("two models by a stroke", "I train Llama-2-7B/Llama-2-13B on it.", {}, ("model.name",)),
     Sample("a fraction of a training", "Training 3/4 of it, train and/or test v2/v3 of the data.", {}, ("model.name",)),
+    Sample("several cards that nobody counts", "单机多卡训练，LoRA 卡住", {"training.several_ranks": True}),
+    Sample("multi-GPU training", "Multi-GPU fine-tuning hangs at the first step.", {"training.several_ranks": True}),
+    Sample("DDP", "SFT with DDP crashes.", {"training.several_ranks": True}),
+    Sample("a size of tensor parallelism", "tensor parallel size of 4, fp8", {"training.several_ranks": True}),
+    Sample("tensor parallelism", "It hangs with tensor parallelism.", {"training.several_ranks": True}),
+    Sample(
+        "no tensor parallelism",
+        "I use --tensor-parallel-size 1 and tensor parallel 1.",
+        {},
+        ("training.several_ranks",),
+    ),
+    Sample("many cards that train nothing", "The machine has multiple GPUs.", {}, ("training.several_ranks",)),
+    Sample(
+        "a server over several cards",
+        "```\nvllm serve Qwen/Qwen2-7B -tp 4\n```",
+        {"training.several_ranks": True, "model.name": "Qwen/Qwen2-7B"},
+    ),
+    Sample("a server on one card", "```\nvllm serve Qwen/Qwen2-7B -tp 1\n```", {}, ("training.several_ranks",)),
     Sample(
         "a traceback through generate()",
         """  File "/opt/v/lib/python3.10/site-packages/transformers/generation/utils.py", line 1989, in generate
