@@ -16,6 +16,9 @@ from compatcheck.model import Environment
 _LATEST = 180
 """Days after which a fault that is there would have been reported."""
 
+_OLDEST = 730
+"""Days after which those who met a fault, and say nothing of the package, have left its releases behind."""
+
 Releases = Mapping[str, Mapping[str, Any]]
 
 
@@ -24,14 +27,14 @@ def nearest(
 ) -> frozenset[str]:
     """The ids of so many entries, published nearest to the day of the report or the newest release that it states.
 
-    ``releases`` has the day of each release by the name of its package. None where no day is known, and none that
-    nobody had met for another half a year.
+    ``releases`` has the day of each release by the name of its package. None where no day is known, none that
+    nobody had met for another half a year, and none that people had met two years before.
     """
     day = day_of_report(environment) or _day_of_releases(environment, releases)
     if day is None:
         return frozenset()
     published = {entry["id"]: (_as_date(entry["published"]) - day).days for entry in entries}
-    distances = sorted((abs(days), identifier) for identifier, days in published.items() if days <= _LATEST)
+    distances = sorted((abs(days), identifier) for identifier, days in published.items() if -_OLDEST <= days <= _LATEST)
     return frozenset(identifier for _, identifier in distances[:number])
 
 

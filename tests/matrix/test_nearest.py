@@ -18,7 +18,8 @@ RELEASES = {"torch": {"2.5.0": date(2024, 10, 17), "2.4.0": date(2024, 7, 24)}, 
 ENTRIES = [
     {"id": "CC-2024-0001", "published": "2024-10-01"},
     {"id": "CC-2024-0002", "published": date(2024, 11, 2)},
-    {"id": "CC-2024-0003", "published": "2022-01-01"},
+    {"id": "CC-2024-0003", "published": "2022-08-01"},
+    {"id": "CC-2024-0005", "published": "2022-07-01"},
     {"id": "CC-2024-0004", "published": "2026-01-01"},
 ]
 
@@ -28,7 +29,7 @@ ENTRIES = [
     [
         ({"torch": "2.5.0+cu124", "peft": "0.12.0"}, 1, {"CC-2024-0001"}),
         ({"torch": "2.5.0", "numpy": "1.26.4"}, 2, {"CC-2024-0001", "CC-2024-0002"}),
-        ({"peft": "0.12.0"}, 3, {"CC-2024-0001", "CC-2024-0002", "CC-2024-0003"}),
+        ({"peft": "0.12.0"}, 4, {"CC-2024-0001", "CC-2024-0002", "CC-2024-0003"}),
         ({"torch": "2.5.0", "peft": None}, 0, set()),
         ({"torch": "2.5.0.dev20240801"}, 2, set()),
         ({}, 2, set()),
@@ -90,7 +91,7 @@ def test_a_framework_that_nobody_named_is_not_suspected(known: matrix.Matrix) ->
 
 def test_the_day_of_the_report_counts_before_that_of_its_newest_release() -> None:
     environment = Environment({"distributions": {"torch": "2.5.0"}, "report": {"date": "2022-02-01"}})
-    assert nearest(ENTRIES, environment, RELEASES, 1) == {"CC-2024-0003"}
+    assert nearest(ENTRIES, environment, RELEASES, 1) == {"CC-2024-0005"}
 
 
 @pytest.mark.parametrize(
