@@ -24,7 +24,7 @@ from compatcheck.matrix._order import (
     parse_version,
     release_of,
 )
-from compatcheck.matrix._telling import CHOSEN_BY_FEW, is_narrowed, is_one_package_away
+from compatcheck.matrix._telling import is_narrowed, is_one_package_away, rare_choices
 from compatcheck.model import Environment, Status, Unknown, lookup
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def match_table(
             return Verdict(False)
         parts["gpu" if path in gpu else path] = known[key]
     verdict = _all_of(parts.values())
-    rare = frozenset(path for path, chosen in CHOSEN_BY_FEW.items() if conditions.get(path) in chosen)
+    rare = rare_choices(conditions)
     narrowed = verdict.holds is None and is_narrowed(parts, rare, environment)
     away = suspecting and verdict.holds is None and not narrowed and is_one_package_away(parts, rare, environment)
     of_code = (f"model.traits.{name}" for name in conditions.get("traits", ()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compatcheck.model import Environment, lookup
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from compatcheck.matrix._match import Verdict
 
 _OFF_UNLESS_ASKED = (
-    "environ.HF_HUB_ENABLE_HF_TRANSFER",
     "training.deepspeed.compile",
     "training.deepspeed.offload_optimizer_device",
+    "training.deepspeed.stage3_gather_16bit_weights_on_model_save",
     "training.fill_uninitialized_memory",
     "training.deepspeed.zero_hpz_partition_size",
     "training.deepspeed.zero_quantized_gradients",
@@ -40,12 +40,12 @@ _SUGGESTED_BY = {
     "training.optimizer": ("distributions.bitsandbytes",),
     "training.use_vllm": ("distributions.vllm", "training.objective"),
 }
-CHOSEN_BY_FEW: dict[str, tuple[str | int, ...]] = {
+_CHOSEN_BY_FEW: dict[str, tuple[str | int, ...]] = {
     "platform.system": ("Darwin", "Windows"),
     "training.attention": ("flex_attention", "xformers"),
-    "training.deepspeed.stage3_gather_16bit_weights_on_model_save": (False,),
     "training.deepspeed.zero_stage": (0,),
     "training.framework": ("alpaca-lora",),
+    "training.optimizer": ("adagrad", "lion_8bit", "lion_32bit", "paged_lion_8bit", "paged_lion_32bit"),
 }
 FRAMEWORKS = {
     "axolotl": "axolotl",
@@ -91,6 +91,16 @@ _KINDS = {
 _TOLD_OF_MANY = ("training.framework", "training.objective", "training.method")
 
 
+def rare_choices(conditions: Mapping[str, Any]) -> frozenset[str]:
+    """The facts of which a table asks for what few choose: each value it allows, or a variable that has to be set."""
+    return frozenset(
+        path
+        for path, condition in conditions.items()
+        if (path.startswith("environ.") and condition != "absent")
+        or set(condition if isinstance(condition, list) else (condition,)) <= set(_CHOSEN_BY_FEW.get(path, ()))
+    )
+
+
 def is_narrowed(parts: Mapping[str, Verdict], rare: frozenset[str], environment: Environment) -> bool:
     """Whether a table that is still open is worth telling; the first of these that speaks decides.
 
@@ -116,7 +126,7 @@ def is_narrowed(parts: Mapping[str, Verdict], rare: frozenset[str], environment:
         return False
     for path in (path for path, part in parts.items() if part.holds is None and not (part.narrowed or part.expected)):
         suggested = any(each in holding for each in _SUGGESTED_BY.get(path, ()))
-        if (path in rare or path.startswith(_SPOKEN_OF)) and not suggested:
+        if path in rare or (path.startswith(_SPOKEN_OF) and not suggested):
             return False
         if not path.startswith("distributions.") or len(kinds) > 1 or _is_used(path[14:], environment):
             continue

@@ -239,6 +239,23 @@ def test_an_attention_that_few_choose_is_not_suspected_unless_it_is_stated(atten
     assert match_table(table, Environment(stated), no_traits).holds is True
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "told"), [(["lion_8bit", "lion_32bit"], False), (["lion_8bit", "adamw_8bit"], True)]
+)
+def test_an_optimizer_that_few_choose_is_not_suspected_where_bitsandbytes_is(optimizer: list[str], told: bool) -> None:
+    table = {"distributions.bitsandbytes": "<0.50.0", "training.optimizer": optimizer}
+    facts = {"distributions": {"bitsandbytes": "0.45.0"}}
+    assert match_table(table, Environment(facts), no_traits).narrowed is told
+    stated = {**facts, "training": {"optimizer": "lion_8bit"}}
+    assert match_table(table, Environment(stated), no_traits).holds is True
+
+
+@pytest.mark.parametrize(("value", "told"), [("0", False), ("present", False), (["a", "b"], False), ("absent", True)])
+def test_a_variable_that_has_to_be_set_is_not_suspected(value: object, told: bool) -> None:
+    table = {"distributions.vllm": ">=0.11.0,<0.11.1", "environ.VLLM_USE_V1": value}
+    assert match_table(table, Environment({"distributions": {"vllm": "0.11.0"}}), no_traits).narrowed is told
+
+
 @pytest.mark.parametrize(("system", "told"), [("Windows", False), ("Darwin", False), ("Linux", True)])
 def test_a_system_that_few_train_on_is_not_suspected_unless_it_is_stated(system: str, told: bool) -> None:
     table = {"distributions.torch": "<2.7.0", "platform.system": system}
