@@ -250,6 +250,14 @@ def test_an_optimizer_that_few_choose_is_not_suspected_where_bitsandbytes_is(opt
     assert match_table(table, Environment(stated), no_traits).holds is True
 
 
+def test_adapters_on_all_linear_layers_are_not_suspected_unless_they_are_stated() -> None:
+    table = {"distributions.peft": "<0.8.0", "training.lora.target_modules": ["all-linear"]}
+    facts = {"distributions": {"peft": "0.7.1"}}
+    assert match_table(table, Environment(facts), no_traits).narrowed is False
+    stated = {**facts, "training": {"lora": {"target_modules": ["all-linear"]}}}
+    assert match_table(table, Environment(stated), no_traits).holds is True
+
+
 @pytest.mark.parametrize(("value", "told"), [("0", False), ("present", False), (["a", "b"], False), ("absent", True)])
 def test_a_variable_that_has_to_be_set_is_not_suspected(value: object, told: bool) -> None:
     table = {"distributions.vllm": ">=0.11.0,<0.11.1", "environ.VLLM_USE_V1": value}
