@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _WORD = re.compile(r"a\d+(?:\.\d+)?b(?![a-z\d])|\d+(?:x\d+)?(?:\.\d+)?[bm](?![a-z\d])|[a-z]+|\d+(?:\.\d+)*")
+_BITS = re.compile(r"(?<![a-z\d.])\d{1,2}[-_ ]?bits?(?![a-z\d])")
 _SIZE = re.compile(r"\d+(?:x\d+)?(?:\.\d+)?[bm]")
 _ACTIVE = re.compile(r"a\d+(?:\.\d+)?b")
 _DATE = re.compile(r"\d{4}|20\d{6}")
@@ -48,8 +49,8 @@ def type_of_class(name: str, table: Mapping[str, Any]) -> str | None:
 
 @functools.cache
 def _words(text: str) -> list[str]:
-    """The words of a name or a pattern: letters and numbers apart, sizes whole, ``2_5`` as 2.5."""
-    marked = re.split(r"(\{\w+\})", re.sub(r"(?<=\d)_(?=\d)", ".", text.lower()))
+    """The words of a name or a pattern: letters and numbers apart, sizes whole, ``2_5`` as 2.5, ``4bit`` as bit."""
+    marked = re.split(r"(\{\w+\})", re.sub(r"(?<=\d)_(?=\d)", ".", _BITS.sub("bit", text.lower())))
     return [word for part in marked for word in ([part] if part.startswith("{") else _WORD.findall(part))]
 
 

@@ -20,6 +20,8 @@ from compatcheck.model import Environment, Unknown, lookup
         ("Qwen/Qwen2.5-7B-Instruct", "qwen2"),
         ("Qwen1.5", "qwen2"),
         ("Qwen2-7B-Instruct-GPTQ-Int4", "qwen2"),
+        ("unsloth/Qwen2.5-VL-7B-Instruct-unsloth-bnb-4bit", "qwen2_5_vl"),
+        ("mlx-community/Qwen2-VL-7B-Instruct-8bit", "qwen2_vl"),
         ("Qwen3-30B-A3B", "qwen3_moe"),
         ("Qwen3-4B-Instruct-2507", "qwen3"),
         ("qwen2.5-vl", "qwen2_5_vl"),
