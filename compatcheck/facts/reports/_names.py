@@ -20,7 +20,11 @@ _KNOWN = (
     *("sglang", "tensorboard", "tensorflow", "tiktoken", "timm", "tokenizers", "torch", "torch-npu", "torchao"),
     *("torchaudio", "torchcodec", "torchdata", "torchmetrics", "torchtext", "torchtune", "torchvision", "tqdm"),
     *("transformer-engine", "transformers", "triton", "triton-windows", "trl", "tyro", "unsloth", "unsloth-zoo"),
-    *("verl", "vllm", "wandb", "xformers", "xinference", "xtuner"),
+    *("verl", "vllm", "vllm-omni", "wandb", "xformers", "xinference", "xtuner"),
+    *("auto-round", "compressed-tensors", "coqui-tts", "ctranslate2", "faiss-cpu", "faster-whisper", "fastervit"),
+    *("gliner", "glirel", "horovod", "instructorembedding", "lerobot", "librosa", "llmcompressor", "lm-eval"),
+    *("mistral-common", "nnsight", "nvidia-modelopt", "onnxruntime", "optimum-onnx", "pyannote-audio", "setfit"),
+    *("spacy", "speechbrain", "tensordict", "transformer-lens", "whisperx", "xgrammar"),
 )
 _ALIASES = {
     "pytorch": "torch",
