@@ -36,6 +36,13 @@ _SEVERAL = (2, 3, 4, 8, 16, 64, 1024)
 """Numbers of ranks, one for each that a condition may set apart."""
 
 
+_SET_BY_OTHERS = ("LD_LIBRARY_PATH", "LOCAL_RANK", "PYTORCH_CUDA_ALLOC_CONF", "TORCH_CUDA_ARCH_LIST")
+"""Variables that images, launchers and shells set, so that who reports a fault may not know of them.
+
+Any other that a report says nothing of is taken not to be set.
+"""
+
+
 class Occurrence(NamedTuple):
     """One place where a trait holds: what is seen there, who is at fault, the pins that mend it, and others that do."""
 
@@ -204,6 +211,8 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
         and _is_excluded(condition, environment.facts.get("python_range"))
     ):
         return Verdict(False)
+    if value == Unknown() and condition == "absent" and path.startswith("environ.") and "report" in environment.facts:
+        return Verdict(None, (path,)) if path[8:] in _SET_BY_OTHERS else Verdict(True)
     if isinstance(value, Unknown) and path == "training.world_size":
         return _match_ranks(path, condition, environment)
     if isinstance(value, Unknown) and path.startswith("distributions."):

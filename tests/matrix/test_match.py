@@ -250,6 +250,23 @@ def test_an_optimizer_that_few_choose_is_not_suspected_where_bitsandbytes_is(opt
     assert match_table(table, Environment(stated), no_traits).holds is True
 
 
+@pytest.mark.parametrize(
+    ("variable", "facts", "holds"),
+    [
+        ("VLLM_USE_V1", {"report": {}}, True),
+        ("VLLM_USE_V1", {}, None),
+        ("VLLM_USE_V1", {"report": {}, "environ": {"VLLM_USE_V1": "0"}}, False),
+        ("LD_LIBRARY_PATH", {"report": {}}, None),
+    ],
+)
+def test_a_variable_that_a_report_says_nothing_of_is_not_set(
+    variable: str, facts: dict[str, object], holds: bool | None
+) -> None:
+    assert match_table({f"environ.{variable}": "absent"}, Environment(facts), no_traits).holds is holds
+    contradicted = Environment(facts, {f"environ.{variable}": "line 1 says 0, line 2 says 1"})
+    assert match_table({f"environ.{variable}": "absent"}, contradicted, no_traits).holds is not True
+
+
 def test_adapters_on_all_linear_layers_are_not_suspected_unless_they_are_stated() -> None:
     table = {"distributions.peft": "<0.8.0", "training.lora.target_modules": ["all-linear"]}
     facts = {"distributions": {"peft": "0.7.1"}}
