@@ -24,7 +24,7 @@ from packaging.version import Version
 from compatcheck import matrix
 from compatcheck.report.site import MAPPED
 
-LEAST = 4
+LEAST = 2
 OLDEST = "2020-01-01"
 """Releases before this day are left out: no entry speaks of them alone."""
 
