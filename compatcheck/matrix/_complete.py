@@ -28,7 +28,7 @@ def complete(matrix: Matrix, environment: Environment) -> Environment:
     stated = _with_python_range(
         matrix, with_contents_of_image(matrix, with_limits(matrix, _with_repository(matrix, environment)))
     )
-    known = _with_model_family(matrix, _with_compute_capabilities(matrix, stated))
+    known = _with_model_family(matrix, _with_model_of_repository(matrix, _with_compute_capabilities(matrix, stated)))
     built = _with_hip(_with_runtime(_with_gpus_in_use(_without_foreign_runtime(matrix, known))))
     completed = _with_switches(_with_deepspeed_defaults(built))
     return with_required(matrix, _with_flash_attn(_with_unquantized_dtype(_with_dtype(_with_reentry(completed)))))
@@ -54,6 +54,24 @@ def _with_python_range(matrix: Matrix, environment: Environment) -> Environment:
     if not lacking:
         return environment
     return environment._replace(facts={**environment.facts, "python_range": f"<{min(lacking)}"})
+
+
+def _with_model_of_repository(matrix: Matrix, environment: Environment) -> Environment:
+    """A report that names no model, in the repository of one, is about that; not before transformers knew its type.
+
+    A repository that has been renamed for a later model holds reports on the earlier ones.
+    """
+    repository, limits = lookup(environment, "report.repository"), environment.facts.get("distribution_limits") or {}
+    if environment.facts.get("model") or not isinstance(repository, str) or "transformers" not in limits:
+        return environment
+    from compatcheck.matrix._families import family_of
+
+    name, types = repository.rpartition("/")[2], matrix.table("transformers-model-types")
+    family = family_of(name, matrix.table("model-families"))
+    first, newest = types["first"].get(family and family.get("type")), limits["transformers"].newest
+    if family is None or (first and (newest is None or Version(first) > Version(newest))):
+        return environment
+    return environment._replace(facts={**environment.facts, "model": {"name": name}})
 
 
 def _with_model_family(matrix: Matrix, environment: Environment) -> Environment:

@@ -100,3 +100,21 @@ def test_a_repository_that_bears_the_name_of_a_known_package_holds_it(known: mat
     for repository, there in (("pyannote/pyannote-audio", True), ("QwenLM/Qwen3", False)):
         found = matrix.complete(known, Environment({"report": {"repository": repository}}))
         assert bool(found.facts.get("distribution_ranges")) is there
+
+
+@pytest.mark.parametrize(
+    ("repository", "day", "model", "type_"),
+    [
+        ("zai-org/ChatGLM3", "2024-01-01", {}, "chatglm"),
+        ("QwenLM/Qwen3-VL", "2025-11-01", {}, "qwen3_vl"),
+        ("QwenLM/Qwen3-VL", "2024-09-01", {}, None),
+        ("QwenLM/Qwen3-VL", "2025-11-01", {"name": "Qwen2-VL-7B"}, "qwen2_vl"),
+        ("huggingface/transformers", "2025-11-01", {}, None),
+    ],
+)
+def test_a_report_in_the_repository_of_a_model_is_about_that_model(
+    known: matrix.Matrix, repository: str, day: str, model: dict[str, str], type_: str | None
+) -> None:
+    """Qwen2-VL was in the repository that Qwen3-VL has now."""
+    facts = {"report": {"repository": repository, "date": day}, **({"model": model} if model else {})}
+    assert (matrix.complete(known, Environment(facts)).facts.get("model") or {}).get("type") == type_
