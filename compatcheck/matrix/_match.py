@@ -35,7 +35,6 @@ Conditions = Mapping[str, Any]
 _SEVERAL = (2, 3, 4, 8, 16, 64, 1024)
 """Numbers of ranks, one for each that a condition may set apart."""
 
-
 _SET_BY_OTHERS = ("LD_LIBRARY_PATH", "LOCAL_RANK", "PYTORCH_CUDA_ALLOC_CONF", "TORCH_CUDA_ARCH_LIST")
 """Variables that images, launchers and shells set, so that who reports a fault may not know of them.
 

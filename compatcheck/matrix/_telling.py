@@ -98,8 +98,12 @@ def rare_choices(conditions: Mapping[str, Any]) -> frozenset[str]:
         path
         for path, condition in conditions.items()
         if (path.startswith("environ.") and condition != "absent")
-        or set(condition if isinstance(condition, list) else (condition,)) <= set(_CHOSEN_BY_FEW.get(path, ()))
+        or (path in _CHOSEN_BY_FEW and set(_CHOSEN_BY_FEW[path]).issuperset(_allowed(condition)))
     )
+
+
+def _allowed(condition: Any) -> list[Any]:
+    return condition if isinstance(condition, list) else [condition]
 
 
 def is_narrowed(parts: Mapping[str, Verdict], rare: frozenset[str], environment: Environment) -> bool:
