@@ -210,7 +210,7 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
         and _is_excluded(condition, environment.facts.get("python_range"))
     ):
         return Verdict(False)
-    if value == Unknown() and condition == "absent" and path.startswith("environ.") and "report" in environment.facts:
+    if path.startswith("environ.") and condition == "absent" and value == Unknown() and "report" in environment.facts:
         return Verdict(None, (path,)) if path[8:] in _SET_BY_OTHERS else Verdict(True)
     if isinstance(value, Unknown) and path == "training.world_size":
         return _match_ranks(path, condition, environment)
