@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
+from compatcheck.cluster._launch import OWN_OF_RANKS
 from compatcheck.model import Unknown
 
 _OWN = ("schema_version", "target", "unknown", "locations", "node")
@@ -17,10 +18,12 @@ Path = tuple[str, ...]
 
 
 def comparable(snapshot: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts that have to be the same where a training run is to be: paths, reasons and serial numbers are not."""
+    """The facts that have to be the same where a training run is to be: paths, reasons, serial and rank numbers are not."""
     kept = {key: value for key, value in snapshot.items() if key not in _OWN}
     if kept.get("gpus"):
         kept["gpus"] = [{key: gpu[key] for key in gpu if key not in _OWN_OF_GPUS} for gpu in kept["gpus"]]
+    if kept.get("environ"):
+        kept["environ"] = {name: value for name, value in kept["environ"].items() if name not in OWN_OF_RANKS}
     return kept
 
 

@@ -20,6 +20,7 @@ _LAUNCHERS = {
     "MPI": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", ""),
     "srun": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NODEID"),
 }
+OWN_OF_RANKS = frozenset(name for rank, _, local, node in _LAUNCHERS.values() for name in (rank, local, node) if name)
 _JOBS = ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "PMIX_NAMESPACE", "PMI_ID")
 _ONE_NODE = (("OMPI_COMM_WORLD_LOCAL_SIZE", ""), ("MPI_LOCALNRANKS", ""), ("SLURM_NNODES", "1"))
 
