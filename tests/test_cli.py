@@ -396,6 +396,21 @@ def test_an_entry_that_proves_nothing_is_named(tmp_path: Path) -> None:
     assert done.returncode == 1 and GLM in done.stdout
 
 
+def test_an_entry_is_proved_alone(tmp_path: Path) -> None:
+    (tmp_path / "tables").symlink_to(ROOT / "matrix" / "tables")
+    folder = tmp_path / "torch"
+    folder.mkdir()
+    for each in (GLM, "CC-2026-0912"):
+        text = (ROOT / "matrix" / "torch" / f"{each}.toml").read_text(encoding="utf-8")
+        (folder / f"{each}.toml").write_text(text.replace(">=2.5.0,<2.5.1", ">=2.5.0,<2.5.2"), encoding="utf-8")
+    done = run("matrix", "lint", str(tmp_path), "--only", "CC-2026-0912")
+    assert (done.returncode, done.stderr) == (0, "1 entries, 0 faults\n")
+    done = run("matrix", "lint", str(tmp_path), "--only", GLM)
+    assert done.returncode == 1 and done.stderr.startswith("1 entries, ")
+    done = run("matrix", "lint", str(tmp_path), "--only", "CC-2026-9999")
+    assert done.returncode == 2 and "there is no CC-2026-9999" in done.stderr
+
+
 def test_a_misspelt_verb_is_told_unless_a_file_is_called_that(tmp_path: Path) -> None:
     done = run("explian", GLM, cwd=tmp_path)
     assert done.returncode == 2 and "explian is no verb and no file here; did you mean explain?" in done.stderr

@@ -251,8 +251,11 @@ def within(condition: str, version: str) -> bool:
     return parsed is not None and contains(parse_range(condition), parsed)
 
 
-def lint_folder(folder: str | None, probes: Sequence[str]) -> tuple[list[Fault], int]:
-    """The faults of a folder of TOML sources (by default the checkout's), and how many entries it holds."""
+def lint_folder(folder: str | None, probes: Sequence[str], only: Sequence[str] = ()) -> tuple[list[Fault], int]:
+    """The faults of a folder of TOML sources (by default the checkout's), and how many entries were looked at.
+
+    Raises InputError where no entry is there, or none of the name of one of ``only``.
+    """
     from datetime import datetime, timezone
     from functools import cache
     from pathlib import Path
@@ -266,9 +269,12 @@ def lint_folder(folder: str | None, probes: Sequence[str]) -> tuple[list[Fault],
     entries = read_entries(source)
     if not entries:
         raise InputError("reading the matrix in", str(source), "no entry is there", "name a folder of matrix sources")
+    lacking = sorted({*only} - {entry.id for entry in entries.values()})
+    if lacking:
+        raise InputError("reading the matrix in", str(source), f"there is no {lacking[0]}", "name entries that are there")
     today = datetime.now(timezone.utc).date()
     table = cache(lambda name: read_toml(source / "tables" / f"{name}.toml"))
-    return lint(entries, table, probes, today), len(entries)
+    return lint(entries, table, probes, today, only), len({*only} or entries)
 
 
 def compile_folder(folder: str, destination: str) -> dict[str, Any]:

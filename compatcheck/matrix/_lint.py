@@ -34,11 +34,15 @@ class Fault(NamedTuple):
     stale: bool = False
 
 
-def lint(entries: Mapping[Path, Entry], table: Table, probes: Sequence[str], today: date) -> list[Fault]:
-    """Every fault of every entry. ``probes`` names the probes that exist."""
+def lint(
+    entries: Mapping[Path, Entry], table: Table, probes: Sequence[str], today: date, only: Sequence[str] = ()
+) -> list[Fault]:
+    """Every fault of the entries ``only``, or of all, each beside the whole matrix. ``probes`` are those there are."""
     active = [entry for entry in entries.values() if entry.withdrawn is None]
     faults: list[Fault] = []
     for path, entry in entries.items():
+        if only and entry.id not in only:
+            continue
         rules: tuple[Iterable[str], ...] = (
             _misplaced(path, entry),
             _unfinished(entry),
