@@ -36,6 +36,7 @@ _IS = r"(?: of| is| ?[:=为是])?\s{0,2}"
 _WHOLE = r"(\d{1,4})(?![\d.])"
 _NOT_OF_WEIGHTS = r"\b(?! (?:model|weights|checkpoint))"
 _TENSOR_PARALLEL = r"(?:(?<![\w-])(?:--?)?tp|tensor[ _-]parallel(?:ism)?)(?:[ _-]size)?"
+_PRESENT: dict[str, Any] = {}
 _SPOKEN: tuple[tuple[str, str, Any], ...] = (
     ("training.method", r"(?<![\w-])q-?lora(?![\w.-])", "qlora"),
     ("training.method", r"(?<![\w-])lora(?![\w.-])", "lora"),
@@ -43,6 +44,13 @@ _SPOKEN: tuple[tuple[str, str, Any], ...] = (
     ("training.deepspeed.zero_stage", r"(?<![a-z])zero[\s_-]{0,2}(?:stage[\s_-]{0,2})?([123])(?![a-z\d_.]|\s?/)", int),
     ("training.deepspeed.zero_stage", r"\bdeepspeed\W{1,3}stage[\s_-]{0,2}([123])(?![\d.]|\s?/)", int),
     ("training.deepspeed.overlap_comm", r"\boverlap_comm(?!\w)", True),
+    (
+        "training.deepspeed.offload_optimizer_device",
+        r"(?<![a-z])zero[\s_-]{0,2}(?:stage[\s_-]{0,2})?[23][\s_+-]{1,3}(?:with |and )?(?:(?:cpu|optimizer)[\s_-])?off-?load"
+        r"(?!.{0,40}(?:nvme|disk))",
+        "cpu",
+    ),
+    ("training.fsdp.version", r"\bfsdp[ -]?v?([12])\b(?!\.)", int),
     ("training.gradient_checkpointing", r"开.{0,4}梯度检查点", True),
     (
         "training.gradient_accumulation_steps",
@@ -85,6 +93,8 @@ _SPOKEN_BEHIND: tuple[tuple[str, str, Any], ...] = (
     ("training.dtype", rf"(?:bf16|bfloat16){_NOT_OF_WEIGHTS}", "bfloat16"),
     ("training.dtype", rf"(?:fp16|float16){_NOT_OF_WEIGHTS}", "float16"),
     ("training.several_ranks", r"ddp\b", True),
+    ("training.deepspeed", r"deepspeed\b(?![ :=]{0,4}v?\d|[-_/.][a-z])", _PRESENT),
+    ("training.fsdp", r"fsdp\b(?!['/.-])", _PRESENT),
 )
 """What is a statement only behind a word like *with* or at the beginning."""
 
@@ -120,6 +130,8 @@ def _sentence(text: str, number: int) -> Iterator[Claim]:
             off = bool(_NOT.search(text[:start]) or _OFF.match(text, match.end()))
             if value is True:
                 yield Claim(path, not off, number)
+            elif value is _PRESENT:
+                yield Claim(path, None if off else {}, number)
             elif not off:
                 yield Claim(path, int(match[1]) if value is int else value, number)
     for match in _TRAINER.finditer(text):
