@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 
 
 def comparable(snapshot: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts that have to be the same where a training run is to be: paths, reasons, serial and rank numbers are not."""
+    """The facts that have to be the same where a training run is to be: not paths, reasons, serial and rank numbers."""
     kept = {key: value for key, value in snapshot.items() if key not in _OWN}
     if kept.get("gpus"):
         kept["gpus"] = [{key: gpu[key] for key in gpu if key not in _OWN_OF_GPUS} for gpu in kept["gpus"]]

@@ -271,7 +271,9 @@ def lint_folder(folder: str | None, probes: Sequence[str], only: Sequence[str] =
         raise InputError("reading the matrix in", str(source), "no entry is there", "name a folder of matrix sources")
     lacking = sorted({*only} - {entry.id for entry in entries.values()})
     if lacking:
-        raise InputError("reading the matrix in", str(source), f"there is no {lacking[0]}", "name entries that are there")
+        raise InputError(
+            "reading the matrix in", str(source), f"there is no {lacking[0]}", "name entries that are there"
+        )
     today = datetime.now(timezone.utc).date()
     table = cache(lambda name: read_toml(source / "tables" / f"{name}.toml"))
     return lint(entries, table, probes, today, only), len({*only} or entries)

@@ -46,8 +46,8 @@ _SPOKEN: tuple[tuple[str, str, Any], ...] = (
     ("training.deepspeed.overlap_comm", r"\boverlap_comm(?!\w)", True),
     (
         "training.deepspeed.offload_optimizer_device",
-        r"(?<![a-z])zero[\s_-]{0,2}(?:stage[\s_-]{0,2})?[23][\s_+-]{1,3}(?:with |and )?(?:(?:cpu|optimizer)[\s_-])?off-?load"
-        r"(?!.{0,40}(?:nvme|disk))",
+        r"(?<![a-z])zero[\s_-]{0,2}(?:stage[\s_-]{0,2})?[23][\s_+-]{1,3}(?:with |and )?(?:(?:cpu|optimizer)[\s_-])?"
+        r"off-?load(?!.{0,40}(?:nvme|disk))",
         "cpu",
     ),
     ("training.fsdp.version", r"\bfsdp[ -]?v?([12])\b(?!\.)", int),
