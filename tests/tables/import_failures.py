@@ -1,11 +1,13 @@
 """Write matrix/tables/import-failures.toml: which releases cannot be imported beside which others, for want of a name.
 
-    python tests/tables/import_failures.py FOLDER [PACKAGE...] > matrix/tables/import-failures.toml
+    python tests/tables/lay_out.py FOLDER [PACKAGE...]
+    python tests/tables/import_failures.py FOLDER [PACKAGE...]
 
 FOLDER holds releases as installers lay them out, each in FOLDER/<distribution>/<version>; it keeps what was found, so
-that a later run follows new releases alone. Nothing is imported: what import statements take is read by the follower of
-`check --imports`. Where a range begins and ends, its releases were followed beside each other, once with nothing else
-installed and once with everything else.
+that a later run follows new releases alone. The rows of packages that are not in FOLDER, or not among those named, stay
+as the table has them. Nothing is imported: what import statements take is read by the follower of `check --imports`.
+Where a range begins and ends, its releases were followed beside each other, once with nothing else installed and once
+with everything else.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from email.parser import HeaderParser
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -27,61 +29,17 @@ from packaging.version import InvalidVersion, Version
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from compatcheck.facts.imports._entry_points import _STATEMENTS
 from compatcheck.matrix._compile import read_toml
 from compatcheck.matrix._order import contains, is_range, parse_range
 from tests.tables import _pairwise, _toml
-from tests.tables._pairwise import ALONE, CROWDED, MODULES, Demand, Failure
+from tests.tables._pairwise import ALONE, CROWDED, Demand, Failure
+from tests.tables._statements import NOT_FOLLOWED, PARTS, PROVIDERS, STATEMENTS, module_of
 
-STATEMENTS = {
-    **_STATEMENTS,
-    "colbert-ai": ("import colbert",),
-    "colpali-engine": ("import colpali_engine",),
-    "compressed-tensors": ("import compressed_tensors",),
-    "flagembedding": ("import FlagEmbedding",),
-    "kernels": ("import kernels",),
-    "llmcompressor": ("import llmcompressor",),
-    "lm-eval": ("import lm_eval",),
-    "lmdeploy": ("import lmdeploy",),
-    "openrlhf": ("from openrlhf.cli.train_sft import train",),
-    "optimum-quanto": ("import optimum.quanto",),
-    "rerankers": ("import rerankers",),
-    "setfit": ("import setfit",),
-    "torchao": ("import torchao",),
-    "verl": ("import verl", "from verl.trainer import main_ppo"),
-}
-PROVIDERS = (
-    "transformers",
-    "accelerate",
-    "peft",
-    "huggingface-hub",
-    "trl",
-    "diffusers",
-    "datasets",
-    "tokenizers",
-    "safetensors",
-    "pyarrow",
-    "pydantic",
-    "optimum",
-    "torchmetrics",
-    "sentence-transformers",
-    "compressed-tensors",
-    "torchao",
-    "deepspeed",
-    "evaluate",
-    "timm",
-    "liger-kernel",
-    "mmengine",
-    "auto-gptq",
-    "autoawq",
-    "kernels",
-)
-_NOT_FOLLOWED = ("numpy", "torch", "flash-attn", "xformers", "vllm", "torchvision", "torchaudio", "mpi4py", "pandas")
 _USUAL = {"numpy", "packaging", "yaml", "tqdm", "requests", "filelock", "regex", "typing_extensions"}
 _STACK = 256 << 20
 MATRIX = Path(__file__).parents[2] / "matrix"
-PARTS = ("from trl import DPOTrainer", "from trl import SFTTrainer", "import liger_kernel.transformers")
-"""Statements that only some of those run who use the package."""
+TABLE = MATRIX / "tables" / "import-failures.toml"
+_RUN = "python tests/tables/lay_out.py FOLDER && python tests/tables/import_failures.py FOLDER"
 SOURCES = ("https://pypi.org/", "https://docs.python.org/3/reference/import.html")
 _WHAT = """What releases import from others that do not have it: the first and the last release of a run, the releases
 of the other package, the name that is missing, and the first statement of a training run that ends there. Those that
@@ -123,10 +81,6 @@ def releases(folder: Path, package: str) -> list[str]:
         if not version.is_prerelease and str(version) == path.name:
             found.append(version)
     return [str(each) for each in sorted(found)]
-
-
-def module_of(package: str) -> str:
-    return MODULES.get(package, package.replace("-", "_"))
 
 
 def surely(folder: Path) -> set[str]:
@@ -255,42 +209,77 @@ class Pair:
 
 
 def rows(folder: Path, package: str, provider: str) -> list[Cell]:
-    """What is found for a pair; kept in the folder."""
+    """What is found for a pair; kept in the folder with the releases of which it is found."""
     kept = folder / "_rows" / f"{package}--{provider}.json"
-    if not kept.is_file():
+    of = [releases(folder, package), releases(folder, provider)]
+    known = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {"of": None}
+    if known["of"] != of:
         module = module_of(provider)
         asked = {
             version: [each for each in of_release if each.module.partition(".")[0] == module]
             for version, of_release in demanded(folder, package).items()
         }
         names = set(itertools.chain.from_iterable(asked.values()))
-        missing = {version: lacking(folder, provider, version, []) & names for version in releases(folder, provider)}
-        _keep(kept, list(Pair(folder, package, provider).cells(asked, missing)) if names else [])
-    cells = json.loads(kept.read_text(encoding="utf-8"))
-    return [Cell(*cell[:4], Failure(Demand(*cell[4][0]), cell[4][1])) for cell in cells]
+        missing = {version: lacking(folder, provider, version, []) & names for version in of[1]}
+        known = {"of": of, "cells": list(Pair(folder, package, provider).cells(asked, missing)) if names else []}
+        _keep(kept, known)
+        known = json.loads(kept.read_text(encoding="utf-8"))
+    return [Cell(*cell[:4], Failure(Demand(*cell[4][0]), cell[4][1])) for cell in known["cells"]]
 
 
-def render(folder: Path, packages: Sequence[str]) -> str:
-    """The table as TOML."""
-    told = _told_by_entries()
+def render(folder: Path, packages: Sequence[str], before: Mapping[str, Any] | None = None) -> str:
+    """The table as TOML; the rows of other packages are those of the table as it was before."""
+    told, table = _told_by_entries(), before or {}
+    others = set(table) - {"reviewed", "sources", "releases", *packages}
+    listed = _Listed(folder, packages, table)
     found: dict[str, dict[str, list[Cell]]] = {}
-    for package, provider in itertools.product(sorted(packages), sorted(PROVIDERS)):
+    for package, provider in itertools.product(sorted({*packages, *others}), sorted(PROVIDERS)):
         if package == provider:
             continue
-        cells = rows(folder, package, provider)
+        cells = _cells_of(table[package].get(provider, [])) if package in others else rows(folder, package, provider)
+        if package in others and cells:
+            listed.ensure_followed(package, provider)
         speaking = [each for each in told if set(each.ranges) == {package, provider}]
-        kept = _marked(cells, speaking, {package: releases(folder, package), provider: releases(folder, provider)})
+        kept = _marked(cells, speaking, {name: listed.of(name) for name in (package, provider)}) if cells else []
         if kept:
             found.setdefault(package, {})[provider] = kept
     named = sorted({*found, *itertools.chain.from_iterable(found.values())})
     parts = [
-        _toml.header(_WHAT, "python tests/tables/import_failures.py FOLDER", SOURCES),
-        _toml.section("releases", {name: " ".join(releases(folder, name)) for name in named}),
+        _toml.header(_WHAT, _RUN, SOURCES),
+        _toml.section("releases", {name: " ".join(listed.of(name)) for name in named}),
     ]
     for package, of_package in found.items():
         lines = {provider: [_row(cell) for cell in cells] for provider, cells in of_package.items()}
         parts.append(_toml.section(package, lines))
     return "".join(parts)
+
+
+class _Listed:
+    """The releases that the table lists: of what is followed those at hand, of others those it listed before, too."""
+
+    def __init__(self, folder: Path, packages: Sequence[str], table: Mapping[str, Any]) -> None:
+        self.folder, self.packages, self.before = folder, packages, table.get("releases", {})
+
+    def of(self, name: str) -> list[str]:
+        at_hand = releases(self.folder, name)
+        before = [] if name in self.packages else self.before.get(name, "").split()
+        by_version = {Version(each): each for each in [*at_hand, *before]}
+        return [by_version[each] for each in sorted(by_version)]
+
+    def ensure_followed(self, package: str, provider: str) -> None:
+        """Rows that stay say nothing of a release that was not there when they were made."""
+        new = set(map(Version, releases(self.folder, provider))).difference(map(Version, self.before[provider].split()))
+        if new:
+            raise SystemExit(f"lay out {package}: its rows are not of {provider} {', '.join(map(str, sorted(new)))}")
+
+
+def _cells_of(lines: Sequence[Sequence[str]]) -> list[Cell]:
+    """The cells of rows as the table has them, without what entries tell of them."""
+    cells = []
+    for first, last, between, name, statement, *_ in lines:
+        bounds = [bound.lstrip("<>=") for bound in between.split(",")]
+        cells.append(Cell(first, last, bounds[0], bounds[-1], Failure(Demand(name, None), statement)))
+    return cells
 
 
 def _marked(cells: Sequence[Cell], told: Sequence[Told], releases: Mapping[str, Sequence[str]]) -> list[Cell]:
@@ -387,7 +376,7 @@ def _deep(function, *arguments):  # type: ignore[no-untyped-def]
 
 if __name__ == "__main__":
     where, *chosen = sys.argv[1:]
-    at_hand = [name for name in STATEMENTS if name not in _NOT_FOLLOWED and releases(Path(where), name)]
+    at_hand = [name for name in STATEMENTS if name not in NOT_FOLLOWED and releases(Path(where), name)]
     followed(Path(where), chosen or at_hand)
     _prepare()
-    sys.stdout.write(_deep(render, Path(where), chosen or at_hand))
+    TABLE.write_text(render(Path(where), chosen or at_hand, read_toml(TABLE)), encoding="utf-8")

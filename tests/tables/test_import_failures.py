@@ -100,3 +100,23 @@ def test_a_row_that_an_entry_tells_names_it() -> None:
         ("0.1", "0.2", "2.0", "3.0", "CC-2026-9999"),
         ("0.3", "0.3", "1.0", "3.0", ""),
     ]
+
+
+def test_the_rows_of_packages_that_are_not_followed_stay(tmp_path: Path) -> None:
+    rows_of(tmp_path, {"0.1": "from accelerate import old\n"})
+    row = ["0.5", "0.6", "==2.1", "accelerate.old", "import trl"]
+    before = {"releases": {"trl": "0.5 0.6", "accelerate": "1.0 1.1 2.0 2.1"}, "trl": {"accelerate": [row]}}
+    table = tmp_path / "table.toml"
+    table.write_text(import_failures.render(tmp_path, ["peft"], before))
+    found = read_toml(table)
+    assert found["trl"] == before["trl"]
+    assert set(found["peft"]) == {"accelerate"}
+    assert found["releases"] == {**before["releases"], "peft": "0.1"}
+
+
+def test_rows_do_not_stay_beside_releases_that_they_were_not_made_for(tmp_path: Path) -> None:
+    rows_of(tmp_path, {"0.1": "import accelerate\n"})
+    row = ["0.5", "0.6", "==2.0", "accelerate.old", "import trl"]
+    before = {"releases": {"trl": "0.5 0.6", "accelerate": "1.0 1.1 2.0"}, "trl": {"accelerate": [row]}}
+    with pytest.raises(SystemExit, match=r"trl .*accelerate 2\.1"):
+        import_failures.render(tmp_path, ["peft"], before)
