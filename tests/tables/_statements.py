@@ -17,7 +17,6 @@ STATEMENTS = {
     "coqui-tts": ("from TTS.api import TTS", "from TTS.tts.models.xtts import Xtts"),
     "farm-haystack": ("import haystack", "from haystack.nodes import FARMReader"),
     "flagembedding": ("import FlagEmbedding",),
-    "flash-linear-attention": ("import fla",),
     "fschat": ("from fastchat.model import load_model", "from fastchat.train.train import train"),
     "gradio": ("import gradio",),
     "hqq": ("from hqq.core.quantize import HQQLinear", "from hqq.models.hf.base import AutoHQQHFModel"),

@@ -18,7 +18,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from email.parser import HeaderParser
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,6 +37,8 @@ from tests.tables._statements import NOT_FOLLOWED, PARTS, PROVIDERS, STATEMENTS,
 
 _USUAL = {"numpy", "packaging", "yaml", "tqdm", "requests", "filelock", "regex", "typing_extensions"}
 _STACK = 256 << 20
+_STRIDE = 4
+"""Of so many releases of a provider one is asked for a name in any case: a name seldom goes and comes again sooner."""
 MATRIX = Path(__file__).parents[2] / "matrix"
 TABLE = MATRIX / "tables" / "import-failures.toml"
 _RUN = "python tests/tables/lay_out.py FOLDER && python tests/tables/import_failures.py FOLDER"
@@ -111,15 +113,17 @@ def demanded(folder: Path, package: str) -> dict[str, list[Demand]]:
     return {version: [Demand(*each) for each in known[version]] for version in releases(folder, package)}
 
 
-def lacking(folder: Path, provider: str, version: str, wanted: Sequence[Demand]) -> set[Demand]:
-    """Which of the names a release of a provider does not have; kept in the folder."""
+def lacking(
+    folder: Path, provider: str, version: str, wanted: Sequence[Demand], taken: set[Demand] | None = None
+) -> set[Demand]:
+    """Which of the names a release of a provider does not have, or is taken not to have; kept in the folder."""
     kept = folder / "_lacking" / provider / f"{version}.json"
     known = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {"asked": [], "missing": []}
     asked = {Demand(*each) for each in known["asked"]}
     new = [each for each in wanted if each not in asked]
     if new:
         place = folder / provider / version
-        missing = _pairwise.lacking(place, new, surely(place))
+        missing = _pairwise.lacking(place, new, surely(place)) if taken is None else taken.intersection(new)
         known = {"asked": [*known["asked"], *new], "missing": [*known["missing"], *sorted(missing, key=str)]}
         _keep(kept, known)
     return {Demand(*each) for each in known["missing"]}
@@ -353,11 +357,25 @@ def followed(folder: Path, packages: Sequence[str], providers: Sequence[str] = P
             module = module_of(provider)
             names = sorted((each for each in wanted if each.module.partition(".")[0] == module), key=str)
             versions = releases(folder, provider) if names else []
-            of_provider = map(itertools.repeat, (lacking, folder, provider))
-            list(pool.map(_deep, *of_provider, versions, itertools.repeat(names), chunksize=8))
+            _ask(pool, folder, provider, versions, names)
             pairs = [(package, provider) for package in packages if package != provider]
             for done in [pool.submit(_deep, rows, folder, *pair) for pair in pairs]:
                 done.result()
+
+
+def _ask(pool: Executor, folder: Path, provider: str, versions: Sequence[str], names: Sequence[Demand]) -> None:
+    """What each release lacks: every few are followed, and between two that differ more, until all differences are."""
+    known: dict[int, set[Demand]] = {}
+    left = sorted({*range(0, len(versions), _STRIDE), *range(len(versions))[-1:]})
+    while left:
+        of_provider = map(itertools.repeat, (lacking, folder, provider))
+        found = pool.map(_deep, *of_provider, [versions[at] for at in left], itertools.repeat(names))
+        known.update((at, missing.intersection(names)) for at, missing in zip(left, found))
+        pairs = itertools.pairwise(sorted(known))
+        left = [(low + high) // 2 for low, high in pairs if high - low > 1 and known[low] != known[high]]
+    for low, high in itertools.pairwise(sorted(known)):
+        for version in versions[low + 1 : high]:
+            lacking(folder, provider, version, names, known[low])
 
 
 def _prepare() -> None:
@@ -378,5 +396,4 @@ if __name__ == "__main__":
     where, *chosen = sys.argv[1:]
     at_hand = [name for name in STATEMENTS if name not in NOT_FOLLOWED and releases(Path(where), name)]
     followed(Path(where), chosen or at_hand)
-    _prepare()
     TABLE.write_text(render(Path(where), chosen or at_hand, read_toml(TABLE)), encoding="utf-8")

@@ -1,6 +1,6 @@
 """Lay out the modules of releases as installers do, for import_failures.py to follow.
 
-    python tests/tables/lay_out.py FOLDER [--newer] [PACKAGE...]
+    python tests/tables/lay_out.py FOLDER [--newer] [--every N] [PACKAGE...]
 
 Each release lies in FOLDER/<distribution>/<version>: its .py files, empty files for its compiled modules, its METADATA
 and a RECORD. Without packages: all that import_failures.py follows. A release that lies there already is passed over,
@@ -123,13 +123,13 @@ def ranked(filename: str) -> tuple[Version | None, int]:
         return None, 9
 
 
-def chosen(versions: Sequence[Version], listed: Sequence[str], newer: bool) -> list[Version]:
+def chosen(versions: Sequence[Version], listed: Sequence[str], newer: bool, every: int) -> list[Version]:
     """What to lay out of the releases of a package, of which the table lists some or none."""
     if listed:
         named = list(map(Version, listed))
         return [*filter(versions.__contains__, named), *(each for each in versions if newer and each > named[-1])]
     groups = (list(group) for _, group in itertools.groupby(versions, key=lambda each: each.release[:2]))
-    return sorted({end for group in groups for end in (group[0], group[-1])})
+    return sorted({each for group in groups for each in (*group[:: every or len(group)], group[-1])})
 
 
 def lay_out(folder: Path, package: str, version: Version, file: File) -> str:
@@ -288,13 +288,15 @@ class Remote(io.RawIOBase):
         return len(content)
 
 
-def missing(folder: Path, address: str, package: str, newer: bool) -> Iterator[tuple[Path, str, Version, File]]:
+def missing(
+    folder: Path, address: str, package: str, newer: bool, every: int
+) -> Iterator[tuple[Path, str, Version, File]]:
     """What of a package is not in the folder yet."""
     listed = read_toml(TABLE)["releases"].get(package, "").split()
     files = offered(address, package)
     if not files:
         print(f"{package}: nothing on {address}", file=sys.stderr)
-    for version in chosen(list(files), listed, newer):
+    for version in chosen(list(files), listed, newer, every):
         if not (folder / package / str(version)).is_dir():
             yield folder, package, version, files[version]
 
@@ -304,12 +306,13 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("packages", nargs="*", metavar="PACKAGE")
     parser.add_argument("--newer", action="store_true", help="take releases after the last that the table lists, too")
-    given = parser.parse_args()
+    parser.add_argument("--every", type=int, default=0, metavar="N", help="take each Nth of a minor version, too")
+    given = parser.parse_intermixed_args()
     address = index()
     packages = given.packages or sorted({*STATEMENTS, *PROVIDERS})
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for package in packages:
-            wanted = list(missing(given.folder, address, package, given.newer))
+            wanted = list(missing(given.folder, address, package, given.newer, given.every))
             for problem in pool.map(lambda each: lay_out(*each), wanted):
                 if problem:
                     print(problem, file=sys.stderr)

@@ -118,5 +118,5 @@ def test_rows_do_not_stay_beside_releases_that_they_were_not_made_for(tmp_path: 
     rows_of(tmp_path, {"0.1": "import accelerate\n"})
     row = ["0.5", "0.6", "==2.0", "accelerate.old", "import trl"]
     before = {"releases": {"trl": "0.5 0.6", "accelerate": "1.0 1.1 2.0"}, "trl": {"accelerate": [row]}}
-    with pytest.raises(SystemExit, match=r"trl .*accelerate 2\.1"):
+    with pytest.raises(SystemExit, match=r"lay out trl: .* accelerate 2\.1"):
         import_failures.render(tmp_path, ["peft"], before)

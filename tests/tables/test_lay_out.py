@@ -76,18 +76,19 @@ def test_of_each_final_release_the_file_is_taken_that_is_read_most_easily() -> N
 
 
 @pytest.mark.parametrize(
-    ("listed", "newer", "expected"),
+    ("listed", "newer", "every", "expected"),
     [
-        ([], False, "0.1.0 0.1.9 0.2 1.0.0 1.0.1"),
-        (["0.1.5", "0.1.7", "0.2.0"], False, "0.1.5 0.2.0"),
-        (["0.1.5", "0.2"], True, "0.1.5 0.2 1.0.0 1.0.1"),
+        ([], False, 0, "0.1.0 0.1.9 0.2 1.0.0 1.0.1"),
+        ([], False, 2, "0.1.0 0.1.6 0.1.9 0.2 1.0.0 1.0.1"),
+        (["0.1.5", "0.1.7", "0.2.0"], False, 0, "0.1.5 0.2.0"),
+        (["0.1.5", "0.2"], True, 1, "0.1.5 0.2 1.0.0 1.0.1"),
     ],
 )
 def test_the_releases_that_the_table_lists_or_both_ends_of_each_minor(
-    listed: list[str], newer: bool, expected: str
+    listed: list[str], newer: bool, every: int, expected: str
 ) -> None:
-    versions = [Version(each) for each in ("0.1.0", "0.1.5", "0.1.9", "0.2", "1.0.0", "1.0.1")]
-    assert " ".join(map(str, lay_out.chosen(versions, listed, newer))) == expected
+    versions = [Version(each) for each in ("0.1.0", "0.1.5", "0.1.6", "0.1.9", "0.2", "1.0.0", "1.0.1")]
+    assert " ".join(map(str, lay_out.chosen(versions, listed, newer, every))) == expected
 
 
 @pytest.mark.parametrize(
