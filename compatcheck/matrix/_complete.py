@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from packaging.version import Version
 
 from compatcheck._requirement import normalised
 from compatcheck._torch_build import backend_of, minor, runtime_of
-from compatcheck.matrix._dated import with_limits
+from compatcheck.matrix._dated import day_of_report, with_limits
 from compatcheck.matrix._image import with_contents_of_image
 from compatcheck.matrix._load import Matrix
 from compatcheck.matrix._order import contains, is_vendor_build, parse_range, parse_version
@@ -20,6 +21,11 @@ from compatcheck.model import Environment, Unknown, lookup
 _DEEPSPEED_DEFAULTS = {"contiguous_gradients": True, "reduce_scatter": True}
 _OF_FAMILY = ("type", "remote_code", "torch_dtype")
 _WITHOUT_LEAVES = ("transformers", "trl", "llama-factory", "ms-swift", "openrlhf", "axolotl")
+_QUANTISED_BY = {
+    "awq": ("awq", date(2025, 4, 29)),
+    "bnb": ("bitsandbytes", date.max),
+    "gptq": ("gptq", date(2024, 8, 8)),
+}
 _WITHOUT_FLASH_ATTN = ("llama-factory", "unsloth", "xtuner")
 
 
@@ -30,7 +36,7 @@ def complete(matrix: Matrix, environment: Environment) -> Environment:
     )
     known = _with_model_family(matrix, _with_model_of_repository(matrix, _with_compute_capabilities(matrix, stated)))
     built = _with_hip(_with_runtime(_with_gpus_in_use(_without_foreign_runtime(matrix, known))))
-    completed = _with_switches(_with_deepspeed_defaults(built))
+    completed = _with_switches(_with_deepspeed_defaults(_with_quantization_of_name(built)))
     return with_required(matrix, _with_flash_attn(_with_unquantized_dtype(_with_dtype(_with_reentry(completed)))))
 
 
@@ -86,6 +92,22 @@ def _with_model_family(matrix: Matrix, environment: Environment) -> Environment:
     family = {"type": of_class} if of_class else family_of(name, matrix.table("model-families")) or {}
     implied = {fact: family[fact] for fact in _OF_FAMILY if fact in family and model.get(fact) is None}
     return environment._replace(facts={**environment.facts, "model": {**model, **implied}}) if implied else environment
+
+
+def _with_quantization_of_name(environment: Environment) -> Environment:
+    """Weights that a report calls GPTQ, AWQ or bnb are stored so.
+
+    Since its first release LLM Compressor stores GPTQ in a form of its own, and AWQ since 0.5.1: a name says less then.
+    https://pypi.org/project/llmcompressor/0.5.1/
+    """
+    name, day = lookup(environment, "model.name"), day_of_report(environment)
+    if not isinstance(name, str) or day is None or lookup(environment, "training.quantization") != Unknown():
+        return environment
+    words = re.split(r"[^a-z\d]+", name.rpartition("/")[2].lower())
+    methods = {method for word, (method, until) in _QUANTISED_BY.items() if word in words and day < until}
+    if len(methods) != 1:
+        return environment
+    return _with_training(environment, "quantization", {"method": methods.pop()})
 
 
 def _with_dtype(environment: Environment) -> Environment:

@@ -118,3 +118,27 @@ def test_a_report_in_the_repository_of_a_model_is_about_that_model(
     """Qwen2-VL was in the repository that Qwen3-VL has now."""
     facts = {"report": {"repository": repository, "date": day}, **({"model": model} if model else {})}
     assert (matrix.complete(known, Environment(facts)).facts.get("model") or {}).get("type") == type_
+
+
+@pytest.mark.parametrize(
+    ("name", "day", "training", "expected"),
+    [
+        ("Qwen/Qwen1.5-7B-Chat-GPTQ-Int4", "2024-05-01", {}, {"method": "gptq"}),
+        ("Qwen1.5-7B-Chat-AWQ", "2024-05-01", {"method": "lora"}, {"method": "awq"}),
+        ("unsloth/Qwen2.5-7B-bnb-4bit", "2026-05-01", {}, {"method": "bitsandbytes"}),
+        ("Qwen/Qwen2.5-7B", "2024-11-01", {}, None),
+        ("org/awqward-7b", "2024-05-01", {}, None),
+        ("a-GPTQ-folder/Qwen-7B", "2024-05-01", {}, None),
+        ("ISTA/gemma-3-27b-it-GPTQ-4b-128g", "2025-04-01", {}, None),
+        ("org/Qwen3-30B-A3B-AWQ", "2025-08-01", {}, None),
+        ("org/model-AWQ-GPTQ", "2024-05-01", {}, None),
+        ("Qwen1.5-7B-Chat-AWQ", "2024-05-01", {"quantization": {"bits": 4}}, {"bits": 4}),
+        ("Qwen1.5-7B-Chat-AWQ", None, {}, None),
+    ],
+)
+def test_weights_that_a_report_calls_quantised_are(
+    known: matrix.Matrix, name: str, day: str | None, training: dict[str, Any], expected: dict[str, Any] | None
+) -> None:
+    facts = {"report": {"date": day} if day else {}, "model": {"name": name}, "training": training}
+    completed = matrix.complete(known, Environment(facts)).facts
+    assert completed["training"].get("quantization") == expected

@@ -16,6 +16,7 @@ _IDENTIFYING = (".py", ".json", ".model", ".txt", ".jinja")
 _MOST_FILES = 2000
 _LARGEST_SMALL_FILE = 256 << 20
 _WORTH_SHOWING = 1 << 28
+_BITSANDBYTES = {"load_in_4bit": 4, "load_in_8bit": 8}
 
 
 def recognises(folder: str) -> bool:
@@ -28,7 +29,7 @@ def recognises(folder: str) -> bool:
 
 
 def read(folder: str, weights: bool = False) -> Facts:
-    """The facts under ``model``; with ``weights`` the weight files are hashed as well.
+    """The facts under ``model``, and how weights that are stored so are quantised; ``weights`` are hashed if asked for.
 
     What is wrong with a file of weights is a fact, ``model.file_problems``. Raises `InputError` where the
     configuration is missing, too large or not JSON.
@@ -57,7 +58,12 @@ def read(folder: str, weights: bool = False) -> Facts:
         )
         scaled = {"looks-up-default-rope"} if _rotary.scales(config) else set()
         model["traits"] = sorted({*model["traits"], *of_files} - scaled)
-    return Facts({"model": model}, reasons, {**_locations(folder, config_file, model), **code.locations})
+    places = {**_locations(folder, config_file, model), **code.locations}
+    quantization = _quantization(config)
+    if not quantization:
+        return Facts({"model": model}, reasons, places)
+    places["training.quantization"] = Location(config_file)
+    return Facts({"model": model, "training": {"quantization": quantization}}, reasons, places)
 
 
 def _tell_what_else(folder: str, names: list[str]) -> NoReturn:
@@ -108,6 +114,21 @@ def _stated(config: dict[str, Any], path: str) -> dict[str, Any]:
     if isinstance(config.get("transformers_version"), str):
         stated["transformers_version"] = config["transformers_version"]
     return stated
+
+
+def _quantization(config: dict[str, Any]) -> dict[str, Any]:
+    """How the stored weights are quantised, which goes before what a training asks for; nothing where they are not.
+
+    https://github.com/huggingface/transformers/blob/v4.57.6/src/transformers/quantizers/auto.py
+    """
+    section = config.get("quantization_config") or config.get("compression_config")
+    if not isinstance(section, dict):
+        return {}
+    loaded = next((bits for key, bits in _BITSANDBYTES.items() if section.get(key) is True), None)
+    method, bits = "bitsandbytes" if loaded else section.get("quant_method"), loaded or section.get("bits")
+    if not isinstance(method, str):
+        return {}
+    return {"method": method, "bits": bits} if type(bits) is int else {"method": method}
 
 
 def _name(folder: str, config: dict[str, Any]) -> str:

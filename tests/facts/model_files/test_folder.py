@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compatcheck.errors import InputError
-from compatcheck.facts import model_files
+from compatcheck.facts import model_files, read_paths
 from compatcheck.model import Environment, Unknown, lookup
 
 
@@ -48,6 +48,36 @@ def test_what_it_does_not_say_stays_unknown(folder: Path) -> None:
     assert facts.known["model"]["torch_dtype"] == "bfloat16"
     assert facts.known["model"]["name"] == "org/name"
     assert isinstance(lookup(Environment(facts.known), "model.architectures"), Unknown)
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, {"method": "gptq", "bits": 4}),
+        ({"quantization_config": {"load_in_4bit": True, "load_in_8bit": False}}, {"method": "bitsandbytes", "bits": 4}),
+        ({"quantization_config": {"quant_method": "fp8", "bits": "8"}}, {"method": "fp8"}),
+        ({"compression_config": {"quant_method": "compressed-tensors"}}, {"method": "compressed-tensors"}),
+        ({"quantization_config": {"quant_method": 3}}, None),
+        ({"quantization_config": ["gptq"]}, None),
+        ({}, None),
+    ],
+    ids=str,
+)
+def test_how_stored_weights_are_quantised(
+    folder: Path, stated: dict[str, Any], expected: dict[str, Any] | None
+) -> None:
+    (folder / "config.json").write_text(json.dumps({"model_type": "llama", **stated}))
+    facts = model_files.read(str(folder))
+    assert facts.known.get("training", {}).get("quantization") == expected
+    assert ("training.quantization" in facts.locations) is (expected is not None)
+
+
+def test_what_the_weights_are_goes_before_what_a_training_leaves_out(folder: Path, tmp_path: Path) -> None:
+    config = {"model_type": "llama", "quantization_config": {"quant_method": "awq", "bits": 4}}
+    (folder / "config.json").write_text(json.dumps(config))
+    (tmp_path / "sft.yaml").write_text("stage: sft\nfinetuning_type: lora\nmodel_name_or_path: chatglm3-6b\n")
+    environment = read_paths([str(tmp_path)]).environment
+    assert lookup(environment, "training.quantization") == {"method": "awq", "bits": 4}
 
 
 @pytest.mark.parametrize(
