@@ -41,6 +41,7 @@ _SUGGESTED_BY = {
     "training.use_vllm": ("distributions.vllm", "training.objective"),
 }
 _CHOSEN_BY_FEW: dict[str, tuple[str | int, ...]] = {
+    "platform.machine": ("aarch64", "arm64", "ppc64le"),
     "platform.system": ("Darwin", "Windows"),
     "training.attention": ("flex_attention", "xformers"),
     "training.deepspeed.zero_stage": (0,),
