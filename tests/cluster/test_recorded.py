@@ -48,7 +48,11 @@ def test_what_the_project_ignores_in_every_file_is_ignored(tmp_path: Path) -> No
 def sixteen(tmp_path: Path) -> Path:
     """Fourteen nodes that differ in what is their own, and two that differ in what counts."""
     for number in range(1, 17):
-        own = {"gpus": [{**H100, "uuid": f"GPU-{number}"}], "target": {"prefix": f"/n{number}", "selected_by": "test"}}
+        own = {
+            "gpus": [{**H100, "uuid": f"GPU-{number}"}],
+            "target": {"prefix": f"/n{number}", "selected_by": "test"},
+            "environ": {**NODE["environ"], "LOCAL_RANK": str(number % 8), "SLURM_PROCID": str(number)},
+        }
         other = {
             "distributions": {**NODE["distributions"], "torch": "2.5.1+cu118"},
             "cuda": {**NODE["cuda"], "driver": "550.54.15"},

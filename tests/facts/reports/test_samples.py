@@ -31,6 +31,12 @@ SAMPLES = [
     Sample("two cards", "使用 A100/H100 训练，用 torch2.5/cuda12，使用2080Ti/3090", {}, ("model.name",)),
     Sample("two models by a stroke", "I train Llama-2-7B/Llama-2-13B on it.", {}, ("model.name",)),
     Sample("a fraction of a training", "Training 3/4 of it, train and/or test v2/v3 of the data.", {}, ("model.name",)),
+    Sample(
+        "a name behind a call that loads something else",
+        '```python\nAutoModelForCausalLM.from_pretrained(\n    path\n)\n"Qwen/Qwen2-7B"\n```',
+        {},
+        ("model.name",),
+    ),
     Sample("several cards that nobody counts", "单机多卡训练，LoRA 卡住", {"training.several_ranks": True}),
     Sample("multi-GPU training", "Multi-GPU fine-tuning hangs at the first step.", {"training.several_ranks": True}),
     Sample("DDP", "SFT with DDP crashes.", {"training.several_ranks": True}),
