@@ -32,6 +32,13 @@ _WITH = re.compile(
     re.I,
 )
 _LONGEST_WITH = 12
+_USING = re.compile(
+    r"(?<!issues )(?<!issue )(?<!problems )(?<!problem )(?<!compatible )(?<!bug )(?<!error )(?<!conflicts )"
+    r"(?:\b(?:with|using|uses?|used|enabl\w{0,3}|through|via)\s{1,2}|(?:使用|启用|开启|用)\s{0,2})\Z",
+    re.I,
+)
+"""Before what is a package as well, and may be no more than named in a list or at the head of a sentence."""
+
 _IS = r"(?: of| is| ?[:=为是])?\s{0,2}"
 _WHOLE = r"(\d{1,4})(?![\d.])"
 _NOT_OF_WEIGHTS = r"\b(?! (?:model|weights|checkpoint))"
@@ -126,6 +133,8 @@ def _sentence(text: str, number: int) -> Iterator[Claim]:
         for match in pattern.finditer(text):
             start = match.start()
             if behind and not _WITH.search(text, max(start - _LONGEST_WITH, 0), start):
+                continue
+            if value is _PRESENT and not (_USING.search(text[:start]) and _TRAINED.search(text.replace(match[0], ""))):
                 continue
             off = bool(_NOT.search(text[:start]) or _OFF.match(text, match.end()))
             if value is True:

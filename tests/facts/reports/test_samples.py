@@ -1113,6 +1113,13 @@ trainer = SFTTrainer(model=model)
         {"training.deepspeed.zero_stage": 2},
         ("training.deepspeed.offload_optimizer_device",),
     ),
+    Sample(
+        "DeepSpeed that is no more than named",
+        "DeepSpeed fails to import after training.\nTraining needs torch, deepspeed and peft.\n"
+        "I have an issue with deepspeed in training.\nIt came with deepspeed.",
+        {},
+        ("training.deepspeed",),
+    ),
     Sample("no DeepSpeed", "I train on one card, not using DeepSpeed.", {"training.deepspeed": None}),
     Sample(
         "DeepSpeed as a package, and FSDP that somebody asks for",
