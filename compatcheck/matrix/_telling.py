@@ -46,6 +46,7 @@ _CHOSEN_BY_FEW: dict[str, tuple[str | int, ...]] = {
     "training.attention": ("flex_attention", "xformers"),
     "training.deepspeed.zero_stage": (0,),
     "training.framework": ("alpaca-lora",),
+    "training.load_dtype": ("bfloat16",),
     "training.lora.target_modules": ("all-linear",),
     "training.optimizer": ("adagrad", "lion_8bit", "lion_32bit", "paged_lion_8bit", "paged_lion_32bit"),
 }
