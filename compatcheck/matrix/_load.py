@@ -71,10 +71,16 @@ def load(folder: str | None = None) -> Matrix:
     """The matrix of ``folder`` (TOML sources), else the newer of the one shipped here and one fetched since.
 
     A fetched one that cannot be read is told on standard error, and the shipped one stands in. A checkout reads its own
-    sources. Raises DataError where the installation carries no readable matrix.
+    sources, or what was compiled of them before. Raises DataError where the installation carries no readable matrix.
     """
-    if folder is not None or not is_installed():
+    if folder is not None:
         return _load_sources(source_folder(folder))
+    if not is_installed():
+        from compatcheck.matrix import _kept
+
+        sources = source_folder(None)
+        kept = _kept.compiled(sources)
+        return load_compiled(kept, f"remove {kept}") if kept else _load_sources(sources)
     try:
         fetched = newer_than(_COMPILED, FORMAT)
         if fetched is not None:
