@@ -13,7 +13,7 @@ from compatcheck._files import cache_folder
 from compatcheck.errors import InputError
 
 _KEPT_DAYS = 2
-_OF_COMPILING = os.path.dirname(os.path.abspath(__file__))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def compiled(sources: str) -> str | None:
@@ -69,7 +69,7 @@ def _remove_old(beside: str, place: str) -> None:
 def _identity(sources: str) -> str:
     """What changes with every source and with the code that compiles them: their names, sizes and times."""
     digest = sha256(sys.version.encode())
-    for path, size, changed in sorted(_files(sources)) + sorted(_files(_OF_COMPILING)):
+    for path, size, changed in sorted(_files(sources)) + sorted(_files(_PACKAGE)):
         digest.update(f"{path}\0{size}\0{changed}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()[:32]
 
