@@ -10,6 +10,13 @@ from compatcheck.model import Facts, Location
 
 _VERSIONS = ("distributions.", "python", "cuda.", "torch_build.")
 _CALLED = {"pytorch": "torch"}
+_RUN_BY = {
+    "transformers": ("trl", "llama-factory", "ms-swift", "axolotl", "sentence-transformers", "setfit"),
+    "trl": ("llama-factory", "ms-swift", "axolotl"),
+    "lightning": ("nemo",),
+    "sentence-transformers": ("setfit",),
+}
+"""Whose trainers a framework's own are run by: a report that names both is of the second."""
 
 
 class Claim(NamedTuple):
@@ -94,6 +101,8 @@ def _agreed(path: str, one: Claim, other: Claim) -> Claim | None:
         return None
     if path == "gpus":
         return _agreed_gpus(one, other)
+    if path == "training.framework":
+        return next((a for a, b in ((one, other), (other, one)) if a.value in _RUN_BY.get(b.value, ())), None)
     if path.startswith(_VERSIONS):
         for exact, loose in ((one, other), (other, one)):
             if _refines(str(exact.value), str(loose.value)):

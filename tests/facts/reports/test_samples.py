@@ -56,6 +56,59 @@ SAMPLES = [
     ),
     Sample("a server on one card", "```\nvllm serve Qwen/Qwen2-7B -tp 1\n```", {}, ("training.several_ranks",)),
     Sample(
+        "a traceback through LLaMA-Factory and the trainers that it runs",
+        """  File "/home/u/LLaMA-Factory/src/llamafactory/train/kto/workflow.py", line 80, in run_kto
+    train_result = trainer.train()
+  File "/opt/v/lib/python3.10/site-packages/trl/trainer/kto_trainer.py", line 1200, in compute_loss
+  File "/opt/v/lib/python3.10/site-packages/transformers/trainer.py", line 2100, in train""",
+        {"training.framework": "llama-factory", "training.objective": "kto"},
+    ),
+    Sample(
+        "a traceback of TRL beside a command that starts the Trainer",
+        """```bash
+torchrun --nproc_per_node 2 train.py --output_dir out --per_device_train_batch_size 2 --learning_rate 1e-5
+```
+
+```
+  File "C:\\v\\Lib\\site-packages\\trl\\trainer\\dpo_trainer.py", line 1200, in compute_loss
+```""",
+        {"training.framework": "trl", "training.objective": "dpo", "training.world_size": 2},
+    ),
+    Sample(
+        "a traceback of Ray workers",
+        """(TaskRunner pid=71) ray.exceptions.RayTaskError: ray::TaskRunner.run()
+(TaskRunner pid=71)   File "/root/verl/verl/trainer/ppo/ray_trainer.py", line 912, in fit
+(WorkerDict pid=93)   File "/root/verl/verl/workers/fsdp_workers.py", line 540, in generate_sequences""",
+        {"training.framework": "verl"},
+        ("training.objective",),
+    ),
+    Sample(
+        "a trainer that builds on another",
+        """  File "/v/lib/python3.11/site-packages/trl/trainer/gkd_trainer.py", line 90, in __init__
+  File "/v/lib/python3.11/site-packages/trl/trainer/sft_trainer.py", line 300, in __init__""",
+        {"training.framework": "trl"},
+        ("training.objective",),
+    ),
+    Sample(
+        "a traceback of an import",
+        """  File "/v/lib/python3.11/site-packages/trl/trainer/sft_trainer.py", line 40, in <module>
+  File "/v/lib/python3.11/site-packages/transformers/trainer.py", line 60, in <module>""",
+        {"python": "3.11"},
+        ("training.framework", "training.objective"),
+    ),
+    Sample(
+        "trainers of which neither runs the other",
+        """  File "/v/lib/python3.11/site-packages/pytorch_lightning/trainer/trainer.py", line 40, in fit
+
+I replaced it by this:
+
+```python
+trainer = Trainer(model)
+```""",
+        {"python": "3.11"},
+        ("training.framework",),
+    ),
+    Sample(
         "a traceback through generate()",
         """  File "/opt/v/lib/python3.10/site-packages/transformers/generation/utils.py", line 1989, in generate
     result = self._sample(""",
