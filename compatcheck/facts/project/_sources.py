@@ -70,7 +70,7 @@ def _meant(path: str) -> str:
 
 
 def _kinds() -> str:
-    titles = [reader.TITLE for reader in training.readers().values()]
+    titles = [reader.TITLE for reader in training.readers().values() if reader.SUFFIXES]
     first = sorted(titles, key=lambda title: "DeepSpeed" not in title)
     return f"{', '.join(first)}, a model folder with config.json, or a requirements or lock file"
 

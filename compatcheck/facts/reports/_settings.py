@@ -27,7 +27,7 @@ _PAIR = re.compile(r"\s{0,12}(?:- )?[A-Za-z_][\w.-]{0,60}:(?:\s|\Z)")
 _INSIDE = re.compile(r"\s{1,12}|#|- |\Z")
 _LAUNCH = re.compile(
     r"\s{0,8}(?:[$#>%!]\s)?(?:[A-Z_]{2,40}=\S{0,80}\s+){0,12}(?:nohup |srun |sudo )?"
-    r"(?:torchrun|deepspeed|accelerate launch|llamafactory-cli|swift|xtuner|axolotl|tune|trl|python3?)\s"
+    r"(?:torchrun|deepspeed|accelerate launch|llamafactory-cli|swift|xtuner|axolotl|tune|trl|python3?|ray job submit)\s"
 )
 _WINDOWS_PATH = re.compile(r"(?<=[\w:.])\\(?=\w)")
 _CONTINUED = re.compile(r"\s[`^]\s{0,80}\Z")

@@ -1,7 +1,8 @@
 """Which command of a script starts a training: its launcher, its number of processes, its framework and flags.
 
 Launchers: ``torchrun`` (torch/distributed/run.py), ``deepspeed`` (deepspeed/launcher/runner.py), ``accelerate launch``
-(accelerate/commands/launch.py), and the command lines of LLaMA-Factory, ms-swift, XTuner, torchtune, Axolotl and TRL.
+(accelerate/commands/launch.py), and the command lines of LLaMA-Factory, ms-swift, XTuner, torchtune, Axolotl, TRL, verl
+and OpenRLHF.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _WRAPPERS = frozenset(
     (
         *("nohup", "srun", "env", "time", "eval", "exec", "sudo", "mpirun", "uv", "uvx", "poetry", "conda", "mamba"),
         *("stdbuf", "numactl", "nice", "singularity", "apptainer", "pdsh", "pixi", "micromamba", "bash", "sh"),
+        "ray",
     )
 )
 _LAUNCHERS = frozenset(
@@ -49,10 +51,13 @@ _SCRIPTS = (
     (re.compile(r"axolotl\.cli\.train\Z"), "axolotl", None),
     (re.compile(r"xtuner/tools/train\.py\Z|xtuner\.tools\.train\Z"), "xtuner", None),
     (re.compile(r"swift[/.]cli[/.](sft|pt|rlhf)(?:\.py)?\Z"), "ms_swift", 1),
+    (re.compile(r"(?:^|[/.])verl[/.]trainer[/.](?:main_ppo|(?:fsdp_)?(sft)_trainer)(?:\.py)?\Z"), "verl", 1),
+    (re.compile(r"(?:^|/)openrlhf[/.]cli[/.]train_(?:(sft|dpo|kto|rm)|ppo(?:_ray)?)(?:\.py)?\Z"), "openrlhf", 1),
     (re.compile(r"(?:^|/)run_(sft|dpo|orpo|kto|grpo)\.py\Z"), "trl", 1),
     (re.compile(r"trl/(?:examples/)?scripts/(sft|dpo|orpo|kto|grpo|ppo)\.py\Z"), "trl", 1),
     (re.compile(r"(?:^|/)examples/scripts/(sft|dpo|orpo|kto|grpo|ppo)\.py\Z"), "trl", 1),
 )
+_BY_RAY = ("verl", "openrlhf")
 _OWN = {
     "llamafactory-cli": ("llama_factory", ("train",)),
     "lmf": ("llama_factory", ("train",)),
@@ -221,7 +226,7 @@ def _flags(words: Sequence[Word]) -> tuple[dict[str, Any], dict[str, int], list[
     positional: list[Word] = []
     name = None
     for word in words:
-        key = re.match(r"(--?)?([A-Za-z_][\w.-]*)(?:=(.*))?\Z", word.text, re.DOTALL | re.ASCII)
+        key = re.match(r"(--?)?\+{0,2}([A-Za-z_][\w.-]*)(?:=(.*))?\Z", word.text, re.DOTALL | re.ASCII)
         if key and (key[1] or (key[3] is not None and name is None)):
             name = key[2].replace("-", "_")
             values[name], lines[name] = ([] if key[3] is None else [key[3]]), word.line
@@ -262,6 +267,8 @@ def _scalar(text: str) -> Any:
 def world_size(launch: Launch) -> tuple[int | None, str, int]:
     """The number of processes with the line that gives it, or ``None`` with the reason."""
     unknown = "the script does not say how many processes it starts"
+    if launch.launcher == "python" and launch.reader in _BY_RAY:
+        return None, "Ray starts the processes", launch.line
     if launch.launcher == "accelerate":
         count = _count(launch.options.get("num_processes"))
         return count, "accelerate's own configuration or the machine gives it", _line(launch, "num_processes")

@@ -18,7 +18,7 @@ from compatcheck.facts.training._agreement import agreed, given, over_accelerate
 from compatcheck.facts.training._document import Document, Keys, Said
 from compatcheck.facts.training._launchers import Launch, launch_of, world_size
 from compatcheck.facts.training._python_value import Open
-from compatcheck.facts.training._sheet import Sheet
+from compatcheck.facts.training._sheet import Sheet, nested
 from compatcheck.facts.training._shell import commands, is_open
 from compatcheck.model import Environment, Facts, Location, Unknown, lookup
 
@@ -27,7 +27,7 @@ SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch")
 ROLE = "script"
 MARKS = (
     *("torchrun", "deepspeed", "accelerate", "torch.distributed", "llamafactory", "swift", "xtuner", "tune run"),
-    *("axolotl", "trl", "per_device_train_batch_size"),
+    *("axolotl", "trl", "verl", "openrlhf", "per_device_train_batch_size"),
 )
 
 Opener = Callable[[str], "tuple[str, Document] | None"]
@@ -44,6 +44,8 @@ _FRAMEWORKS = {
     "axolotl": "axolotl",
     "trl": "trl",
     "training_arguments": "transformers",
+    "verl": "verl",
+    "openrlhf": "openrlhf",
 }
 _OBJECTIVES = ("sft", "dpo", "kto", "orpo", "grpo", "reward", "ppo")
 _OVERRIDES = {
@@ -166,10 +168,12 @@ def _framework_of(merged: Document) -> str | None:
 
 def _merged(launch: Launch, document: Document, config: Document | None) -> Document:
     """The configuration with the flags over it, each with the place it really has."""
-    origins = _origins(launch, document)
+    origins, flags = _origins(launch, document), dict(launch.flags)
+    if launch.reader == "verl":
+        origins, flags = {tuple(str(name).split(".")): at for (name,), at in origins.items()}, nested(flags)
     if config is None:
-        return Document(document.path, document.text, dict(launch.flags), {}, origins)
-    return config._replace(value={**config.value, **launch.flags}, origins={**config.origins, **origins})
+        return Document(document.path, document.text, flags, {}, origins)
+    return config._replace(value={**config.value, **flags}, origins={**config.origins, **origins})
 
 
 def _origins(launch: Launch, document: Document) -> dict[Keys, Location]:
@@ -204,7 +208,7 @@ def _completed(said: Said, launch: Launch, document: Document, configured: bool)
     """What the launcher and the verb add: the objective, and that nothing else can bring DeepSpeed."""
     sheet = Sheet(document._replace(lines={("command",): launch.line}))
     environment = Environment(*said.facts)
-    verb = {"pt": "pretrain"}.get(launch.verb or "", launch.verb)
+    verb = {"pt": "pretrain", "rm": "reward"}.get(launch.verb or "", launch.verb)
     if verb in (*_OBJECTIVES, "pretrain") and isinstance(lookup(environment, "training.objective"), Unknown):
         sheet.state("training.objective", verb, ("command",))
     silent = not any("deepspeed" in name or name.startswith("ds_") for name in launch.flags)

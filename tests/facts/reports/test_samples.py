@@ -75,6 +75,15 @@ torchrun --nproc_per_node 2 train.py --output_dir out --per_device_train_batch_s
         {"training.framework": "trl", "training.objective": "dpo", "training.world_size": 2},
     ),
     Sample(
+        "a job of Ray",
+        """```
+ray job submit --address="http://127.0.0.1:8265" \\
+   -- python3 -m openrlhf.cli.train_ppo_ray \\
+   --actor_num_nodes 1 --actor_num_gpus_per_node 8 --vllm_num_engines 2
+```""",
+        {"training.framework": "openrlhf", "training.world_size": 8, "training.use_vllm": True},
+    ),
+    Sample(
         "a traceback of Ray workers",
         """(TaskRunner pid=71) ray.exceptions.RayTaskError: ray::TaskRunner.run()
 (TaskRunner pid=71)   File "/root/verl/verl/trainer/ppo/ray_trainer.py", line 912, in fit

@@ -20,7 +20,7 @@ def test_a_reader_keeps_its_contract(reader: ModuleType) -> None:
     assert all(suffix.startswith(".") and suffix == suffix.lower() for suffix in reader.SUFFIXES)
     assert all(isinstance(mark, str) and mark for mark in getattr(reader, "MARKS", ()))
     for value in ({}, None, {"a": 1}, {"training": {"dtype": "bfloat16"}}):
-        assert not reader.recognises(Document("x" + reader.SUFFIXES[0], "", value))
+        assert not reader.recognises(Document("x" + "".join(reader.SUFFIXES[:1]), "", value))
 
 
 def test_the_general_readers_come_last() -> None:
