@@ -24,7 +24,9 @@ _TRAINED = re.compile(
     r"|zero-?[123]\b|deepspeed|fsdp|\bddp\b|(?<!预)训练|微调|精调|全参|\btensor[ _-]parallel",
     re.I,
 )
-_OF_TRAINING = ("training.method", "training.dtype", "training.world_size", "training.several_ranks")
+_OF_TRAINING = (
+    *("training.method", "training.dtype", "training.world_size", "training.several_ranks", "training.framework"),
+)
 _PART_OF_THEM = re.compile(r"\b(?:each|per node|nodes?|only|when)\b|多机|[二两三四2-9]机|每台|只用", re.I)
 _WITH = re.compile(
     r"(?:\A|\b(?:with|using|uses?|used|enabl\w{0,3}|turn(?:ed|ing)? on|through|via|in|under|on|and|plus)"
@@ -100,6 +102,13 @@ _SPOKEN_BEHIND: tuple[tuple[str, str, Any], ...] = (
     ("training.dtype", rf"(?:bf16|bfloat16){_NOT_OF_WEIGHTS}", "bfloat16"),
     ("training.dtype", rf"(?:fp16|float16){_NOT_OF_WEIGHTS}", "float16"),
     ("training.several_ranks", r"ddp\b", True),
+    ("training.framework", r"llama[-_ ]?factory(?![a-z0-9_./])", "llama-factory"),
+    ("training.framework", r"ms-swift(?![a-z0-9_./])|swift(?= ?(?:框架|微调|训练|sft|framework))", "ms-swift"),
+    ("training.framework", r"axolotl(?![a-z0-9_./])", "axolotl"),
+    ("training.framework", r"xtuner(?![a-z0-9_./])", "xtuner"),
+    ("training.framework", r"verl(?![a-z0-9_./])", "verl"),
+    ("training.framework", r"openrlhf(?![a-z0-9_./])", "openrlhf"),
+    ("training.framework", r"pytorch[- ]lightning(?![a-z0-9_./])", "lightning"),
     ("training.deepspeed", r"deepspeed\b(?![ :=]{0,4}v?\d|[-_/.][a-z])", _PRESENT),
     ("training.fsdp", r"fsdp\b(?!['/.-])", _PRESENT),
 )

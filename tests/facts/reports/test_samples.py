@@ -75,6 +75,22 @@ torchrun --nproc_per_node 2 train.py --output_dir out --per_device_train_batch_s
         {"training.framework": "trl", "training.objective": "dpo", "training.world_size": 2},
     ),
     Sample(
+        "a framework that a sentence trains with",
+        "I fine-tune Qwen/Qwen2.5-7B with LLaMA-Factory.",
+        {"training.framework": "llama-factory", "model.name": "Qwen/Qwen2.5-7B"},
+    ),
+    Sample(
+        "frameworks in Chinese, of which one is not used",
+        "使用ms-swift微调，loss 为 0。不用 xtuner 训练没有这个问题。",
+        {"training.framework": "ms-swift"},
+    ),
+    Sample(
+        "a framework of which only the version is told",
+        "torch 2.5.0, with axolotl 0.6.0 installed. Training works with LLaMA-Factory/src only.",
+        {"distributions.axolotl": "0.6.0"},
+        ("training.framework",),
+    ),
+    Sample(
         "a job of Ray",
         """```
 ray job submit --address="http://127.0.0.1:8265" \\
