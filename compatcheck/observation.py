@@ -33,6 +33,7 @@ ERROR_MARKS = (
     "out of memory",
     "OutOfMemory",
     "NCCL",
+    "LLVM ERROR",
 )
 """A line that holds none of these is no error line; so that most lines of a log cost nothing."""
 

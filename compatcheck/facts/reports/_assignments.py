@@ -23,6 +23,8 @@ _FLAGS = {
     "packing": "training.packing",
     "ddp_find_unused_parameters": "training.ddp_find_unused_parameters",
     "overlap_comm": "training.deepspeed.overlap_comm",
+    "fsdp_cpu_ram_efficient_loading": "training.fsdp.cpu_ram_efficient_loading",
+    "fsdp_offload_params": "training.fsdp.offload",
 }
 _WORDS = {
     "optim": "training.optimizer",
@@ -30,13 +32,15 @@ _WORDS = {
     "attn_implementation": "training.attention",
     "bnb_4bit_quant_type": "training.quantization.type",
 }
+_STAGES = {"pt": "pretrain", "sft": "sft", "rm": "reward", "ppo": "ppo", "dpo": "dpo", "kto": "kto", "orpo": "orpo"}
+"""What LLaMA-Factory calls objectives; the stages of ZeRO are numbers."""
 _TYPES = {
     "torch_dtype": "training.load_dtype",
     "bnb_4bit_compute_dtype": "training.quantization.compute_dtype",
 }
 _LISTS = {"target_modules": "training.lora.target_modules", "modules_to_save": "training.lora.modules_to_save"}
 _SWITCHES = ("fp16", "bf16", "load_in_4bit", "load_in_8bit")
-_NAMES = "|".join((*_NUMBERS, *_FLAGS, *_WORDS, *_TYPES, *_LISTS, *_SWITCHES))
+_NAMES = "|".join((*_NUMBERS, *_FLAGS, *_WORDS, *_TYPES, *_LISTS, *_SWITCHES, "stage"))
 _ASSIGNED = re.compile(
     rf"(?<![\w.$-])(?:--)?['\"]?({_NAMES})['\"]?(\s{{0,3}}[=:]\s{{0,3}}|\s{{1,3}}(?=\S))"
     r"(\[[^\[\]]{0,300}\]|['\"]?[\w.$(]{1,60})"
@@ -80,6 +84,9 @@ def _claims(name: str, value: Any, number: int) -> Iterator[Claim]:
         yield _typed(_TYPES[name], _DTYPES.get(word), number)
     elif name in _LISTS:
         yield _typed(_LISTS[name], value if isinstance(value, list) else None, number)
+    elif name == "stage":
+        if word in _STAGES:
+            yield Claim("training.objective", _STAGES[word], number)
     elif name == "attn_implementation":
         yield _typed(_WORDS[name], word if word in _ATTENTION else None, number)
     elif name == "padding_side":

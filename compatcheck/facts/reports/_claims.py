@@ -154,15 +154,17 @@ def _said(claim: Claim) -> str:
 def _settle_sections(known: dict[str, Any], reasons: dict[str, str], locations: dict[str, Location]) -> None:
     """What one file has nothing of may stand in another; only where a line says that it is absent, that contradicts.
 
-    Where one line says that something is there and another what it is, the second says both.
+    Where one line says that something is there and another what it is, the second says both. Nothing is absent of which
+    lines speak without settling what it is.
     """
     for section in [path for path, value in known.items() if value in (None, {})]:
         inside = [path for path in known if path.startswith(f"{section}.")]
-        if not inside:
+        absent = known[section] is None
+        if not inside and not (absent and any(path.startswith(f"{section}.") for path in reasons)):
             continue
-        absent = known.pop(section) is None
+        del known[section]
         at = locations.pop(section, None)
-        if at and absent:
+        if at and absent and inside:
             line = next((locations[path].line for path in inside if path in locations), None)
             reasons[section] = f"line {at.line} says that there is none, line {line} says what it is"
             for path in inside:

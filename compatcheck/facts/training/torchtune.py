@@ -24,6 +24,7 @@ _ARGUMENTS = (
     *rows("training.", "flag", "gradient_checkpointing=enable_activation_checkpointing", "torch_compile=compile"),
     *rows("training.", "flag", "packing=dataset.packed", "resume_from_checkpoint"),
     *rows("training.", "dtype", "dtype", "load_dtype=dtype"),
+    *rows("training.fsdp.", "flag", "offload=fsdp_cpu_offload"),
 )
 _OPTIMIZERS = {
     "torch.optim.AdamW": "adamw_torch",

@@ -91,6 +91,56 @@ torchrun --nproc_per_node 2 train.py --output_dir out --per_device_train_batch_s
         ("training.framework",),
     ),
     Sample(
+        "variables of the environment",
+        """```bash
+export VLLM_ROCM_USE_AITER=1
+  export NCCL_P2P_DISABLE="1"  # consumer cards
+export HF_ACCESS_TOKEN=abc
+export CUDA_HOME=$HOME/cuda
+VLLM_USE_V1=0 NCCL_ALGO=Ring vllm serve acme/seven-b
+```
+
+```python
+os.environ["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
+```""",
+        {
+            "environ.VLLM_ROCM_USE_AITER": "1",
+            "environ.NCCL_P2P_DISABLE": "1",
+            "environ.VLLM_USE_V1": "0",
+            "environ.NCCL_ALGO": "Ring",
+            "environ.PYTORCH_ALLOC_CONF": "expandable_segments:True",
+        },
+        ("environ.HF_ACCESS_TOKEN", "environ.CUDA_HOME"),
+    ),
+    Sample(
+        "a stage of LLaMA-Factory",
+        "I run `--stage rm` and stage: 3 of ZeRO",
+        {"training.objective": "reward"},
+    ),
+    Sample(
+        "a command without DeepSpeed beside two stages of ZeRO",
+        "llamafactory-cli train `\nZero-2 has this error, but Zero-3 is OK.",
+        {"training.framework": "llama-factory"},
+        ("training.deepspeed.zero_stage", "training.deepspeed"),
+    ),
+    Sample(
+        "settings of FSDP",
+        "My config has `fsdp_cpu_ram_efficient_loading: true` and fsdp_offload_params: false in it",
+        {"training.fsdp.cpu_ram_efficient_loading": True, "training.fsdp.offload": False},
+    ),
+    Sample(
+        "variables that somebody advises",
+        "I tried this, and it helped:\n\n```\nexport NCCL_P2P_DISABLE=1\n```",
+        {},
+        ("environ.NCCL_P2P_DISABLE",),
+    ),
+    Sample(
+        "a variable that two lines set differently",
+        "```\nexport VLLM_USE_V1=1\nVLLM_USE_V1=0 python serve.py\n```",
+        {},
+        ("environ.VLLM_USE_V1",),
+    ),
+    Sample(
         "a job of Ray",
         """```
 ray job submit --address="http://127.0.0.1:8265" \\

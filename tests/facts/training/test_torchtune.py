@@ -83,6 +83,7 @@ dataset:
 batch_size: 4
 optimizer: {_component_: bitsandbytes.optim.PagedAdamW8bit, lr: 5e-4}
 loss: {_component_: torchtune.rlhf.loss.DPOLoss, beta: 0.1}
+fsdp_cpu_offload: True
 compile: True
 dtype: bf16
 """
@@ -141,6 +142,7 @@ def test_a_full_recipe_of_an_old_release_is_read(tmp_path: Path) -> None:
 def test_a_preference_recipe_is_read(tmp_path: Path) -> None:
     said = read(tmp_path, DPO)
     assert fact(said, "training.objective") == "dpo"
+    assert fact(said, "training.fsdp.offload") is True
     assert fact(said, "training.method") == "dora"
     assert fact(said, "training.quantization") is None
     assert fact(said, "training.lora.r") == 64
