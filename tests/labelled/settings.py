@@ -24,6 +24,8 @@ NAMES = {
     "optim": "optimizer",
     "compile": "torch_compile",
     "max_seq_length": "max_length",
+    "cutoff_len": "max_length",
+    "stage": "objective",
     "batch_size": "per_device_train_batch_size",
     "gpu_count": "world_size",
     "enable_cudnn_sdp": "cudnn_sdp",
@@ -59,6 +61,8 @@ def fact_of(setting: str, value: Any) -> tuple[tuple[str, ...], Any] | None:
         "labels": value if isinstance(value, list) else None,
         "text": value.lower() if isinstance(value, str) else None,
     }[paths[where]]
+    if last == "objective":
+        typed = {"pt": "pretrain", "rm": "reward"}.get(str(typed), typed)
     if last == "attention":
         typed = ATTENTION.get(str(typed).partition("_")[0], typed)
     return None if typed is None else (where, typed)

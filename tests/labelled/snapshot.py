@@ -29,14 +29,18 @@ _FRAMEWORKS = {
     "verl": r"\bverl\b",
     "openrlhf": r"openrlhf",
     "alpaca-lora": r"alpaca-lora",
-    "transformers": r"transformers|\btrainer\b|fastchat|llava|lmflow|glm-4 finetune_demo|qwen-vl finetune",
+    "lightning": r"pytorch-lightning",
+    "setfit": r"\bsetfit\b",
+    "sentence-transformers": r"sentence-transformers",
+    "lm-eval": r"\blm[-_]eval\b",
+    "transformers": r"transformers|\btrainer\b|fastchat|llava|lmflow|glm-?[34] finetune_demo|qwen-vl finetune|qlora",
     "deepspeed": r"deepspeed",
 }
 _SWITCHES = {"unsloth": "unsloth", "vllm": "use_vllm", "liger-kernel": "use_liger_kernel"}
 _SEVERAL = re.compile(r",\s+|\s+(?:/|and|or)\s+|、|;\s*")
 """Between the models of a report that was seen with each of them: it is judged by the first."""
 _METHODS = ("full", "lora", "qlora", "dora", "freeze", "oft")
-_OBJECTIVES = {"grpo": "grpo", "pretrain": "pretrain", "dpo": "dpo", "sft": "sft", "ppo": "ppo"}
+_OBJECTIVES = ("grpo", "pretrain", "dpo", "sft", "ppo", "kto", "orpo", "rloo", "gkd", "reward")
 
 
 def snapshot(case: Mapping[str, Any], *, reported: bool = True) -> Environment:
@@ -146,7 +150,7 @@ def _training(context: Mapping[str, Any]) -> dict[str, Any]:
     elif method == "inference" and context.get("model"):
         said["predict_with_generate"] = True
     elif method in _OBJECTIVES:
-        said["objective"] = _OBJECTIVES[method]
+        said["objective"] = method
     framework = (context.get("framework") or "").lower()
     name = next((each for each, pattern in _FRAMEWORKS.items() if re.search(pattern, framework)), None)
     if trainer := re.search(r"\b(sft|dpo|kto|orpo|cpo|grpo|ppo|rloo|reward)trainer\b", framework):
@@ -166,8 +170,11 @@ def _training(context: Mapping[str, Any]) -> dict[str, Any]:
         said["deepspeed"] = {"zero_stage": context["zero_stage"]}
     if quantization := _quantization((context.get("quantization") or "").lower()):
         said["quantization"] = quantization
-    if "fsdp" in framework:
-        said["fsdp"] = {}
+    for sharded in ("fsdp", "deepspeed"):
+        if re.search(rf"\b{sharded}", framework) and method != "inference":
+            said.setdefault(sharded, {})
+    if re.search(r"\bddp\b", framework):
+        said["several_ranks"] = True
     other = context.get("other")
     if isinstance(other, dict):
         said.update(_others(other))
@@ -183,7 +190,7 @@ def _others(other: Mapping[str, Any]) -> dict[str, Any]:
         if fact := fact_of(key, value):
             put(said, *fact)
     if other.get("fsdp"):
-        said["fsdp"] = {}
+        said.setdefault("fsdp", {})
     return said
 
 
@@ -197,6 +204,7 @@ def _quantization(text: str) -> dict[str, Any]:
         ("awq", "awq"),
         ("bitsandbytes", r"bnb|bitsandbytes|load_in"),
         ("fp8", "fp8"),
+        ("compressed-tensors", "compressed-tensors"),
     ):
         if re.search(words, text):
             said["method"] = method
