@@ -26,7 +26,7 @@ _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL")
 
 
 def recognises(block: Block) -> tuple[Line, ...]:
-    return tuple(line for line in block.short() if block.fenced and "=" in line.text and _set_by(line))
+    return tuple(line for line in block.short() if "=" in line.text and _set_by(line))
 
 
 def read(lines: Sequence[Line]) -> Iterator[Claim]:

@@ -75,6 +75,17 @@ def test_names_with_their_sections(tmp_path: Path) -> None:
     assert found.locations["training.deepspeed.zero_stage"].line == 2
 
 
+def test_the_sections_of_other_models_are_not_the_actors(tmp_path: Path) -> None:
+    command = (
+        "python -m openrlhf.cli.train_ppo_ray --reward.model_name_or_path acme/judge --actor.model_name_or_path acme/b "
+        "--train.micro_batch_size 2 --rollout.micro_batch_size 8 --actor.num_nodes 1 --actor.num_gpus_per_node 4 "
+        "--critic.num_gpus_per_node 2 --vllm.num_engines 0\n"
+    )
+    found = read(tmp_path, command)
+    training(found, per_device_train_batch_size=2, world_size=4, use_vllm=False)
+    assert lookup(found, "model.name") == "acme/b"
+
+
 def test_how_many_processes_ray_starts_is_not_guessed(tmp_path: Path) -> None:
     found = read(tmp_path, "python -m openrlhf.cli.train_ppo_ray --pretrain acme/eight-b\n")
     assert isinstance(lookup(found, "training.world_size"), Unknown)
