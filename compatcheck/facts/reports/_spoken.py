@@ -52,6 +52,7 @@ _SPOKEN: tuple[tuple[str, str, Any], ...] = (
     ("training.method", r"\bfull[- ](?:parameter |model )?(?:fine-?tun|sft)|全参|全量(?:参数)?(?:微调|训练)", "full"),
     ("training.deepspeed.zero_stage", r"(?<![a-z])zero[\s_-]{0,2}(?:stage[\s_-]{0,2})?([123])(?![a-z\d_.]|\s?/)", int),
     ("training.deepspeed.zero_stage", r"\bdeepspeed\W{1,3}stage[\s_-]{0,2}([123])(?![\d.]|\s?/)", int),
+    ("training.deepspeed.zero_stage", r"(?<![\w.])deepspeed_stage_([123])(?:_offload)?(?!\w)", int),
     ("training.deepspeed.overlap_comm", r"\boverlap_comm(?!\w)", True),
     (
         "training.deepspeed.offload_optimizer_device",

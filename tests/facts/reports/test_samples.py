@@ -113,6 +113,11 @@ os.environ["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
         ("environ.HF_ACCESS_TOKEN", "environ.CUDA_HOME"),
     ),
     Sample(
+        "a strategy of Lightning",
+        'I train with PyTorch Lightning and strategy="deepspeed_stage_3".',
+        {"training.framework": "lightning", "training.deepspeed.zero_stage": 3},
+    ),
+    Sample(
         "a stage of LLaMA-Factory",
         "I run `--stage rm` and stage: 3 of ZeRO",
         {"training.objective": "reward"},
