@@ -147,6 +147,8 @@ def _training(context: Mapping[str, Any]) -> dict[str, Any]:
     method = (context.get("method") or "").lower()
     if method in _METHODS:
         said["method"] = method
+    elif prompted := re.fullmatch(r"(prompt|prefix|p)[-_ ]tuning", method):
+        said["method"] = f"{prompted[1]}_tuning"
     elif method == "inference" and context.get("model"):
         said["predict_with_generate"] = True
     elif method in _OBJECTIVES:

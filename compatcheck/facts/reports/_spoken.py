@@ -20,7 +20,8 @@ _NOT = re.compile(
 )
 _OFF = re.compile(r"\W{1,3}(?:is |was |are )?(?:off|disabled|false)\b|(?:关闭|关掉|没开|未开)", re.I)
 _TRAINED = re.compile(
-    r"(?<!was )(?<!were )(?<!pre)(?<!pre-)train|fine-?tun|\bsft\b|\bdpo\b|\bgrpo\b|(?<![a-z])q?-?lora\b"
+    r"(?:prompt|prefix|p)[- _]?tuning"
+    r"|(?<!was )(?<!were )(?<!pre)(?<!pre-)train|fine-?tun|\bsft\b|\bdpo\b|\bgrpo\b|(?<![a-z])q?-?lora\b"
     r"|zero-?[123]\b|deepspeed|fsdp|\bddp\b|(?<!预)训练|微调|精调|全参|\btensor[ _-]parallel",
     re.I,
 )
@@ -49,6 +50,9 @@ _PRESENT: dict[str, Any] = {}
 _SPOKEN: tuple[tuple[str, str, Any], ...] = (
     ("training.method", r"(?<![\w-])q-?lora(?![\w.-])", "qlora"),
     ("training.method", r"(?<![\w-])lora(?![\w.-])", "lora"),
+    ("training.method", r"(?<![\w-])prompt[- _]?tuning|(?<![\w-])soft[- ]?prompts?(?!\w)", "prompt_tuning"),
+    ("training.method", r"(?<![\w-])prefix[- _]?tuning", "prefix_tuning"),
+    ("training.method", r"(?<![\w-])p-tuning(?![- ]?v2)(?![\w.-])", "p_tuning"),
     ("training.method", r"\bfull[- ](?:parameter |model )?(?:fine-?tun|sft)|全参|全量(?:参数)?(?:微调|训练)", "full"),
     ("training.deepspeed.zero_stage", r"(?<![a-z])zero[\s_-]{0,2}(?:stage[\s_-]{0,2})?([123])(?![a-z\d_.]|\s?/)", int),
     ("training.deepspeed.zero_stage", r"\bdeepspeed\W{1,3}stage[\s_-]{0,2}([123])(?![\d.]|\s?/)", int),

@@ -112,6 +112,9 @@ os.environ["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
         },
         ("environ.HF_ACCESS_TOKEN", "environ.CUDA_HOME"),
     ),
+    Sample("prompt tuning", "Prompt tuning of Llama with peft gives nonsense.", {"training.method": "prompt_tuning"}),
+    Sample("P-Tuning", "用 p-tuning 训练", {"training.method": "p_tuning"}),
+    Sample("ChatGLM's own P-Tuning v2", "ChatGLM-6B P-Tuning v2 报错", {}, ("training.method",)),
     Sample(
         "a strategy of Lightning",
         'I train with PyTorch Lightning and strategy="deepspeed_stage_3".',
