@@ -48,6 +48,7 @@ _CHOSEN_BY_FEW: dict[str, tuple[str | int, ...]] = {
     "training.framework": ("alpaca-lora",),
     "training.load_dtype": ("bfloat16",),
     "training.lora.target_modules": ("all-linear",),
+    "training.method": (*("prompt_tuning", "prompt-tuning", "p_tuning", "p-tuning", "prefix_tuning", "prefix-tuning"),),
     "training.optimizer": ("adagrad", "lion_8bit", "lion_32bit", "paged_lion_8bit", "paged_lion_32bit"),
 }
 FRAMEWORKS = {
