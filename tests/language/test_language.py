@@ -74,7 +74,9 @@ def test_an_output_that_cannot_show_it_gets_english_and_is_told_once(tmp_path: P
     assert done.stderr.count("\n") == 1
 
 
-def test_english_loads_no_catalogue() -> None:
+def test_english_loads_no_catalogue(tmp_path: Path) -> None:
+    """Once the matrix of a checkout is compiled, which reads the translations."""
+    run_command(sys.executable, "demo", cwd=tmp_path)
     code = "import sys; sys.argv[1:] = ['demo']; from compatcheck.cli import main; import atexit\n"
     code += "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main()"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.split()
