@@ -121,14 +121,13 @@ def _sways(trait: str, dimension: int, within: _Survey) -> bool:
 def _told(entry: Mapping[str, Any], within: _Survey, among: Sequence[int]) -> Told:
     tables = entry["affected"]
     deciding = tuple(at for at in among if any(_decides(at, table, within) for table in tables))
+    places = {place for table in tables for place in product(*(_open(table, at, within) for at in deciding))}
     statuses: dict[Place, Status] = {}
-    for table in tables:
-        for place in product(*(_open(table, at, within) for at in deciding)):
-            if place not in statuses:
-                whole = within.at(zip(deciding, place))
-                verdict = any_of(whole.verdict(each) for each in tables)
-                if told(verdict):
-                    statuses[place] = status_of(verdict, entry["confidence"])
+    for place in places:
+        whole = within.at(zip(deciding, place))
+        verdict = any_of(whole.verdict(each) for each in tables)
+        if told(verdict):
+            statuses[place] = status_of(verdict, entry["confidence"])
     return Told(entry["id"], deciding, statuses)
 
 
