@@ -70,5 +70,7 @@ def fact_of(setting: str, value: Any) -> tuple[tuple[str, ...], Any] | None:
 
 def put(said: dict[str, Any], where: tuple[str, ...], value: Any) -> None:
     for part in where[:-1]:
-        said = said.setdefault(part, {})
+        if said.get(part) is None:
+            said[part] = {}
+        said = said[part]
     said[where[-1]] = value

@@ -179,21 +179,19 @@ def _training(context: Mapping[str, Any]) -> dict[str, Any]:
         said["several_ranks"] = True
     other = context.get("other")
     if isinstance(other, dict):
-        said.update(_others(other))
+        _put_others(said, other)
     if isinstance(other, str):
         told = facts.read_report(other if method == "inference" else f"training, {other}", "other")
         return dict(facts.overlay(told, Facts({"training": said})).facts["training"])
     return said
 
 
-def _others(other: Mapping[str, Any]) -> dict[str, Any]:
-    said: dict[str, Any] = {}
+def _put_others(said: dict[str, Any], other: Mapping[str, Any]) -> None:
     for key, value in other.items():
         if fact := fact_of(key, value):
             put(said, *fact)
     if other.get("fsdp"):
         said.setdefault("fsdp", {})
-    return said
 
 
 def _quantization(text: str) -> dict[str, Any]:

@@ -16,16 +16,30 @@ _ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_a
 _NUMBERS = {
     "per_device_train_batch_size": "training.per_device_train_batch_size",
     "gradient_accumulation_steps": "training.gradient_accumulation_steps",
+    "max_grad_norm": "training.max_grad_norm",
+    "neftune_noise_alpha": "training.neftune_noise_alpha",
+    "max_seq_length": "training.max_length",
+    "cutoff_len": "training.max_length",
 }
 _FLAGS = {
     "gradient_checkpointing": "training.gradient_checkpointing",
     "torch_compile": "training.torch_compile",
     "packing": "training.packing",
+    "padding_free": "training.padding_free",
+    "group_by_length": "training.group_by_length",
+    "use_vllm": "training.use_vllm",
+    "use_liger_kernel": "training.use_liger_kernel",
+    "predict_with_generate": "training.predict_with_generate",
+    "save_safetensors": "training.save_safetensors",
+    "tf32": "training.tf32",
+    "use_reentrant": "training.gradient_checkpointing_kwargs.use_reentrant",
     "ddp_find_unused_parameters": "training.ddp_find_unused_parameters",
     "overlap_comm": "training.deepspeed.overlap_comm",
     "fsdp_cpu_ram_efficient_loading": "training.fsdp.cpu_ram_efficient_loading",
     "fsdp_offload_params": "training.fsdp.offload",
 }
+_ADAPTERS = {"use_dora": "training.lora.use_dora", "use_rslora": "training.lora.use_rslora"}
+"""Flags that speak of an adapter where they are on alone: a full training prints them off."""
 _WORDS = {
     "optim": "training.optimizer",
     "padding_side": "training.padding_side",
@@ -40,15 +54,13 @@ _TYPES = {
 }
 _LISTS = {"target_modules": "training.lora.target_modules", "modules_to_save": "training.lora.modules_to_save"}
 _SWITCHES = ("fp16", "bf16", "load_in_4bit", "load_in_8bit")
-_NAMES = "|".join((*_NUMBERS, *_FLAGS, *_WORDS, *_TYPES, *_LISTS, *_SWITCHES, "stage"))
+_NAMES = "|".join((*_NUMBERS, *_FLAGS, *_ADAPTERS, *_WORDS, *_TYPES, *_LISTS, *_SWITCHES, "stage"))
 _ASSIGNED = re.compile(
     rf"(?<![\w.$-])(?:--)?['\"]?({_NAMES})['\"]?(\s{{0,3}}[=:]\s{{0,3}}|\s{{1,3}}(?=\S))"
     r"(\[[^\[\]]{0,300}\]|['\"]?[\w.$(]{1,60})"
 )
 _DEFINITION = re.compile(r"\s{0,40}(?:def|class)\s|.{0,80}:\s?(?:int|bool|str|float|Optional|list|List)\b")
-_ONLY_FLAG = re.compile(
-    r"(?<![\w.$-])--(fp16|bf16|load_in_4bit|load_in_8bit|gradient_checkpointing)(?=\s{0,3}(?:\\|--|\Z))"
-)
+_ONLY_FLAG = re.compile(rf"(?<![\w.$-])--({'|'.join((*_SWITCHES, *_FLAGS))})(?=\s{{0,3}}(?:\\|--|\Z))")
 
 
 def read(block: Block, lines: Iterable[Line]) -> Iterator[Claim]:
@@ -74,9 +86,12 @@ def read(block: Block, lines: Iterable[Line]) -> Iterator[Claim]:
 def _claims(name: str, value: Any, number: int) -> Iterator[Claim]:
     word = value.removeprefix("torch.") if isinstance(value, str) else ""
     if name in _NUMBERS:
-        yield _typed(_NUMBERS[name], int(word) if word.isdigit() else None, number)
+        yield _typed(_NUMBERS[name], _number(word), number)
     elif name in _FLAGS:
         yield _typed(_FLAGS[name], value if isinstance(value, bool) else None, number)
+    elif name in _ADAPTERS:
+        if value is True:
+            yield Claim(_ADAPTERS[name], True, number)
     elif name == "torch_dtype of a model":
         loaded = isinstance(value, str) and value.startswith("torch.")
         yield _typed("training.load_dtype" if loaded else "model.torch_dtype", _DTYPES.get(word), number)
@@ -100,6 +115,12 @@ def _claims(name: str, value: Any, number: int) -> Iterator[Claim]:
     elif not isinstance(value, bool):
         path = "training.dtype" if name in ("fp16", "bf16") else "training.quantization.bits"
         yield _typed(path, None, number)
+
+
+def _number(word: str) -> int | float | None:
+    if not re.fullmatch(r"\d{1,12}(\.\d{1,12})?", word):
+        return None
+    return float(word) if "." in word else int(word)
 
 
 def _typed(path: str, value: Any, number: int) -> Claim:

@@ -19,6 +19,34 @@ class Sample(NamedTuple):
 
 SAMPLES = [
     Sample(
+        "trainer and adapter arguments in a piece of code",
+        """I ran
+```
+args = GRPOConfig(
+    use_vllm=True, vllm_mode="colocate",
+    use_liger_kernel=True,
+    max_grad_norm=0.3,
+    gradient_checkpointing_kwargs={"use_reentrant": False},
+)
+config = LoraConfig(use_dora=True, use_rslora=False)
+```
+""",
+        {
+            "training.use_vllm": True,
+            "training.use_liger_kernel": True,
+            "training.max_grad_norm": 0.3,
+            "training.gradient_checkpointing_kwargs.use_reentrant": False,
+            "training.lora.use_dora": True,
+        },
+        ("training.lora.use_rslora",),
+    ),
+    Sample(
+        "a full training whose log prints the switches of adapters",
+        "```\nfinetuning_type: full\nuse_dora: False\npredict_with_generate: False\n```",
+        {"training.predict_with_generate": False},
+        ("training.lora",),
+    ),
+    Sample(
         "a model that a sentence in Chinese names",
         "用 THUDM/chatglm3-6b做 lora 微调，训练 and/or 推理都报错",
         {"model.name": "THUDM/chatglm3-6b"},
