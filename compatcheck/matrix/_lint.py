@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from compatcheck._requirement import edge
 from compatcheck.matrix._entry import Entry, Example, RemedyEntry
-from compatcheck.matrix._match import TraitFinder, Verdict, any_of, match_table
+from compatcheck.matrix._match import Verdict, match_table
 from compatcheck.matrix._order import is_range
 from compatcheck.matrix._traits import Table, trait_finder
 from compatcheck.model import Environment
@@ -23,6 +23,7 @@ from compatcheck.observation import ERROR_MARKS, LONGEST_MATCHED
 
 REVIEW_DAYS = 180
 _EXPECTATIONS = {True: "affected", False: "unaffected", None: "undetermined"}
+_TOLD = ("training.", "model.")
 _SUPPORTED_PARTS = ("affected", "impact", "mechanism", "misleading", "probe", "remedies", "summary", "symptoms")
 
 
@@ -34,11 +35,19 @@ class Fault(NamedTuple):
     stale: bool = False
 
 
+class _Other(NamedTuple):
+    """An entry that a remedy may walk into, with the facts that each of its tables cannot hold without."""
+
+    entry: Entry
+    paths: frozenset[str]
+    needed: tuple[frozenset[str], ...]
+
+
 def lint(
     entries: Mapping[Path, Entry], table: Table, probes: Sequence[str], today: date, only: Sequence[str] = ()
 ) -> list[Fault]:
     """Every fault of the entries ``only``, or of all, each beside the whole matrix. ``probes`` are those there are."""
-    active = [entry for entry in entries.values() if entry.withdrawn is None]
+    active = [_spoken_of(entry) for entry in entries.values() if entry.withdrawn is None]
     faults: list[Fault] = []
     for path, entry in entries.items():
         if only and entry.id not in only:
@@ -132,11 +141,14 @@ def _false_examples(entry: Entry, table: Table) -> Iterator[str]:
 
 
 def _idle_conditions(entry: Entry, table: Table) -> Iterator[str]:
-    before = [_verdict(entry.affected, example, table) for example in entry.examples]
+    judged = [[_holds(each, example, table) for each in entry.affected] for example in entry.examples]
     for number, conditions in enumerate(entry.affected):
+        others = [[*holds[:number], *holds[number + 1 :]] for holds in judged]
         for what, fewer in _without_one(conditions):
-            tables = [*entry.affected[:number], fewer, *entry.affected[number + 1 :]]
-            if all(_verdict(tables, example, table) == seen for example, seen in zip(entry.examples, before)):
+            if all(
+                _best(holds) == _best([_holds(fewer, example, table), *rest])
+                for example, holds, rest in zip(entry.examples, judged, others)
+            ):
                 yield f"table {number + 1}: no example changes without {what}"
 
 
@@ -160,12 +172,12 @@ def _without_one(conditions: Mapping[str, Any]) -> Iterator[tuple[str, dict[str,
         )
 
 
-def _bad_remedies(entry: Entry, active: Sequence[Entry], table: Table) -> Iterator[str]:
+def _bad_remedies(entry: Entry, active: Sequence[_Other], table: Table) -> Iterator[str]:
     harmed = [example for example in entry.examples if example.expect == "affected"]
     for number, remedy in enumerate(entry.remedies, 1):
         if not (remedy.pins or remedy.config or remedy.environ):
             continue
-        touched = [other for other in active if _speaks_of(other, remedy)]
+        touched = [other for other in active if _speaks_of(other.paths, remedy)]
         for example in harmed:
             try:
                 cured = apply_remedy(remedy, example)
@@ -175,38 +187,46 @@ def _bad_remedies(entry: Entry, active: Sequence[Entry], table: Table) -> Iterat
             yield from (f"remedy {number}: {text}" for text in _still_bad(entry, example, cured, touched, table))
 
 
-def _speaks_of(entry: Entry, remedy: RemedyEntry) -> bool:
-    """Whether the remedy changes a fact that the entry's verdict can hang on; a trait may hang on any."""
+def _speaks_of(paths: frozenset[str], remedy: RemedyEntry) -> bool:
+    """Whether the remedy changes a fact that a verdict on these can hang on; a trait may hang on any."""
     changed = (
         *(f"distributions.{name}" for name in remedy.pins),
         *(f"environ.{name}" for name in remedy.environ),
         *remedy.config,
     )
-    paths = {path for table in entry.affected for path in table}
     return "traits" in paths or any(
         path.startswith(fact) or fact.startswith(path) for path in paths for fact in changed
     )
 
 
-def _still_bad(entry: Entry, before: Example, after: Example, active: Sequence[Entry], table: Table) -> Iterator[str]:
+def _still_bad(entry: Entry, before: Example, after: Example, active: Sequence[_Other], table: Table) -> Iterator[str]:
     if _verdict(entry.affected, after, table) != "unaffected":
         yield f"does not clear the example {before.environment}"
     environment, traits, known = Environment(after.environment), trait_finder(table), dict[str, Verdict]()
-    stated = {
-        f"distributions.{name}"
-        for fact in ("distributions", "distribution_ranges")
-        for name in after.environment.get(fact, ())
-    }
-    for other in active:
-        may_hold = (each for each in other.affected if _packages_of(each) <= stated)
+    stated = _stated(after.environment)
+    for other, _, needed in active:
+        may_hold = (each for each, facts in zip(other.affected, needed) if facts <= stated)
         becomes = any(match_table(each, environment, traits, known).holds for each in may_hold)
         if becomes and other.id != entry.id and _verdict(other.affected, before, table) != "affected":
             yield f"walks into {other.id} ({other.title})"
 
 
-def _packages_of(conditions: Mapping[str, Any]) -> set[str]:
-    """The facts on packages without which a table cannot hold."""
-    return {path for path, value in conditions.items() if path.startswith("distributions.") and value != "absent"}
+def _spoken_of(entry: Entry) -> _Other:
+    paths = frozenset(path for table in entry.affected for path in table)
+    return _Other(entry, paths, tuple(_needed(table) for table in entry.affected))
+
+
+def _needed(conditions: Mapping[str, Any]) -> frozenset[str]:
+    """The packages without which a table cannot hold, and what must be told of the training and of the model."""
+    packages = {path for path, value in conditions.items() if path.startswith("distributions.") and value != "absent"}
+    told = {path for path in conditions if path.startswith(_TOLD) and path != "training.world_size"}
+    return frozenset(packages | {".".join(path.split(".")[:2]) for path in told})
+
+
+def _stated(environment: Mapping[str, Any]) -> set[str]:
+    packages = (*environment.get("distributions", ()), *environment.get("distribution_ranges", ()))
+    told = {f"{section}{fact}" for section in _TOLD for fact in environment.get(section[:-1], ())}
+    return told.union(f"distributions.{name}" for name in packages)
 
 
 def apply_remedy(remedy: RemedyEntry, example: Example) -> Example:
@@ -246,6 +266,13 @@ def _is_open(conditions: Mapping[str, Any]) -> bool:
 
 
 def _verdict(tables: Iterable[Mapping[str, Any]], example: Example, table: Table) -> str:
-    environment = Environment(example.environment)
-    traits: TraitFinder = trait_finder(table)
-    return _EXPECTATIONS[any_of(match_table(conditions, environment, traits) for conditions in tables).holds]
+    return _EXPECTATIONS[_best([_holds(conditions, example, table) for conditions in tables])]
+
+
+def _holds(conditions: Mapping[str, Any], example: Example, table: Table) -> bool | None:
+    return match_table(conditions, Environment(example.environment), trait_finder(table)).holds
+
+
+def _best(several: Sequence[bool | None]) -> bool | None:
+    """Of several tables: one that holds, else one that is open, else none."""
+    return True if True in several else None if None in several else False
