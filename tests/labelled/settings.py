@@ -17,7 +17,13 @@ DTYPES = {
     "fp32": "float32",
     "float32": "float32",
 }
-ATTENTION = {"flash": "flash_attention_2", "sdpa": "sdpa", "eager": "eager", "xformers": "xformers"}
+ATTENTION = {
+    "flash": "flash_attention_2",
+    "flex": "flex_attention",
+    "sdpa": "sdpa",
+    "eager": "eager",
+    "xformers": "xformers",
+}
 NAMES = {
     "attn_implementation": "attention",
     "flash_attn": "attention",
@@ -28,6 +34,10 @@ NAMES = {
     "stage": "objective",
     "batch_size": "per_device_train_batch_size",
     "gpu_count": "world_size",
+    "num_processes": "world_size",
+    "fsdp_version": "version",
+    "fsdp_sharding_strategy": "sharding_strategy",
+    "rlhf_type": "objective",
     "enable_cudnn_sdp": "cudnn_sdp",
 }
 """Settings whose fact has another name."""

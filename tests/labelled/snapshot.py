@@ -51,10 +51,12 @@ def snapshot(case: Mapping[str, Any], *, reported: bool = True) -> Environment:
     env, context = case["env"], case.get("context") or {}
     known: dict[str, Any] = {}
     reasons: dict[str, str] = {}
-    versions = {}
+    versions: dict[str, str | None] = {}
     for name, version in (env.get("packages") or {}).items():
         if version_of(str(version)):
             versions[normalised(name)] = str(version)
+        elif version in ("absent", "not installed"):
+            versions[normalised(name)] = None
         elif re.match(r"[<>=!~]", str(version)):
             known.setdefault("distribution_ranges", {})[normalised(name)] = str(version)
         else:
@@ -74,7 +76,7 @@ def snapshot(case: Mapping[str, Any], *, reported: bool = True) -> Environment:
         known["platform"] = {claim.path[9:]: claim.value for claim in platform_claims(env["os"], 1)}
         images = [found for found in map(contents_of, mentioned(env["os"])) if found.image]
         known |= {"image": {"name": images[0].image, "release": images[0].release}} if len(images) == 1 else {}
-    cuda = _cuda(env, context, versions.get("torch", ""))
+    cuda = _cuda(env, context, versions.get("torch") or "")
     for library in ("cudnn", "nccl"):
         found = [version for name, version in versions.items() if re.fullmatch(rf"nvidia-{library}-cu\d+", name)]
         cuda |= {library: found[0]} if len(found) == 1 else {}
@@ -91,10 +93,10 @@ def snapshot(case: Mapping[str, Any], *, reported: bool = True) -> Environment:
     return Environment(known, reasons)
 
 
-def _labelled(versions: Mapping[str, str], env: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, str]:
+def _labelled(versions: Mapping[str, str | None], env: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, str]:
     """The label of a flash-attn wheel of which the C++ interface is told apart from its version."""
     told = re.search(r"cxx11abi(TRUE|FALSE)", str(context.get("other")))
-    release, torch = versions.get("flash-attn", "+"), version_of(versions.get("torch", ""))
+    release, torch = versions.get("flash-attn") or "+", version_of(versions.get("torch") or "")
     cuda = (env.get("cuda_runtime") or "").replace(".", "")
     if told is None or "+" in release or torch is None or not cuda:
         return {}

@@ -22,7 +22,7 @@ _OFF = re.compile(r"\W{1,3}(?:is |was |are )?(?:off|disabled|false)\b|(?:关闭|
 _TRAINED = re.compile(
     r"(?:prompt|prefix|p)[- _]?tuning"
     r"|(?<!was )(?<!were )(?<!pre)(?<!pre-)train|fine-?tun|\bsft\b|\bdpo\b|\bgrpo\b|(?<![a-z])q?-?lora\b"
-    r"|zero-?[123]\b|deepspeed|fsdp|\bddp\b|(?<!预)训练|微调|精调|全参|\btensor[ _-]parallel",
+    r"|accelerate launch|zero-?[123]\b|deepspeed|fsdp|\bddp\b|(?<!预)训练|微调|精调|全参|\btensor[ _-]parallel",
     re.I,
 )
 _OF_TRAINING = (
@@ -88,11 +88,19 @@ _SPOKEN: tuple[tuple[str, str, Any], ...] = (
         int,
     ),
     ("training.world_size", r"(?<![\d.])(\d{1,3}) ?(?:张|块)?(?:卡|显卡)", int),
+    *(
+        (
+            "training.world_size",
+            rf"\b(?:on|with|using|across|over)\s{{1,2}}{word} (?:\w{{1,10}} )?(?:gpus|cards)\b",
+            count,
+        )
+        for word, count in (("two", 2), ("four", 4), ("eight", 8))
+    ),
     ("training.world_size", r"\bsingle[- ]gpu\b|\bone gpu\b|单卡", 1),
     (
         "training.several_ranks",
         r"\bmulti(?:ple)?[ -](?:\w{1,10} )?(?:gpu|card|node)s?\b|\bseveral (?:\w{1,10} )?gpus\b"
-        r"|多机|多张?(?:显卡|卡|gpu)",
+        r"|多机|多张?(?:显卡|卡|gpu)|(?<![\w-])(?:--)?multi_gpu\b",
         True,
     ),
     ("training.several_ranks", rf"{_TENSOR_PARALLEL}(?: of)?[= :]{{1,3}}(?:[2-9](?![\d.])|[1-9]\d|> ?1)", True),
@@ -103,6 +111,7 @@ _SPOKEN_BEHIND: tuple[tuple[str, str, Any], ...] = (
     ("training.torch_compile", r"torch\.compile\b", True),
     ("training.attention", r"flash[-_ ]?att(?:ention|n)[-_ ]?2(?![\d.])", "flash_attention_2"),
     ("training.attention", r"sdpa\b", "sdpa"),
+    ("training.attention", r"flex[-_ ]?attention\b", "flex_attention"),
     ("training.attention", r"eager attention\b", "eager"),
     ("training.dtype", rf"(?:bf16|bfloat16){_NOT_OF_WEIGHTS}", "bfloat16"),
     ("training.dtype", rf"(?:fp16|float16){_NOT_OF_WEIGHTS}", "float16"),
