@@ -29,6 +29,7 @@ _OFF_UNLESS_ASKED = (
     "training.quantization.bits",
     "training.quantization.method",
     "training.torch_compile",
+    "training.unsloth",
     "training.use_liger_kernel",
     "training.use_vllm",
 )
@@ -38,6 +39,7 @@ _SUGGESTED_BY = {
     "training.deepspeed.stage3_gather_16bit_weights_on_model_save": ("training.deepspeed.zero_stage",),
     "training.use_liger_kernel": ("distributions.liger-kernel",),
     "training.optimizer": ("distributions.bitsandbytes",),
+    "training.unsloth": ("distributions.unsloth", "distributions.unsloth-zoo"),
     "training.use_vllm": ("distributions.vllm", "training.objective"),
 }
 _CHOSEN_BY_FEW: dict[str, tuple[str | int, ...]] = {
@@ -49,6 +51,7 @@ _CHOSEN_BY_FEW: dict[str, tuple[str | int, ...]] = {
     "training.load_dtype": ("bfloat16",),
     "training.lora.target_modules": ("all-linear",),
     "training.method": (*("prompt_tuning", "prompt-tuning", "p_tuning", "p-tuning", "prefix_tuning", "prefix-tuning"),),
+    "training.objective": ("ppo",),
     "training.optimizer": ("adagrad", "lion_8bit", "lion_32bit", "paged_lion_8bit", "paged_lion_32bit"),
 }
 FRAMEWORKS = {
