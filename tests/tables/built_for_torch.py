@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.tables import _metadata, _toml
 
-COMPILED = ("vllm", "xformers", "torchtext")
+COMPILED = ("torch-npu", "vllm", "xformers", "torchtext")
 """Packages with an extension of their own; what pure Python demands says nothing about loading."""
 DOCUMENTED = {
     "torchcodec": dict(
@@ -28,22 +28,25 @@ DOCUMENTED = {
     )
     | {f"0.{minor}": "2.11" for minor in range(11, 17)},
     "torchtext": {"0.18": "2.3"},
+    "torch-npu": {"2.1": "2.1", "2.2": "2.2"},
 }
 LATER_TORCH_TOO = {"xformers": "0.0.34", "torchcodec": "0.12"}
 """From these releases on a package is built on torch's stable interface."""
 SOURCES = (
+    "https://pypi.org/project/torch-npu/",
     "https://pypi.org/project/vllm/",
     "https://pypi.org/project/xformers/",
     "https://pypi.org/project/torchtext/",
     "https://github.com/facebookresearch/xformers/blob/main/CHANGELOG.md",
     "https://github.com/meta-pytorch/torchcodec/blob/v0.16.0/README.md",
     "https://github.com/pytorch/text/blob/main/README.rst",
+    "https://github.com/Ascend/pytorch/blob/v2.1.0/README.md",
 )
 _WHAT = """Compiled packages whose releases belong to one torch: the first and the last release of a run, and its torch.
 [declared] is what the metadata of the releases demands with ==; a release between two runs was not read.
 [documented] is what the project's page says where the metadata demands nothing, by minor release.
 [later_torch_too] names the release from which a package also loads beside later ones."""
-_EXACT = re.compile(r"==([\d.]+)$")
+_EXACT = re.compile(r"==(\d+(?:\.\d+)*)(?:\.\*|\+cpu)?$")
 
 
 def render(folders: Sequence[Path]) -> str:

@@ -1,4 +1,4 @@
-"""A compiled package (vllm, xformers, torchtext, torchcodec) belongs to another minor release of torch."""
+"""A compiled package (vllm, xformers, torchtext, torchcodec, torch-npu) belongs to another minor release of torch."""
 
 from __future__ import annotations
 
