@@ -115,12 +115,17 @@ def _unknown_probe(entry: Entry, probes: Sequence[str]) -> Iterator[str]:
 
 
 def _false_patterns(entry: Entry) -> Iterator[str]:
-    """A pattern must match its own example as a log shows it, and none of the lines it is told not to."""
+    """A pattern must match its own example, a line as a log shows it, and none of the lines it is told not to.
+
+    A log is read line by line: those with a mark of an error, and all of a traceback, whose frames are set in.
+    """
     for number, pattern in enumerate(entry.error_patterns, 1):
         regex = re.compile(pattern.regex)
         if len(pattern.example) > LONGEST_MATCHED or not regex.search(pattern.example):
             yield f"error pattern {number} does not match its example"
-        if not any(mark in pattern.example for mark in ERROR_MARKS):
+        if "\n" in pattern.example:
+            yield f"error pattern {number}: its example is of several lines, and a log is read line by line"
+        if not pattern.example.startswith("  ") and not any(mark in pattern.example for mark in ERROR_MARKS):
             yield f"error pattern {number}: its example holds no mark of an error, so it is never tried"
         for line in pattern.not_examples:
             if regex.search(line):

@@ -215,8 +215,9 @@ class Scanner:
         raised = self._tracebacks.feed(number, text)
         if raised:
             self._crash(raised)
+        bare = without_prefix(text)
         for entry, literal, regex in self._patterns:
-            if literal in text and len(self._hits.get(entry, ())) < _MOST_HITS and regex.search(text):
+            if literal in bare and len(self._hits.get(entry, ())) < _MOST_HITS and regex.search(bare):
                 self._hits.setdefault(entry, []).append(Hit(entry, _shown(text), Location(self._path, number)))
         fatal = raised is None and any(mark in text for mark in _failures.FATAL_MARKS)
         if fatal and (failure := _failures.fatal_line(text)):

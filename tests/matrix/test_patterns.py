@@ -65,16 +65,16 @@ def test_the_literal_of_a_pattern_stands_in_all_that_it_matches(regex: str, lite
 
 
 def test_no_pattern_of_the_matrix_takes_long_on_a_hostile_line(known: matrix.Matrix) -> None:
-    seeds = [
-        text for pattern in matrix.patterns(known) for text in (pattern.regex[:12], re.sub(r"\W", "a", pattern.regex))
-    ]
-    lines = [(seed * LONGEST_MATCHED)[:LONGEST_MATCHED] for seed in (*seeds, "a", " ", "'", "cannot import name '")]
-    start = time.perf_counter()
+    slow = []
     for pattern in matrix.patterns(known):
         compiled = re.compile(pattern.regex)
-        for line in lines:
+        for seed in (pattern.regex[:12], re.sub(r"\W", "a", pattern.regex), "a", " ", "'", "cannot import name '"):
+            line = (seed * LONGEST_MATCHED)[:LONGEST_MATCHED]
+            start = time.process_time()
             compiled.search(line)
-    assert time.perf_counter() - start < 10
+            if time.process_time() - start > 0.1:
+                slow.append((pattern.entry, seed))
+    assert slow == []
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,8 @@ def test_no_pattern_of_the_matrix_takes_long_on_a_hostile_line(known: matrix.Mat
     [
         ("'no such thing'", "'Error: another thing'", "", "does not match its example"),
         ("'no such thing'", "'no such thing here'", "", "no mark of an error"),
+        ("'no such thing'", "'  no such thing here'", "", None),
+        ("'Error: no such'", '"Error: no such\\nthing"', "", "read line by line"),
         ("'Error: no such'", "'Error: no such'", "'TypeError: no such'", "which it must not"),
         ("'Error: no such'", "'Error: no such'", "'Error: some such'", None),
     ],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck import symptoms
+from compatcheck import matrix, symptoms
 from compatcheck.observation import Log
 
 LOSS = "{'loss': %s, 'grad_norm': 0.5, 'learning_rate': 1e-05, 'epoch': %s}\n"
@@ -129,3 +129,21 @@ def test_a_nan_signature_is_not_hidden_by_the_error_that_follows_from_it(tmp_pat
 
 def test_a_text_without_anything_of_a_run_gives_no_run(tmp_path: Path) -> None:
     assert read("hello\nworld, nothing here\n", tmp_path).runs == ()
+
+
+def test_every_line_that_an_entry_explains_is_found_in_a_log(tmp_path: Path) -> None:
+    known = matrix.load()
+    lines = [
+        (entry["id"], pattern["example"])
+        for entry in matrix.all_entries(known)
+        if not entry.get("withdrawn")
+        for pattern in entry.get("error_patterns", ())
+    ]
+    log = tmp_path / "train.log"
+    log.write_text(
+        "".join(f"[rank1]: Traceback (most recent call last):\n[rank1]: {line}\n" for _, line in lines),
+        encoding="utf-8",
+    )
+    assert {entry for entry, _ in lines} - {
+        hit.entry for hit in symptoms.read(str(log), matrix.patterns(known)).hits
+    } == set()
