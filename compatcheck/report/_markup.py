@@ -32,7 +32,9 @@ def _attribute(key: str) -> str:
 
 
 def joined(children: Iterable[str | None]) -> Html:
-    return Html("".join(each if isinstance(each, Html) else escape(each) for each in children if each is not None))
+    return Html(
+        "".join(each if isinstance(each, Html) else escape(each, quote=False) for each in children if each is not None)
+    )
 
 
 def link(address: str, *children: str) -> Html:

@@ -48,7 +48,7 @@ def test_a_pasted_error_line_finds_its_entry(browser: Browser, site: Path, entri
     trial = """(async (lines) => {
         const field = document.getElementById("q"), missed = [];
         for (const [id, line] of lines) {
-            field.value = `[rank0]: unheard-of-word ${line}`;
+            field.value = `unheard-of-word\\n[rank0]: ${line}`;
             field.form.dispatchEvent(new Event("input"));
             if (document.querySelector(`[data-id="${id}"]`).hidden) missed.push(id);
         }

@@ -21,7 +21,7 @@ def render(source: Source, footer: str) -> str:
     return page(
         "Entries",
         tag("h1", "Combinations that break language-model training"),
-        tag("p", "Find an entry by words, or paste the line of an error.", class_="lead"),
+        tag("p", "Find an entry by words, or paste the lines of an error.", class_="lead"),
         _controls(shown),
         tag("p", f"{len(shown)} entries", id="count", aria_live="polite", role="status"),
         tag("ol", *(_card(entry, possible) for entry in shown), id="entries", class_="entries"),
@@ -53,7 +53,7 @@ def _controls(entries: Sequence[Entry]) -> Html:
         tag(
             "div",
             tag("label", "Search", for_="q"),
-            tag("input", type="search", id="q", name="q", autocomplete="off", spellcheck="false", maxlength=4000),
+            tag("textarea", id="q", name="q", rows=1, autocomplete="off", spellcheck="false", maxlength=4000),
             class_="wide-control",
         ),
         _choice("package", "Package", [(name, f"{name} ({packages[name]})") for name in most]),

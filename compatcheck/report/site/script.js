@@ -55,10 +55,10 @@ function listEntries() {
   function show() {
     const chosen = Object.fromEntries(new FormData(form));
     const words = folded(chosen.q).split(" ").filter(Boolean);
-    const lines = chosen.q.length >= 8 ? chosen.q.slice(0, 4000) : "";
+    const lines = chosen.q.split(/\r?\n/).map((line) => line.replace(LAUNCHED, "")).filter((line) => line.length >= 8);
     let shown = 0;
     for (const each of rows) {
-      const found = words.every((word) => each.text.includes(word)) || (lines && each.patterns.some((fits) => fits(lines)));
+      const found = words.every((word) => each.text.includes(word)) || lines.some((line) => each.patterns.some((fits) => fits(line)));
       const kept = found
         && (!chosen.package || each.packages.split("|").includes(chosen.package))
         && (!chosen.impact || each.impact === chosen.impact)
@@ -83,6 +83,9 @@ function listEntries() {
   window.addEventListener("hashchange", start);
   start();
 }
+
+/* What launchers put before each line of a process. */
+const LAUNCHED = /^(?:\[(?:rank|default)\d+\]:\s?|\([^()]*pid=\d+[^()]*\)\s|\d+:\s)+/;
 
 /* A test of a pasted line by an error pattern: its expression, else the text that stands in every match. */
 function readable([source, flags, literal]) {
