@@ -23,10 +23,12 @@ class Wheel(NamedTuple):
 
 
 def pytest_configure() -> None:
-    """Interrupts as in a terminal, and for uv the folder of wheels that pip is told of.
+    """Interrupts as in a terminal, one thread for each process of torch, and for uv the folder of pip's wheels.
 
     A shell without job control starts its background jobs with interrupts ignored, which their children inherit.
+    Small models gain nothing by threads, which wait for each other busily where two tests share the processors.
     """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if "PIP_FIND_LINKS" in os.environ:
         os.environ.setdefault("UV_FIND_LINKS", os.environ["PIP_FIND_LINKS"])

@@ -63,7 +63,7 @@ def unindexed(known: matrix.Matrix) -> matrix.Matrix:
     return everything
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(environment=environments())
 def test_the_index_leaves_out_only_what_does_not_speak(
     known: matrix.Matrix, unindexed: matrix.Matrix, environment: Environment
