@@ -146,7 +146,10 @@ class ErrorPattern(_Part):
     regex: Annotated[str, AfterValidator(check_regex)] = Field(
         min_length=8, description="searched in each line of a log; two open repeats at most, none nested"
     )
-    example: str = Field(min_length=8, description="a line it must match")
+    example: str = Field(
+        min_length=8,
+        description="a line it must match: one with a word such as Error, or set in as the frames of a traceback are",
+    )
     not_examples: list[str] = Field([], description="lines it must not match")
 
 
