@@ -1,10 +1,10 @@
 """Speed between processes: what every pair exchanges, one pair at a time for each.
 
-Each pair sends the other a buffer and receives one, in rounds in which everybody has another partner, twice over. An
-exchange takes as long as it takes its slower side, and the better of the two counts, in bytes a second each way. On one
-machine that is the speed of its own memory. Between nodes (`compatcheck cluster`) each node has a best link; one that
-reaches less than 0.4 of the median of these is told as slow. A failure means that a pair
-delivers something else than was sent, bit by bit.
+Each pair sends the other a buffer and receives one, some times in a row, in rounds in which everybody has another
+partner, twice over. An exchange takes as long as it takes its slower side, and the best counts, in bytes a second each
+way, for a process that waits for its turn on a busy machine makes a good link look slow. On one machine that is the
+speed of its own memory. Between nodes (`compatcheck cluster`) each node has a best link; one that reaches less than 0.4
+of the median of these is told as slow. A failure means that a pair delivers something else than was sent, bit by bit.
 
 Runs over gloo on the CPU, over NCCL where two GPUs are free.
 
@@ -33,6 +33,7 @@ FRESH = True
 SMALL, LARGE = 2**18, {"cpu": 2**22, "cuda": 2**26}
 FAST_SECONDS = 0.1
 PASSES = 2
+EXCHANGES = 5
 
 
 def measure(
@@ -55,8 +56,8 @@ def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
         for number, partner in enumerate(partners(rank.number, rank.world)):
             rank.mark("exchange of pairs, round %d" % (number + 1))
             if partner is not None:
-                speed, right = _exchange(rank, partner, case["large"])
-                speeds.setdefault(str(partner), []).append(speed)
+                reached, right = _exchange(rank, partner, case["large"])
+                speeds.setdefault(str(partner), []).extend(reached)
                 if not right:
                     says = "what rank %d received from rank %d is not what was sent" % (rank.number, partner)
                     row = {**fine, "theta": math.inf, "rho": math.inf, "says": says}
@@ -86,8 +87,8 @@ def partners(number: int, world: int) -> List[Any]:
     return found
 
 
-def _exchange(rank: Rank, partner: int, large: int) -> Tuple[float, bool]:
-    """The size is large where a small buffer went quickly; both sides agree on that by their times.
+def _exchange(rank: Rank, partner: int, large: int) -> Tuple[List[float], bool]:
+    """What each exchange reached. Large and several where a small one went quickly, as both sides' times say.
 
     They meet before, for the partner may still be busy with another.
     """
@@ -99,9 +100,9 @@ def _exchange(rank: Rank, partner: int, large: int) -> Tuple[float, bool]:
     own = torch.tensor([seconds], device=rank.device)
     _swap(rank, partner, own, other)
     if max(float(own), float(other)) > FAST_SECONDS:
-        return SMALL / seconds, right
-    seconds, also = _once(rank, partner, large)
-    return large / seconds, right and also
+        return [SMALL / seconds], right
+    each = [_once(rank, partner, large) for _ in range(EXCHANGES)]
+    return [large / seconds for seconds, _ in each], right and all(fine for _, fine in each)
 
 
 def _once(rank: Rank, partner: int, size: int) -> Tuple[float, bool]:
