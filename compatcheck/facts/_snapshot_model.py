@@ -48,6 +48,7 @@ class Image(_Section):
 class Report(_Section):
     date: Annotated[StrictStr, AfterValidator(_require_day)] | None = None
     repository: Text = None
+    newest: dict[str, Flag] | None = None
 
 
 class Gpu(_Section):

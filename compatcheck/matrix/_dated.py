@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from compatcheck.matrix._load import Matrix
-from compatcheck.model import Environment, lookup
+from compatcheck.model import Environment, Unknown, lookup
 
 _AHEAD = timedelta(days=60)
 """So long before a release people run builds of the project's main that hold what it will bring."""
 
 _BEHIND = timedelta(days=60)
 """So long after a release people still run the one before it."""
+
+_CALLED_NEWEST = timedelta(days=14)
+"""So long after the next release people still call the one before it the latest."""
 
 
 class Limit(NamedTuple):
@@ -41,18 +44,41 @@ def with_limits(matrix: Matrix, environment: Environment) -> Environment:
     if day > known_until:
         return environment
     limits = {name: _limit(releases, day, known_until) for name, releases in table["releases"].items()}
-    return environment._replace(facts={**environment.facts, "distribution_limits": limits})
+    stated = environment.facts.get("distribution_ranges") or {}
+    ranges = {**stated, **_of_newest(table["releases"], environment, day)}
+    return environment._replace(
+        facts={**environment.facts, "distribution_limits": limits, "distribution_ranges": ranges}
+    )
+
+
+def _of_newest(releases: Mapping[str, Any], environment: Environment, day: date) -> dict[str, str]:
+    """The ranges of what a report calls the latest, where it states neither a version nor a range."""
+    called = (environment.facts.get("report") or {}).get("newest") or {}
+    stated = environment.facts.get("distribution_ranges") or {}
+    unstated = {
+        name
+        for name, holds in called.items()
+        if holds and not stated.get(name) and lookup(environment, f"distributions.{name}") == Unknown()
+    }
+    oldest = {name: _newest(releases[name], day - _CALLED_NEWEST) for name in unstated.intersection(releases)}
+    return {name: f">={version}" for name, version in oldest.items() if version}
 
 
 def _limit(releases: Mapping[str, Any], day: date, known_until: date) -> Limit:
     days = [(Version(version), _as_date(out)) for version, out in releases.items()]
-    newest = max((version for version, out in days if out <= day), default=None)
+    newest = _newest(releases, day)
     since = max((out for _, out in days if out <= day - _BEHIND), default=day)
     recent = tuple(str(version) for version, out in days if since <= out <= day)
     ahead = max((version for version, out in days if out <= day + _AHEAD), default=None)
     coming = f"<={ahead}" if ahead else f"<{min(version for version, _ in days)}"
     known = day + _AHEAD <= known_until
-    return Limit(str(newest) if newest else None, recent, coming if known else None, day.isoformat())
+    return Limit(newest, recent, coming if known else None, day.isoformat())
+
+
+def _newest(releases: Mapping[str, Any], day: date) -> str | None:
+    """The highest version that was out by a day."""
+    newest = max((Version(version) for version, out in releases.items() if _as_date(out) <= day), default=None)
+    return str(newest) if newest else None
 
 
 def day_of_report(environment: Environment) -> date | None:

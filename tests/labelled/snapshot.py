@@ -52,11 +52,14 @@ def snapshot(case: Mapping[str, Any], *, reported: bool = True) -> Environment:
     known: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     versions: dict[str, str | None] = {}
+    newest: dict[str, bool] = {}
     for name, version in (env.get("packages") or {}).items():
         if version_of(str(version)):
             versions[normalised(name)] = str(version)
         elif version in ("absent", "not installed"):
             versions[normalised(name)] = None
+        elif version in ("latest", "newest"):
+            newest[normalised(name)] = True
         elif re.match(r"[<>=!~]", str(version)):
             known.setdefault("distribution_ranges", {})[normalised(name)] = str(version)
         else:
@@ -67,7 +70,8 @@ def snapshot(case: Mapping[str, Any], *, reported: bool = True) -> Environment:
             known.setdefault("distribution_ranges", {})[used] = ""
     if reported:
         filed = _issue.stated(_day(case.get("date") or ""), _repository(case.get("source") or ""))
-        known["report"] = filed["report"]
+        newest |= facts.read_report(str(context.get("other")), "other").facts.get("report", {}).get("newest", {})
+        known["report"] = filed["report"] | ({"newest": newest} if newest else {})
         ranges = {**filed.get("distribution_ranges", {}), **known.get("distribution_ranges", {})}
         known["distribution_ranges"] = {name: asked for name, asked in ranges.items() if name not in versions}
     if env.get("python"):

@@ -47,6 +47,24 @@ config = LoraConfig(use_dora=True, use_rslora=False)
         ("training.lora",),
     ),
     Sample(
+        "packages that are called the latest",
+        "It fails with the latest versions of `peft` and trl, DeepSpeed is the newest release. numpy (latest)",
+        {f"report.newest.{name}": True for name in ("peft", "trl", "deepspeed", "numpy")},
+    ),
+    Sample(
+        "packages that are called the latest in Chinese",
+        "我用的是最新版的transformers\npeft 已经是最新版本",
+        {"report.newest.transformers": True, "report.newest.peft": True},
+    ),
+    Sample(
+        "what is called the latest and is no release that is there",
+        "on the latest transformers from main\nThe latest peft needs torch 2.6.\nnot the latest trl\n"
+        "不是最新的accelerate\nimage vllm:latest\nI took the latest transformers checkpoint\n"
+        "I updated to the latest datasets",
+        {},
+        ("report",),
+    ),
+    Sample(
         "a model that a sentence in Chinese names",
         "用 THUDM/chatglm3-6b做 lora 微调，训练 and/or 推理都报错",
         {"model.name": "THUDM/chatglm3-6b"},
