@@ -51,6 +51,11 @@ class Report(_Section):
     newest: dict[str, Flag] | None = None
 
 
+class Trainer(_Section):
+    traits: Labels = None
+    suspected: Labels = None
+
+
 class Gpu(_Section):
     name: Text = None
     compute_capability: Capability = None
@@ -293,6 +298,7 @@ class Snapshot(_Section):
     gpus: list[Gpu] | None = None
     environ: dict[str, Text] | None = None
     model: Model | None = None
+    trainer: Trainer | None = None
     training: Training | None = None
     target: Target | None = None
     unknown: dict[str, StrictStr] = {}

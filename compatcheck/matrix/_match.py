@@ -148,7 +148,7 @@ def match_table(
     rare = rare_choices(conditions)
     narrowed = verdict.holds is None and is_narrowed(parts, rare, environment)
     away = suspecting and verdict.holds is None and not narrowed and is_one_package_away(parts, rare, environment)
-    of_code = (f"model.traits.{name}" for name in conditions.get("traits", ()))
+    of_code = (f"{whose}.traits.{name}" for name in conditions.get("traits", ()) for whose in ("model", "trainer"))
     return verdict._replace(narrowed=narrowed, one_package_away=away, paths=(*of_code, *conditions))
 
 

@@ -47,6 +47,37 @@ config = LoraConfig(use_dora=True, use_rslora=False)
         ("training.lora",),
     ),
     Sample(
+        "a trainer of the reporter's own",
+        """My trainer:
+```python
+from transformers import Trainer
+
+class CustomTrainer(Trainer):
+    def compute_loss(self, model, inputs, return_outputs=False):
+        return model(**inputs).loss
+```
+""",
+        {"trainer.traits": ["compute-loss-lacks-num-items"]},
+    ),
+    Sample(
+        "a trainer that takes what is handed over, and code that is no whole Python",
+        """
+```python
+from transformers import Trainer
+class CustomTrainer(Trainer):
+    def compute_loss(self, model, inputs, **kwargs): ...
+```
+```
+from transformers import Trainer
+class CustomTrainer(Trainer):
+    def log(self, logs):
+  ...
+```
+""",
+        {},
+        ("trainer",),
+    ),
+    Sample(
         "packages that are called the latest",
         "It fails with the latest versions of `peft` and trl, DeepSpeed is the newest release. numpy (latest)",
         {f"report.newest.{name}": True for name in ("peft", "trl", "deepspeed", "numpy")},
