@@ -39,6 +39,7 @@ _FRAMEWORKS = {
 _SWITCHES = {"unsloth": "unsloth", "vllm": "use_vllm", "liger-kernel": "use_liger_kernel"}
 _SEVERAL = re.compile(r",\s+|\s+(?:/|and|or)\s+|、|;\s*")
 """Between the models of a report that was seen with each of them: it is judged by the first."""
+_NEWEST = re.compile(r"(?:the )?(?:latest|newest)(?: (?:version|release|stable)\b.*)?\Z")
 _METHODS = ("full", "lora", "qlora", "dora", "freeze", "oft")
 _OBJECTIVES = ("grpo", "pretrain", "dpo", "sft", "ppo", "kto", "orpo", "rloo", "gkd", "reward")
 
@@ -58,7 +59,7 @@ def snapshot(case: Mapping[str, Any], *, reported: bool = True) -> Environment:
             versions[normalised(name)] = str(version)
         elif version in ("absent", "not installed"):
             versions[normalised(name)] = None
-        elif version in ("latest", "newest"):
+        elif _NEWEST.match(str(version)):
             newest[normalised(name)] = True
         elif re.match(r"[<>=!~]", str(version)):
             known.setdefault("distribution_ranges", {})[normalised(name)] = str(version)
