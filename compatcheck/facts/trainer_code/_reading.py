@@ -11,8 +11,8 @@ from types import ModuleType
 
 from compatcheck.errors import InputError
 from compatcheck.facts._several import listed
+from compatcheck.facts._syntax import parse_code
 from compatcheck.facts._text import read_text
-from compatcheck.facts.model_files.traits._code import parse_code
 from compatcheck.facts.trainer_code._trainers import OwnTrainer, own_trainers
 from compatcheck.model import Facts, Location
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from compatcheck.facts.model_files.traits._code import Function, calls, is_super, methods
+from compatcheck.facts._syntax import Function, calls, is_super, methods
 
 _TRAINERS = ("Trainer", "Seq2SeqTrainer")
 _LIBRARY = "transformers"

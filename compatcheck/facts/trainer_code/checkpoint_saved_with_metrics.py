@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import inside
+from compatcheck.facts._syntax import inside
 from compatcheck.facts.trainer_code._trainers import OwnTrainer, calls_inherited
 
 TRAIT = "checkpoint-saved-with-metrics"

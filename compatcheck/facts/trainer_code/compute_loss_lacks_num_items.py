@@ -5,7 +5,7 @@ https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/traine
 
 from __future__ import annotations
 
-from compatcheck.facts.model_files.traits._code import parameters
+from compatcheck.facts._syntax import parameters
 from compatcheck.facts.trainer_code._trainers import OwnTrainer, calls_inherited
 
 TRAIT = "compute-loss-lacks-num-items"
