@@ -32,6 +32,7 @@ class Limit(NamedTuple):
     recent: tuple[str, ...]
     coming: str | None
     day: str
+    of_head: bool = False
 
 
 def with_limits(matrix: Matrix, environment: Environment) -> Environment:
@@ -44,24 +45,25 @@ def with_limits(matrix: Matrix, environment: Environment) -> Environment:
     if day > known_until:
         return environment
     limits = {name: _limit(releases, day, known_until) for name, releases in table["releases"].items()}
+    newest, head = (_called(environment, kind) & limits.keys() for kind in ("newest", "head"))
+    oldest = {name: _newest(table["releases"][name], day - _CALLED_NEWEST) for name in newest | head}
+    ranges = {name: f">={version}" for name, version in oldest.items() if version}
+    for name in head:
+        limits[name] = limits[name]._replace(newest=_newest(table["releases"][name], day + _AHEAD), of_head=True)
     stated = environment.facts.get("distribution_ranges") or {}
-    ranges = {**stated, **_of_newest(table["releases"], environment, day)}
-    return environment._replace(
-        facts={**environment.facts, "distribution_limits": limits, "distribution_ranges": ranges}
-    )
+    known = {**environment.facts, "distribution_limits": limits, "distribution_ranges": {**stated, **ranges}}
+    return environment._replace(facts=known)
 
 
-def _of_newest(releases: Mapping[str, Any], environment: Environment, day: date) -> dict[str, str]:
-    """The ranges of what a report calls the latest, where it states neither a version nor a range."""
-    called = (environment.facts.get("report") or {}).get("newest") or {}
+def _called(environment: Environment, kind: str) -> set[str]:
+    """What a report calls the latest, or of a repository's head, and states neither a version nor a range of."""
+    called = (environment.facts.get("report") or {}).get(kind) or {}
     stated = environment.facts.get("distribution_ranges") or {}
-    unstated = {
+    return {
         name
         for name, holds in called.items()
         if holds and not stated.get(name) and lookup(environment, f"distributions.{name}") == Unknown()
     }
-    oldest = {name: _newest(releases[name], day - _CALLED_NEWEST) for name in unstated.intersection(releases)}
-    return {name: f">={version}" for name, version in oldest.items() if version}
 
 
 def _limit(releases: Mapping[str, Any], day: date, known_until: date) -> Limit:

@@ -1,4 +1,7 @@
-"""Packages that a sentence calls the latest, English or Chinese: ``with the latest peft``, ``transformers 最新版``."""
+"""Packages that a sentence calls the latest, or of a repository's head, English or Chinese.
+
+``with the latest peft``, ``transformers 最新版``; ``axolotl (main branch)``, ``installed trl from git``.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +29,46 @@ _FORMS = (
     re.compile(rf"最新(?:的|版本?|稳定版|发布版)*\s?{_NAMES}", re.I),
     re.compile(rf"{_NAMES}\s?(?:版本)?(?:[都均也]|已经?)?(?:用的)?[是为用]?\s?[:：]?\s?的?最新", re.I),
 )
+_HEAD = (
+    r"(?:main|master|nightly)\b(?:\s(?:branch|build|version))?"
+    r"(?=\s?[).,;，。]|\s*\Z|\s(?:and|with|as|of|on|at|it|this|the|fails?|i)\b)"
+)
+_OF_HEAD = (
+    re.compile(
+        rf"\b(?:latest|current|recent)\s(?:git\s)?(?:main|master|nightly)(?:\sbranch)?(?:\s(?:of|for))?(?:\sthe)?\s{_NAMES}",
+        re.I,
+    ),
+    re.compile(
+        rf"{_NAMES}(?:\sversion)?\s?(?:[:：]\s|[=(@]\s?|\b(?:is|on|from|version)\s)?(?:the\s)?(?:latest\s|current\s|git\s)?{_HEAD}",
+        re.I,
+    ),
+    re.compile(rf"\binstalled\s{_NAMES}\s(?:directly\s)?from\s(?:git|github|main|master)\b", re.I),
+    re.compile(rf"{_NAMES}\s?(?:用的?)?[是为]?\s?(?:最新)?的?\s?(?:main|master|主)\s?分支", re.I),
+)
 _UNRELEASED = re.compile(
-    r"\b(?:main|master|nightl\w+|source|git|github|commits?|branch|dev|code|docker|image)\b|源码|主分支|代码|镜像", re.I
+    r"(?<![a-z])(?:main|master|nightly|nightlies|source|git|github|commits?|branch|dev|code|docker|image)(?![a-z])"
+    r"|源码|主分支|代码|镜像",
+    re.I,
 )
 _NOT = re.compile(r"(?:\b(?:not|n't|isn't|than|before|until)\b[\w ]{0,12}|不是?|非)\Z", re.I)
 
 
 def read(lines: Iterable[Line]) -> Iterator[Claim]:
-    """The distributions that are said to be the newest; of builds from a repository that says nothing."""
+    """``report.newest`` names the distributions that are said to be the newest release, ``report.head`` the others."""
     for line in lines:
         rest = _WORD.sub(" ", line.plain)
-        if rest == line.plain or len(rest) > _LONGEST or _UNRELEASED.search(rest) or hypothetical(rest):
+        if len(rest) > _LONGEST or hypothetical(rest):
             continue
-        for match in (match for form in _FORMS for match in form.finditer(line.plain)):
-            if _NOT.search(line.plain[: match.start()]):
-                continue
-            for name in re.findall(SPOKEN, match[1], re.I):
-                if named := distribution(name):
-                    yield Claim(f"report.newest.{normalised(named)}", True, line.number)
+        if _UNRELEASED.search(rest):
+            yield from _named(_OF_HEAD, line, "report.head")
+        elif rest != line.plain:
+            yield from _named(_FORMS, line, "report.newest")
+
+
+def _named(forms: Iterable[re.Pattern[str]], line: Line, path: str) -> Iterator[Claim]:
+    for match in (match for form in forms for match in form.finditer(line.plain)):
+        if _NOT.search(line.plain[: match.start()]):
+            continue
+        for name in re.findall(SPOKEN, match[1], re.I):
+            if named := distribution(name):
+                yield Claim(f"{path}.{normalised(named)}", True, line.number)

@@ -53,7 +53,7 @@ def _claims(block: Block) -> Iterator[Claim]:
     rest = [line for line in block.lines if line.number not in taken]
     yield from _prose.read(block, rest)
     yield from _spoken.read(block, rest)
-    yield from _newest.read(rest)
+    yield from _newest.read(block.lines)
     yield from _code.read(block)
 
 

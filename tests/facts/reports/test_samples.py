@@ -88,8 +88,20 @@ class CustomTrainer(Trainer):
         {"report.newest.transformers": True, "report.newest.peft": True},
     ),
     Sample(
+        "packages of a repository's head",
+        "on the latest transformers from main\naxolotl (main branch)\nI installed trl from git.\n- peft version: main\n"
+        "vllm 用的是最新的main分支",
+        {f"report.head.{name}": True for name in ("transformers", "axolotl", "trl", "peft", "vllm")},
+    ),
+    Sample(
+        "main as another word",
+        "image: vllm:main\nthe torch main process\nthe main transformers problem\nbuilt deepspeed from source",
+        {},
+        ("report",),
+    ),
+    Sample(
         "what is called the latest and is no release that is there",
-        "on the latest transformers from main\nThe latest peft needs torch 2.6.\nnot the latest trl\n"
+        "The latest peft needs torch 2.6.\nnot the latest trl\n"
         "不是最新的accelerate\nimage vllm:latest\nI took the latest transformers checkpoint\n"
         "I updated to the latest datasets",
         {},
