@@ -18,9 +18,18 @@ from compatcheck.model import Facts
 _NAMES = {
     "ao": "torchao",
     "audio": "torchaudio",
+    "colpali": "colpali-engine",
     "composer": "mosaicml",
+    "coqui-ai-tts": "coqui-tts",
+    "fastchat": "fschat",
+    "latex-ocr": "pix2tex",
+    "lavis": "salesforce-lavis",
+    "lm-evaluation-harness": "lm-eval",
     "nemo": "nemo-toolkit",
+    "nougat": "nougat-ocr",
+    "surya": "surya-ocr",
     "vision": "torchvision",
+    "vlmevalkit": "ms-vlmeval",
 }
 """Distributions by the names of repositories that nobody would call them by."""
 

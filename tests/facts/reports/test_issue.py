@@ -75,6 +75,8 @@ def test_lines_are_those_of_its_text() -> None:
         ("hiyouga/LLaMA-Factory", "llamafactory"),
         ("pytorch/ao", "torchao"),
         ("NVIDIA/Megatron-LM", "megatron-core"),
+        ("VikParuchuri/surya", "surya-ocr"),
+        ("lm-sys/FastChat", "fschat"),
         ("QwenLM/Qwen3", None),
     ],
 )
