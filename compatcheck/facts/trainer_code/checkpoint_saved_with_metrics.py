@@ -8,12 +8,17 @@ from __future__ import annotations
 import ast
 
 from compatcheck.facts._syntax import inside
-from compatcheck.facts.trainer_code._trainers import OwnTrainer, calls_inherited
+from compatcheck.facts.trainer_code._script import OwnTrainer, Script, calls_inherited
 
 TRAIT = "checkpoint-saved-with-metrics"
+OF = "trainers"
 
 
-def find(trainer: OwnTrainer) -> int | None:
+def find(script: Script) -> int | None:
+    return script.first(_line)
+
+
+def _line(trainer: OwnTrainer) -> int | None:
     """A call that stands under a condition or is tried may be for older releases alone."""
     own = trainer.methods.get("_save_checkpoint")
     if own is None or "_maybe_log_save_evaluate" in trainer.methods:

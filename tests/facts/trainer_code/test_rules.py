@@ -1,4 +1,4 @@
-"""The rules over a Trainer of the user's own: each on code that has the trait and on neighbours that have not."""
+"""The rules over scripts that train: each on code that has the trait and on neighbours that have not."""
 
 from __future__ import annotations
 
@@ -22,6 +22,14 @@ OF = {
     "checkpoint-saved-with-metrics": SAVE,
     "train-sampler-takes-no-dataset": SAMPLER,
 }
+
+
+MADE = {
+    "evaluation-strategy-given": 'args = TrainingArguments("out", evaluation_strategy="steps")',
+    "trainer-given-tokenizer": "trainer = Trainer(model=model, tokenizer=tokenizer)",
+    "arguments-gone-in-transformers-5": 'args = TrainingArguments("out", overwrite_output_dir=True)',
+}
+FROM = "from transformers import Trainer, TrainingArguments\n\n"
 
 
 def own(*methods: str, imports: str = "from transformers import Trainer", base: str = "Trainer") -> str:
@@ -96,6 +104,33 @@ def test_a_checkpoint_that_hands_metrics_on_under_a_condition_may_be_for_older_r
     assert trainer_code.traits_in(own(demanded)) == {"checkpoint-saved-with-metrics": 4}
 
 
+@pytest.mark.parametrize(("trait", "line"), MADE.items())
+def test_what_a_script_gives_is_found_at_its_line(trait: str, line: str) -> None:
+    assert trainer_code.traits_in(FROM + line) == {trait: 3}
+    assert trainer_code.traits_in(f"{FROM}if __name__ == '__main__':\n    {line}") == {trait: 4}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        FROM + 'args = TrainingArguments("out", eval_strategy="steps", warmup_ratio=0.1)',
+        FROM + "trainer = Trainer(model=model, processing_class=tokenizer)",
+        FROM + "args = TrainingArguments(**options)",
+        f"{FROM}if version.parse(transformers.__version__) < OLD:\n    {MADE['evaluation-strategy-given']}",
+        f"{FROM}try:\n    {MADE['trainer-given-tokenizer']}\nexcept TypeError:\n    pass",
+        "from trl import SFTTrainer, SFTConfig  # transformers\nSFTTrainer(model, SFTConfig(), tokenizer=tokenizer)",
+        "import transformers\npipe = transformers.pipeline(tokenizer=tokenizer)\ntransformers.Trainer(model)",
+    ],
+)
+def test_what_every_release_takes_or_what_is_asked_first_is_not(source: str) -> None:
+    assert not trainer_code.traits_in(source)
+
+
+def test_the_configurations_of_trl_are_training_arguments() -> None:
+    source = "import transformers\nfrom trl import SFTConfig\nSFTConfig(evaluation_strategy='no', no_cuda=True)"
+    assert trainer_code.traits_in(source) == {"evaluation-strategy-given": 3, "arguments-gone-in-transformers-5": 3}
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -103,18 +138,18 @@ def test_a_checkpoint_that_hands_metrics_on_under_a_condition_may_be_for_older_r
         own(LOSS, imports="from mine import Trainer  # not of transformers"),
         own(LOSS, imports="from .transformers import Trainer"),
         own(LOSS, imports="from lightning import Trainer\nimport transformers"),
-        "from transformers import Trainer\ntrainer = Trainer(model)  # no class ",
+        "from transformers import AutoModel  # and no Trainer",
         "class Mine(Trainer):  # transformers, and broken\n  def (",
     ],
 )
-def test_a_file_without_a_trainer_of_its_own_has_no_traits(source: str) -> None:
+def test_a_file_that_does_not_train_has_no_traits(source: str) -> None:
     assert trainer_code.traits_in(source) is None
 
 
 def test_every_rule_keeps_its_contract() -> None:
     for rule in rules():
-        assert rule.__doc__ and "https://" in rule.__doc__
-    assert {rule.TRAIT for rule in rules()} == set(READ_FROM_TRAINERS) == set(OF)
+        assert rule.__doc__ and "https://" in rule.__doc__ and rule.OF in ("trainers", "made")
+    assert {rule.TRAIT for rule in rules()} == set(READ_FROM_TRAINERS) == {*OF, *MADE}
 
 
 @pytest.mark.stack
