@@ -10,6 +10,12 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
+LONGEST = (
+    *("probes/test_zero.py", "verbs/test_pin_verify.py", "probes/test_micro_training.py", "test_real_stacks.py"),
+    *("probes/test_distributed.py", "tables/test_import_failures.py", "report/test_site.py", "cluster/test_live.py"),
+    *("test_founding_cases.py", "test_pre_commit.py", "matrix/test_survey.py", "probes/test_kernels.py"),
+)
+"""The files that take most of the time, longest first: one of them at the end would leave the other processes idle."""
 
 
 class Wheel(NamedTuple):
@@ -22,16 +28,24 @@ class Wheel(NamedTuple):
         return run_command(self.python, *arguments, cwd=cwd)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Interrupts as in a terminal, one thread for each process of torch, and for uv the folder of pip's wheels.
+
+    Files run in their order, where pytest-xdist would take those with most tests first.
 
     A shell without job control starts its background jobs with interrupts ignored, which their children inherit.
     Small models gain nothing by threads, which wait for each other busily where two tests share the processors.
     """
+    config.option.loadscopereorder = False
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if "PIP_FIND_LINKS" in os.environ:
         os.environ.setdefault("UV_FIND_LINKS", os.environ["PIP_FIND_LINKS"])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    rank = {Path(__file__).parent / file: place for place, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
 
 
 def run_command(python: Path | str, *arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:

@@ -48,6 +48,13 @@ class Image(_Section):
 class Report(_Section):
     date: Annotated[StrictStr, AfterValidator(_require_day)] | None = None
     repository: Text = None
+    newest: dict[str, Flag] | None = None
+    head: dict[str, Flag] | None = None
+
+
+class Trainer(_Section):
+    traits: Labels = None
+    suspected: Labels = None
 
 
 class Gpu(_Section):
@@ -292,6 +299,7 @@ class Snapshot(_Section):
     gpus: list[Gpu] | None = None
     environ: dict[str, Text] | None = None
     model: Model | None = None
+    trainer: Trainer | None = None
     training: Training | None = None
     target: Target | None = None
     unknown: dict[str, StrictStr] = {}

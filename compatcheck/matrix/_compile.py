@@ -29,7 +29,7 @@ from compatcheck.matrix._fetched import ABOUT_KEYS
 from compatcheck.matrix._load import FORMAT
 from compatcheck.matrix._order import parse_range, sort_key
 from compatcheck.matrix._regex import longest_literal
-from compatcheck.matrix._traits import computed_traits
+from compatcheck.matrix._traits import READ_FROM_TRAINERS, computed_traits
 
 
 def read_entries(folder: Path) -> dict[Path, Entry]:
@@ -130,7 +130,7 @@ def _is_of_model(conditions: Mapping[str, Any]) -> bool:
     """Whether a table speaks of a model's own type or traits alone: where no model is known it is never told."""
     traits = conditions.get("traits", ())
     about = any(path.startswith("model.") for path in conditions)
-    return (about or bool(traits)) and not set(traits) & set(computed_traits())
+    return (about or bool(traits)) and not set(traits) & {*computed_traits(), *READ_FROM_TRAINERS}
 
 
 def _guard(conditions: Mapping[str, Any]) -> tuple[str, Any, Any] | None:

@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from compatcheck.matrix._load import Matrix
-from compatcheck.model import Environment, lookup
+from compatcheck.model import Environment, Unknown, lookup
 
 _AHEAD = timedelta(days=60)
 """So long before a release people run builds of the project's main that hold what it will bring."""
 
 _BEHIND = timedelta(days=60)
 """So long after a release people still run the one before it."""
+
+_CALLED_NEWEST = timedelta(days=14)
+"""So long after the next release people still call the one before it the latest."""
 
 
 class Limit(NamedTuple):
@@ -29,6 +32,7 @@ class Limit(NamedTuple):
     recent: tuple[str, ...]
     coming: str | None
     day: str
+    of_head: bool = False
 
 
 def with_limits(matrix: Matrix, environment: Environment) -> Environment:
@@ -41,18 +45,42 @@ def with_limits(matrix: Matrix, environment: Environment) -> Environment:
     if day > known_until:
         return environment
     limits = {name: _limit(releases, day, known_until) for name, releases in table["releases"].items()}
-    return environment._replace(facts={**environment.facts, "distribution_limits": limits})
+    newest, head = (_called(environment, kind) & limits.keys() for kind in ("newest", "head"))
+    oldest = {name: _newest(table["releases"][name], day - _CALLED_NEWEST) for name in newest | head}
+    ranges = {name: f">={version}" for name, version in oldest.items() if version}
+    for name in head:
+        limits[name] = limits[name]._replace(newest=_newest(table["releases"][name], day + _AHEAD), of_head=True)
+    stated = environment.facts.get("distribution_ranges") or {}
+    known = {**environment.facts, "distribution_limits": limits, "distribution_ranges": {**stated, **ranges}}
+    return environment._replace(facts=known)
+
+
+def _called(environment: Environment, kind: str) -> set[str]:
+    """What a report calls the latest, or of a repository's head, and states neither a version nor a range of."""
+    called = (environment.facts.get("report") or {}).get(kind) or {}
+    stated = environment.facts.get("distribution_ranges") or {}
+    return {
+        name
+        for name, holds in called.items()
+        if holds and not stated.get(name) and lookup(environment, f"distributions.{name}") == Unknown()
+    }
 
 
 def _limit(releases: Mapping[str, Any], day: date, known_until: date) -> Limit:
     days = [(Version(version), _as_date(out)) for version, out in releases.items()]
-    newest = max((version for version, out in days if out <= day), default=None)
+    newest = _newest(releases, day)
     since = max((out for _, out in days if out <= day - _BEHIND), default=day)
     recent = tuple(str(version) for version, out in days if since <= out <= day)
     ahead = max((version for version, out in days if out <= day + _AHEAD), default=None)
     coming = f"<={ahead}" if ahead else f"<{min(version for version, _ in days)}"
     known = day + _AHEAD <= known_until
-    return Limit(str(newest) if newest else None, recent, coming if known else None, day.isoformat())
+    return Limit(newest, recent, coming if known else None, day.isoformat())
+
+
+def _newest(releases: Mapping[str, Any], day: date) -> str | None:
+    """The highest version that was out by a day."""
+    newest = max((Version(version) for version, out in releases.items() if _as_date(out) <= day), default=None)
+    return str(newest) if newest else None
 
 
 def day_of_report(environment: Environment) -> date | None:

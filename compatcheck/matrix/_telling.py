@@ -46,6 +46,7 @@ _CHOSEN_BY_FEW: dict[str, tuple[str | int, ...]] = {
     "platform.machine": ("aarch64", "arm64", "ppc64le"),
     "platform.system": ("Darwin", "Windows"),
     "training.attention": ("flex_attention", "xformers"),
+    "training.deepspeed.optimizer": ("muon",),
     "training.deepspeed.zero_stage": (0,),
     "training.framework": ("alpaca-lora",),
     "training.load_dtype": ("bfloat16",),

@@ -64,6 +64,15 @@ READ_FROM_CODE = (
 )
 """The traits that reading a model's own files decides; any other one is known only where a snapshot states it."""
 
+READ_FROM_TRAINERS = (
+    "checkpoint-saved-with-metrics",
+    "compute-loss-lacks-num-items",
+    "train-sampler-takes-no-dataset",
+    "trainer-log-lacks-start-time",
+    "training-step-lacks-num-items",
+)
+"""The traits that reading the user's own subclass of the Trainer decides."""
+
 _READ_FROM_OTHER_FILES = (
     "added-tokens-inside-vocabulary",
     "processor-lacks-patch-size",
@@ -108,6 +117,8 @@ def _find(name: str, environment: Environment, table: Table) -> TraitVerdict:
         unit = importlib.import_module(f"compatcheck.matrix.traits.{name.replace('-', '_')}")
         verdict: TraitVerdict = unit.find(environment, table)
         return verdict
+    if name in READ_FROM_TRAINERS:
+        return _of_trainer(name, environment)
     family = _family(environment, table)
     if name in family.get("weights", ()):
         return TraitVerdict(True, presumed=True)
@@ -122,6 +133,15 @@ def _find(name: str, environment: Environment, table: Table) -> TraitVerdict:
     if name not in _READ_FROM_OTHER_FILES and lookup(environment, "model.remote_code") is False:
         return TraitVerdict(False)
     return TraitVerdict(None, missing=("model.traits",))
+
+
+def _of_trainer(name: str, environment: Environment) -> TraitVerdict:
+    traits = lookup(environment, "trainer.traits")
+    if not isinstance(traits, Unknown):
+        return TraitVerdict(name in (traits or ()))
+    suspected = lookup(environment, "trainer.suspected")
+    seen = not isinstance(suspected, Unknown) and name in (suspected or ())
+    return TraitVerdict(None, missing=("trainer.traits",), suspected=seen)
 
 
 def _held_until(name: str, family: Mapping[str, Any]) -> date:

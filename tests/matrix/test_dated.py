@@ -42,6 +42,44 @@ def test_a_package_that_is_there_in_some_version_has_one_that_was_out(
     assert (verdict.holds, verdict.narrowed) == (holds, narrowed)
 
 
+@pytest.mark.parametrize(
+    ("day", "bad", "holds"),
+    [
+        ("2024-06-17", ">=0.14.2,<0.14.4", True),
+        ("2024-06-17", "<0.14.2", False),
+        ("2024-07-15", ">=0.14.4", True),
+        ("2024-06-12", ">=0.14.3", None),
+    ],
+)
+def test_what_is_called_the_latest_is_at_most_two_weeks_behind(
+    known: matrix.Matrix, day: str, bad: str, holds: bool | None
+) -> None:
+    """DeepSpeed 0.14.3 came out on 2024-06-12, and 0.14.4 on 2024-06-21."""
+    called = {"report": {"date": day, "newest": {"deepspeed": True}}}
+    assert judged(known, called, deepspeed=bad).holds is holds
+    stated = {**called, "distributions": {"deepspeed": "0.14.0"}}
+    assert judged(known, stated, deepspeed="==0.14.0").holds is True
+
+
+@pytest.mark.parametrize(
+    ("day", "bad", "holds"),
+    [
+        ("2024-06-17", ">=0.14.2,<0.15", True),
+        ("2024-06-17", ">=0.14.4", None),
+        ("2024-06-17", "<0.14.4", None),
+        ("2024-06-17", ">=0.15", False),
+    ],
+)
+def test_what_is_of_a_repositorys_head_lies_between_the_last_release_and_the_next(
+    known: matrix.Matrix, day: str, bad: str, holds: bool | None
+) -> None:
+    """DeepSpeed 0.14.5 came out within two months, on 2024-08-15."""
+    verdict = judged(known, {"report": {"date": day, "head": {"deepspeed": True}}}, deepspeed=bad)
+    assert verdict.holds is holds
+    for words in verdict.partly.values():
+        assert words == f"is of the repository's head on {day}, at most 0.14.5, and {bad} is affected"
+
+
 def test_the_finding_says_which_release_was_the_newest(known: matrix.Matrix) -> None:
     verdict = judged(known, on("2024-06-17", **ASKED), deepspeed="<0.14.4")
     assert verdict.partly == {

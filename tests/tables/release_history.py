@@ -2,19 +2,20 @@
 
     python tests/tables/release_history.py [NAME...]
 
-Without names: the packages whose versions at least `LEAST` entries bound, and those of the version map. One request
-each, in the form in which installers ask the index (PEP 691, with the upload times of PEP 700):
-https://packaging.python.org/en/latest/specifications/simple-repository-api/
+Without names: the packages whose versions some entry bounds, and those of the version map; one that the index does not
+have is left out. One request each, in the form in which installers ask the index (PEP 691, with the upload times of
+PEP 700): https://packaging.python.org/en/latest/specifications/simple-repository-api/
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import urllib.error
 import urllib.request
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import date
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from packaging.version import Version
 from compatcheck import matrix
 from compatcheck.report.site import MAPPED
 
-LEAST = 2
 OLDEST = "2020-01-01"
 """Releases before this day are left out: no entry speaks of them alone."""
 
@@ -50,24 +50,21 @@ def main() -> None:
 
 
 def named(entries: Iterable[Mapping[str, Any]]) -> set[str]:
-    """The packages of the version map, and those that many entries bound."""
-    bounding = Counter(
-        name
-        for entry in entries
-        for name in {
-            path[14:]
-            for table in entry["affected"]
-            for path, condition in table.items()
-            if path.startswith("distributions.") and condition not in ("present", "absent")
-        }
-    )
-    return {*MAPPED, *(name for name, count in bounding.items() if count >= LEAST)}
+    """The packages of the version map, and those that entries bound."""
+    conditions = (table.items() for entry in entries for table in entry["affected"])
+    bounded = (path for each in conditions for path, condition in each if condition not in ("present", "absent"))
+    return {*MAPPED, *(path[14:] for path in bounded if path.startswith("distributions."))}
 
 
 def files_of(name: str) -> list[dict[str, Any]]:
     request = urllib.request.Request(f"{INDEX}{name}/", headers={"Accept": "application/vnd.pypi.simple.v1+json"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        files: list[dict[str, Any]] = json.load(answer)["files"]
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            files: list[dict[str, Any]] = json.load(answer)["files"]
+    except urllib.error.HTTPError as error:
+        if error.code != HTTPStatus.NOT_FOUND:
+            raise
+        return []
     return files
 
 

@@ -47,6 +47,17 @@ def test_a_configuration_is_judged_with_the_packages_of_its_own_project(
     ]
 
 
+def test_a_trainer_of_the_projects_own_is_judged_with_its_packages(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    (project / "new" / "trainer.py").write_text(
+        "from transformers import Trainer\nclass Mine(Trainer):\n    def log(self, logs): pass\n", encoding="utf-8"
+    )
+    assert judged("new/trainer.py") == [("new", ("new/trainer.py", "new/requirements.txt"))]
+    assert ("new", ("new/trainer.py", "new/requirements.txt")) in judged("new/requirements.txt")
+
+
 @pytest.mark.parametrize("changed", ["old/requirements.txt", "old/ds.json"])
 def test_what_trainings_share_has_all_of_them_judged(
     project: Path, monkeypatch: pytest.MonkeyPatch, changed: str

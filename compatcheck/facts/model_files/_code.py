@@ -7,9 +7,10 @@ import os
 from typing import Any
 
 from compatcheck.errors import InputError
+from compatcheck.facts._syntax import attributes_set, parse_code
 from compatcheck.facts._text import read_json_object, read_text
 from compatcheck.facts.model_files import _tokenizer
-from compatcheck.facts.model_files.traits._code import Code, Kind, attributes_set, parse_code
+from compatcheck.facts.model_files.traits._code import Code, Kind
 from compatcheck.facts.model_files.traits._rules import traits_of
 from compatcheck.model import Facts, Location
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compatcheck.errors import InputError
+from compatcheck.facts._syntax import Function, parse_code
 from compatcheck.facts._text import read_json_object
 from compatcheck.facts.model_files import _code, _folder, _tokenizer
 from compatcheck.facts.model_files._memory import consequences
 from compatcheck.facts.model_files._safetensors import HeaderError, Shard, read_shard
-from compatcheck.facts.model_files.traits._code import Function, parse_code
 
 _SETTINGS = ("config.json", "generation_config.json", "tokenizer_config.json", "preprocessor_config.json")
 _TOLD_ELSEWHERE = ("chat_template", "added_tokens_decoder")

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from compatcheck.facts import requirements, training
-from compatcheck.facts.project._sources import Source, holds_model, scan
+from compatcheck.facts import requirements, trainer_code, training
+from compatcheck.facts.project._sources import Source, holds_model, met, scan
 
 
 class Change(NamedTuple):
@@ -41,7 +41,7 @@ def _ours(files: Iterable[str]) -> Iterator[Source]:
         if os.path.basename(path) == "config.json" and os.path.isfile(path) and holds_model(folder):
             yield Source("model", folder)
         elif os.path.isfile(path):
-            kind = requirements.recognised(path) or training.met(path)
+            kind = requirements.recognised(path) or met(path)
             if kind is not None:
                 yield Source(kind, path)
 
@@ -79,4 +79,6 @@ def _of_project(project: str, touched: Sequence[Source]) -> Iterator[Change]:
 
 
 def _is_run(source: Source) -> bool:
+    if source.kind == trainer_code.KIND:
+        return True
     return source.kind in training.readers() and training.role_of(source.kind) in ("config", "script")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from compatcheck.errors import InputError
-from compatcheck.facts import model_files, requirements, training
+from compatcheck.facts import model_files, requirements, trainer_code, training
 from compatcheck.facts._merge import EMPTY, overlay
 from compatcheck.facts._several import listed, more_than_one
 from compatcheck.facts.project._pinned import PINNED, Reading, without
@@ -38,6 +38,9 @@ def read_paths(paths: Sequence[str], weights: bool = False, python: str | None =
         [File(*source, root) for source, root in met if root is not None and source.kind in training.readers()],
     )
     environment, read = overlay(EMPTY, run.facts), [Source(each.reader, each.path) for each in run.used]
+    trainers = _trainers(met)
+    environment = overlay(environment, trainer_code.read(trainers))
+    read += [Source(trainer_code.KIND, path) for path in trainers]
     model, why = _model_of(met, run)
     if model is not None:
         environment = overlay(environment, model_files.read(model, weights))
@@ -78,6 +81,13 @@ def _fault(path: str) -> str:
     except InputError as error:
         return f"{path}: {error.seen}"
     return path
+
+
+def _trainers(met: list[Met]) -> list[str]:
+    """The files with a Trainer of their own: those that are named, else those that were found."""
+    files = [each for each in met if each.source.kind == trainer_code.KIND]
+    named = [each for each in files if each.root is None]
+    return [each.source.path for each in named or files]
 
 
 def _model_of(met: list[Met], run: Joined) -> tuple[str | None, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from compatcheck.errors import InputError
-from compatcheck.facts import model_files, requirements, training
+from compatcheck.facts import model_files, requirements, trainer_code, training
 from compatcheck.facts._text import OversizeError
 
 _DEEPEST = 2
@@ -50,7 +50,7 @@ def recognised(path: str) -> Source:
     kind = requirements.recognised(path)
     if kind is None and path.endswith((".txt", ".in")) and os.path.isfile(path):
         kind = requirements.PLAIN
-    kind = kind or training.recognised(path)
+    kind = kind or training.recognised(path) or (trainer_code.KIND if trainer_code.recognised(path) else None)
     if kind is None:
         raise InputError("reading", path, "it is nothing compatcheck reads", f"give {_kinds()}")
     return Source(kind, path)
@@ -72,6 +72,7 @@ def _meant(path: str) -> str:
 def _kinds() -> str:
     titles = [reader.TITLE for reader in training.readers().values() if reader.SUFFIXES]
     first = sorted(titles, key=lambda title: "DeepSpeed" not in title)
+    first.append(trainer_code.TITLE)
     return f"{', '.join(first)}, a model folder with config.json, or a requirements or lock file"
 
 
@@ -85,9 +86,14 @@ def scan(folder: str) -> Iterator[Source]:
             inner = os.path.normpath(os.path.join(path, name))
             kind = requirements.recognised(inner)
             if kind is None and not (model and name.endswith((".json", ".py")) and name != "adapter_config.json"):
-                kind = training.met(inner)
+                kind = met(inner)
             if kind is not None:
                 yield Source(kind, inner)
+
+
+def met(path: str) -> str | None:
+    """What a file that was only met on the way tells of a training; errors as for `training.met`."""
+    return training.met(path) or (trainer_code.KIND if trainer_code.met(path) else None)
 
 
 def _folders(top: str) -> Iterator[tuple[str, list[str]]]:

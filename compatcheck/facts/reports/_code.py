@@ -1,6 +1,7 @@
 """The model and the trainer that code or a command names: ``from_pretrained("org/name")``, ``GRPOTrainer(...)``.
 
-So too switches that only code has, as the one of torch that keeps attention from cuDNN's kernels.
+So too switches that only code has, as the one of torch that keeps attention from cuDNN's kernels, and what a Trainer of
+the reporter's own overrides.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from compatcheck.facts import trainer_code
 from compatcheck.facts.reports._blocks import Block
 from compatcheck.facts.reports._claims import Claim
-from compatcheck.facts.reports._cues import ADVISED, hypothetical
+from compatcheck.facts.reports._cues import ADVISED, advises, hypothetical
 from compatcheck.facts.reports._names import TRAINERS
 
 _HUB = r"([A-Za-z0-9][\w.-]{0,60}/[A-Za-z0-9][\w.-]{1,100})"
@@ -62,6 +64,7 @@ _FOLDERS = ("data", "models", "model", "checkpoints", "checkpoint", "output", "o
 
 def read(block: Block) -> Iterator[Claim]:
     """The name of each model that is loaded, served or trained, the trainer that is made; two settle nothing."""
+    yield from _own_trainers(block)
     opened = False
     for line in block.short():
         if not _MARK.search(line.text):
@@ -83,3 +86,12 @@ def read(block: Block) -> Iterator[Claim]:
             yield Claim("training.objective", trainer[1].lower(), line.number, doubt)
         elif _OF_TRANSFORMERS.search(line.text):
             yield Claim("training.framework", "transformers", line.number, doubt)
+
+
+def _own_trainers(block: Block) -> Iterator[Claim]:
+    """What a class that is pasted overrides; one without traits tells nothing, as part of it may be left out."""
+    if not block.fenced or advises(block.lead, block.tail, small=True):
+        return
+    if traits := trainer_code.traits_in("\n".join(line.text for line in block.lines)):
+        at = block.lines[min(traits.values()) - 1].number
+        yield Claim("trainer.traits", sorted(traits), at)

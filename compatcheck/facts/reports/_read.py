@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from compatcheck.facts.reports import _assignments, _code, _issue, _prose, _settings, _spoken
+from compatcheck.facts.reports import _assignments, _code, _issue, _newest, _prose, _settings, _spoken
 from compatcheck.facts.reports._blocks import Block, Line, split
 from compatcheck.facts.reports._claims import Claim, doubted, joined
 from compatcheck.facts.reports._cues import ADVISED, advises, announces, hypothetical
@@ -36,8 +36,10 @@ def read_report(text: str, source: str) -> Environment:
     blocks = split(issue.text if issue else text)
     claims = [claim for block in blocks for claim in _claims(block)]
     facts = joined([*claims, *_settings.claims(blocks)], source)
-    stated = {**(issue.facts.known if issue else {}), **facts.known}
-    return Environment({"report": {}, **stated} if stated else {}, facts.reasons, facts.locations)
+    filed = issue.facts.known if issue else {}
+    stated = {**filed, **facts.known}
+    report = {**filed.get("report", {}), **facts.known.get("report", {})}
+    return Environment({**stated, "report": report} if stated else {}, facts.reasons, facts.locations)
 
 
 def _claims(block: Block) -> Iterator[Claim]:
@@ -51,6 +53,7 @@ def _claims(block: Block) -> Iterator[Claim]:
     rest = [line for line in block.lines if line.number not in taken]
     yield from _prose.read(block, rest)
     yield from _spoken.read(block, rest)
+    yield from _newest.read(block.lines)
     yield from _code.read(block)
 
 

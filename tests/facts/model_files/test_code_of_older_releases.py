@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from compatcheck.facts._syntax import parse_code
 from compatcheck.facts.model_files._code import codes
-from compatcheck.facts.model_files.traits._code import Code, parse_code
+from compatcheck.facts.model_files.traits._code import Code
 from compatcheck.facts.model_files.traits._rules import traits_of
 
 EXTRACTS = """

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.facts.model_files.traits._code import Code, Kind, parse_code
+from compatcheck.facts._syntax import parse_code
+from compatcheck.facts.model_files.traits._code import Code, Kind
 from compatcheck.facts.model_files.traits._rules import rules, traits_of
 from compatcheck.matrix._traits import READ_FROM_CODE
 

@@ -164,3 +164,45 @@ def test_a_configuration_that_is_a_bomb_is_told_wherever_it_lies(tmp_path: Path,
     (tmp_path / "config.json").write_bytes(content)
     with pytest.raises(InputError, match=r"config\.json: it is (nested too deeply|larger than 16 MiB)"):
         facts.read_paths([str(tmp_path)])
+
+
+OLD_LOSS = """from transformers import Trainer
+class Mine(Trainer):
+    def compute_loss(self, model, inputs, return_outputs=False):
+        return model(**inputs).loss
+"""
+NEW_LOSS = OLD_LOSS.replace("return_outputs=False", "return_outputs=False, **kwargs")
+LACKS = "compute-loss-lacks-num-items"
+
+
+def test_a_script_with_a_trainer_of_its_own_is_read_and_has_its_line(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(OLD_LOSS, encoding="utf-8")
+    (tmp_path / "other.py").write_text("print('transformers', 'class Trainer')\n", encoding="utf-8")
+    for paths in ([str(script)], [str(tmp_path)]):
+        reading = facts.read_paths(paths)
+        assert reading.sources == (Source("trainer", str(script)),)
+        assert lookup(reading.environment, "trainer.traits") == [LACKS]
+        at = reading.environment.locations[f"trainer.traits.{LACKS}"]
+        assert (at.file, at.line) == (str(script), 3)
+    with pytest.raises(InputError, match="nothing compatcheck reads"):
+        facts.read_paths([str(tmp_path / "other.py")])
+
+
+def test_two_scripts_that_differ_are_only_suspected_until_one_is_named(tmp_path: Path) -> None:
+    for name, source in (("old.py", OLD_LOSS), ("new.py", NEW_LOSS)):
+        (tmp_path / name).write_text(source, encoding="utf-8")
+    found = facts.read_paths([str(tmp_path)]).environment
+    unknown = lookup(found, "trainer.traits")
+    assert isinstance(unknown, Unknown) and "old.py" in (unknown.reason or "") and "new.py" in (unknown.reason or "")
+    assert lookup(found, "trainer.suspected") == [LACKS]
+    named = facts.read_paths([str(tmp_path), str(tmp_path / "new.py")]).environment
+    assert lookup(named, "trainer.traits") == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe class Trainer transformers", b"class Trainer transformers (", b"class " * 300_000]
+)
+def test_a_script_that_cannot_be_read_is_passed_over_in_a_folder(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "broken.py").write_bytes(content)
+    assert facts.read_paths([str(tmp_path)]).sources == ()

@@ -54,6 +54,14 @@ def test_the_form_of_the_rest_api_is_read_too() -> None:
     }
 
 
+def test_what_the_text_says_of_itself_stands_beside_the_day() -> None:
+    assert read({**BY_GH, "body": "It fails with the latest numpy."})["report"] == {
+        "date": "2024-06-17",
+        "repository": "microsoft/DeepSpeed",
+        "newest": {"numpy": True},
+    }
+
+
 def test_lines_are_those_of_its_text() -> None:
     found = facts.read_report(json.dumps(BY_GH), "issue.json")
     assert str(found.locations["distributions.numpy"]) == "issue.json:5"

@@ -47,6 +47,67 @@ config = LoraConfig(use_dora=True, use_rslora=False)
         ("training.lora",),
     ),
     Sample(
+        "a trainer of the reporter's own",
+        """My trainer:
+```python
+from transformers import Trainer
+
+class CustomTrainer(Trainer):
+    def compute_loss(self, model, inputs, return_outputs=False):
+        return model(**inputs).loss
+```
+""",
+        {"trainer.traits": ["compute-loss-lacks-num-items"]},
+    ),
+    Sample(
+        "a trainer that takes what is handed over, and code that is no whole Python",
+        """
+```python
+from transformers import Trainer
+class CustomTrainer(Trainer):
+    def compute_loss(self, model, inputs, **kwargs): ...
+```
+```
+from transformers import Trainer
+class CustomTrainer(Trainer):
+    def log(self, logs):
+  ...
+```
+""",
+        {},
+        ("trainer",),
+    ),
+    Sample(
+        "packages that are called the latest",
+        "It fails with the latest versions of `peft` and trl, DeepSpeed is the newest release. numpy (latest)",
+        {f"report.newest.{name}": True for name in ("peft", "trl", "deepspeed", "numpy")},
+    ),
+    Sample(
+        "packages that are called the latest in Chinese",
+        "我用的是最新版的transformers\npeft 已经是最新版本",
+        {"report.newest.transformers": True, "report.newest.peft": True},
+    ),
+    Sample(
+        "packages of a repository's head",
+        "on the latest transformers from main\naxolotl (main branch)\nI installed trl from git.\n- peft version: main\n"
+        "vllm 用的是最新的main分支",
+        {f"report.head.{name}": True for name in ("transformers", "axolotl", "trl", "peft", "vllm")},
+    ),
+    Sample(
+        "main as another word",
+        "image: vllm:main\nthe torch main process\nthe main transformers problem\nbuilt deepspeed from source",
+        {},
+        ("report",),
+    ),
+    Sample(
+        "what is called the latest and is no release that is there",
+        "The latest peft needs torch 2.6.\nnot the latest trl\n"
+        "不是最新的accelerate\nimage vllm:latest\nI took the latest transformers checkpoint\n"
+        "I updated to the latest datasets",
+        {},
+        ("report",),
+    ),
+    Sample(
         "a model that a sentence in Chinese names",
         "用 THUDM/chatglm3-6b做 lora 微调，训练 and/or 推理都报错",
         {"model.name": "THUDM/chatglm3-6b"},

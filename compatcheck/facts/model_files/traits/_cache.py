@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, last_name
+from compatcheck.facts._syntax import last_name
+from compatcheck.facts.model_files.traits._code import Code
 
 
 def line_of_member(code: Code, members: tuple[str, ...]) -> int | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, calls, inside
+from compatcheck.facts._syntax import calls, inside
+from compatcheck.facts.model_files.traits._code import Code
 
 
 def line_of_inherited(code: Code, method: str) -> int | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
-from compatcheck.facts.model_files.traits._code import Code, calls, inside, last_name
+from compatcheck.facts._syntax import calls, inside, last_name
+from compatcheck.facts.model_files.traits._code import Code
 from compatcheck.facts.model_files.traits._imports import line_of_import
 
 _FUNCTIONS = ("create_causal_mask", "create_sliding_window_causal_mask", "create_chunked_causal_mask")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, calls, inside, last_name, parameters
+from compatcheck.facts._syntax import calls, inside, last_name, parameters
+from compatcheck.facts.model_files.traits._code import Code
 
 TRAIT = "cache-indexed-as-tuple"
 KIND = "model"

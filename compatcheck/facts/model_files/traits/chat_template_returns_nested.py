@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, Function, classes, is_self, last_name, methods
+from compatcheck.facts._syntax import Function, is_self, last_name, methods
+from compatcheck.facts.model_files.traits._code import Code, classes
 
 TRAIT = "chat-template-returns-nested-list"
 KIND = "tokenizer"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, calls
+from compatcheck.facts._syntax import calls
+from compatcheck.facts.model_files.traits._code import Code
 
 TRAIT = "checkpoints-without-reentry"
 KIND = "model"

@@ -7,16 +7,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import (
-    Code,
-    Function,
-    calls,
-    classes,
-    is_super,
-    lineage,
-    methods,
-    parameters,
-)
+from compatcheck.facts._syntax import Function, calls, is_super, methods, parameters
+from compatcheck.facts.model_files.traits._code import Code, classes, lineage
 
 TRAIT = "forward-lacks-cache-position"
 KIND = "model"

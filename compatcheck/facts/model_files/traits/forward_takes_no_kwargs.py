@@ -6,7 +6,8 @@ https://github.com/huggingface/transformers/pull/35438
 
 from __future__ import annotations
 
-from compatcheck.facts.model_files.traits._code import Code, classes, methods, parameters
+from compatcheck.facts._syntax import methods, parameters
+from compatcheck.facts.model_files.traits._code import Code, classes
 
 TRAIT = "forward-takes-no-kwargs"
 KIND = "model"

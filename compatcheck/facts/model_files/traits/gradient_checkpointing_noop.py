@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, Function, classes, methods
+from compatcheck.facts._syntax import Function, methods
+from compatcheck.facts.model_files.traits._code import Code, classes
 
 TRAIT = "gradient-checkpointing-noop"
 KIND = "model"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, classes, lineage, methods
+from compatcheck.facts._syntax import methods
+from compatcheck.facts.model_files.traits._code import Code, classes, lineage
 
 TRAIT = "inner-model-lacks-generation-mixin"
 KIND = "model"

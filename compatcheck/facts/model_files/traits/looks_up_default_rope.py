@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, Function, calls, classes, inside, last_name, methods
+from compatcheck.facts._syntax import Function, calls, inside, last_name, methods
+from compatcheck.facts.model_files.traits._code import Code, classes
 
 TRAIT = "looks-up-default-rope"
 KIND = "model"

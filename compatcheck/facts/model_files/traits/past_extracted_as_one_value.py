@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, calls, is_self
+from compatcheck.facts._syntax import calls, is_self
+from compatcheck.facts.model_files.traits._code import Code
 
 TRAIT = "past-extracted-as-one-value"
 KIND = "model"

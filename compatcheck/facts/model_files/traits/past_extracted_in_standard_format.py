@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 
+from compatcheck.facts._syntax import calls
 from compatcheck.facts.model_files.traits import past_extracted_by_inherited_method
-from compatcheck.facts.model_files.traits._code import Code, calls
+from compatcheck.facts.model_files.traits._code import Code
 
 TRAIT = "past-extracted-in-standard-format"
 KIND = "model"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, calls, classes, lineage, methods
+from compatcheck.facts._syntax import calls, methods
+from compatcheck.facts.model_files.traits._code import Code, classes, lineage
 
 TRAIT = "post-init-never-called"
 KIND = "model"

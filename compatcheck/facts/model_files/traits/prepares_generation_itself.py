@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, inside
+from compatcheck.facts._syntax import inside
+from compatcheck.facts.model_files.traits._code import Code
 
 TRAIT = "prepares-generation-itself"
 KIND = "model"

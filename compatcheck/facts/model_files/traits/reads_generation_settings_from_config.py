@@ -7,15 +7,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import (
-    Code,
-    attributes_set,
-    base_names,
-    classes,
-    is_self,
-    last_name,
-    methods,
-)
+from compatcheck.facts._syntax import attributes_set, base_names, is_self, last_name, methods
+from compatcheck.facts.model_files.traits._code import Code, classes
 
 TRAIT = "reads-generation-settings-from-config"
 KIND = "model"

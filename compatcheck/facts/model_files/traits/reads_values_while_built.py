@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, calls, classes, methods
+from compatcheck.facts._syntax import calls, methods
+from compatcheck.facts.model_files.traits._code import Code, classes
 
 TRAIT = "reads-values-while-built"
 KIND = "model"

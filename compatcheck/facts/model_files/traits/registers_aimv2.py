@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, calls, last_name
+from compatcheck.facts._syntax import calls, last_name
+from compatcheck.facts.model_files.traits._code import Code
 
 TRAIT = "registers-aimv2"
 KIND = "model"

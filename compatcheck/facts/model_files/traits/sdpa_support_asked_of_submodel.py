@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 
-from compatcheck.facts.model_files.traits._code import Code, classes, is_self, last_name, methods
+from compatcheck.facts._syntax import is_self, last_name, methods
+from compatcheck.facts.model_files.traits._code import Code, classes
 
 TRAIT = "sdpa-support-asked-of-submodel"
 KIND = "model"

@@ -6,7 +6,8 @@ wants to be, and ignores ``gradient_checkpointing_kwargs``: https://github.com/h
 
 from __future__ import annotations
 
-from compatcheck.facts.model_files.traits._code import Code, classes, methods, parameters
+from compatcheck.facts._syntax import methods, parameters
+from compatcheck.facts.model_files.traits._code import Code, classes
 
 TRAIT = "set-gradient-checkpointing-takes-value"
 KIND = "model"

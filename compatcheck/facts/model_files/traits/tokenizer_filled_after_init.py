@@ -12,17 +12,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from compatcheck.facts.model_files.traits._code import (
-    Code,
-    Function,
-    base_names,
-    classes,
-    inside,
-    is_self,
-    is_super,
-    methods,
-    parameters,
-)
+from compatcheck.facts._syntax import Function, base_names, inside, is_self, is_super, methods, parameters
+from compatcheck.facts.model_files.traits._code import Code, classes
 
 TRAIT = "tokenizer-filled-after-init"
 KIND = "tokenizer"

@@ -5,7 +5,8 @@ https://github.com/zai-org/ChatGLM3/issues/1324
 
 from __future__ import annotations
 
-from compatcheck.facts.model_files.traits._code import Code, classes, methods, parameters
+from compatcheck.facts._syntax import methods, parameters
+from compatcheck.facts.model_files.traits._code import Code, classes
 
 TRAIT = "tokenizer-pad-lacks-padding-side"
 KIND = "tokenizer"

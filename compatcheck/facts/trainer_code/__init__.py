@@ -1,0 +1,11 @@
+"""The user's own subclasses of the transformers Trainer, read from their syntax tree and never run.
+
+A rule is one file of this folder: ``TRAIT``, and ``find(trainer)`` that gives the line which shows it, or None.
+"""
+
+from compatcheck.facts.trainer_code._reading import KIND as KIND
+from compatcheck.facts.trainer_code._reading import TITLE as TITLE
+from compatcheck.facts.trainer_code._reading import met as met
+from compatcheck.facts.trainer_code._reading import read as read
+from compatcheck.facts.trainer_code._reading import recognised as recognised
+from compatcheck.facts.trainer_code._reading import traits_in as traits_in

@@ -1,0 +1,18 @@
+"""``log`` of its own without a second argument, which the Trainer hands over since 4.47.0.
+
+https://github.com/huggingface/transformers/blob/v4.47.0/src/transformers/trainer.py
+"""
+
+from __future__ import annotations
+
+from compatcheck.facts.trainer_code._trainers import OwnTrainer, takes_positional
+
+TRAIT = "trainer-log-lacks-start-time"
+
+
+def find(trainer: OwnTrainer) -> int | None:
+    """What calls it as it trains may be the user's own too."""
+    own = trainer.methods.get("log")
+    if own is None or takes_positional(own, 2) or "_maybe_log_save_evaluate" in trainer.methods:
+        return None
+    return own.lineno

@@ -1,0 +1,18 @@
+"""``training_step`` of its own without a third argument, which the Trainer hands over since 4.46.0.
+
+https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/trainer.py
+"""
+
+from __future__ import annotations
+
+from compatcheck.facts.trainer_code._trainers import OwnTrainer, takes_positional
+
+TRAIT = "training-step-lacks-num-items"
+
+
+def find(trainer: OwnTrainer) -> int | None:
+    """A loop that is the user's own may call it as it likes."""
+    own = trainer.methods.get("training_step")
+    if own is None or takes_positional(own, 3) or "_inner_training_loop" in trainer.methods:
+        return None
+    return own.lineno
