@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -12,13 +13,14 @@ from compatcheck.errors import InputError
 from compatcheck.facts._several import listed
 from compatcheck.facts._syntax import parse_code
 from compatcheck.facts._text import read_text
-from compatcheck.facts.trainer_code._script import Script, script_of
+from compatcheck.facts.trainer_code._script import ARGUMENTS, OF_TRL, TRAINERS, Script, script_of
 from compatcheck.model import Facts, Location
 
 KIND = "trainer"
 TITLE = "a script that trains with the transformers Trainer"
 _LARGEST = 1 << 20
-_MARKS = ("Trainer", "TrainingArguments", "Config(")
+_IMPORTS = re.compile(r"^\s{0,80}(?:from|import)\s{1,8}(?:transformers|trl)\b", re.M)
+_CLASSES = re.compile(rf"\b(?:{'|'.join((*TRAINERS, *ARGUMENTS, *OF_TRL))})\b")
 
 
 @functools.cache
@@ -50,7 +52,7 @@ def traits_in(text: str) -> dict[str, int] | None:
 
 
 def _script(text: str) -> Script | None:
-    if not any(library in text for library in ("transformers", "trl")) or not any(mark in text for mark in _MARKS):
+    if not _CLASSES.search(text) or not _IMPORTS.search(text):
         return None
     tree = parse_code(text)
     return script_of(tree) if tree else None
