@@ -32,7 +32,7 @@ TOP_LEVEL = frozenset(
 )
 _DOING = "reading --assume"
 _STRINGS = re.compile(
-    r"python\Z|platform\.|image\.|report\.(?!newest|head)|distributions\.|cuda\.|environ\.|torch_build\.(?!architectures)"
+    r"python\Z|platform\.|image\.|report\.(?!newest)|distributions\.|cuda\.|environ\.|torch_build\.(?!architectures)"
     r"|model\.(name|type|revision|torch_dtype)\Z|gpu\.(name|compute_capability|uuid)\Z"
 )
 

@@ -49,7 +49,6 @@ class Report(_Section):
     date: Annotated[StrictStr, AfterValidator(_require_day)] | None = None
     repository: Text = None
     newest: dict[str, Flag] | None = None
-    head: dict[str, Flag] | None = None
 
 
 class Trainer(_Section):

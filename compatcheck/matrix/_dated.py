@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
@@ -32,7 +32,6 @@ class Limit(NamedTuple):
     recent: tuple[str, ...]
     coming: str | None
     day: str
-    of_head: bool = False
 
 
 def with_limits(matrix: Matrix, environment: Environment) -> Environment:
@@ -45,29 +44,27 @@ def with_limits(matrix: Matrix, environment: Environment) -> Environment:
     if day > known_until:
         return environment
     limits = {name: _limit(releases, day, known_until) for name, releases in table["releases"].items()}
-    newest, head = (_called(environment, kind) & limits.keys() for kind in ("newest", "head"))
-    oldest = {name: _newest(table["releases"][name], day - _CALLED_NEWEST) for name in newest | head}
-    ranges = {name: f">={version}" for name, version in oldest.items() if version}
-    for name in head:
-        limits[name] = limits[name]._replace(newest=_newest(table["releases"][name], day + _AHEAD), of_head=True)
-    stated = environment.facts.get("distribution_ranges") or {}
-    known = {**environment.facts, "distribution_limits": limits, "distribution_ranges": {**stated, **ranges}}
-    return environment._replace(facts=known)
+    ranges = {**(environment.facts.get("distribution_ranges") or {}), **_of_newest(table["releases"], environment, day)}
+    return environment._replace(
+        facts={**environment.facts, "distribution_limits": limits, "distribution_ranges": ranges}
+    )
 
 
-def _called(environment: Environment, kind: str) -> set[str]:
-    """What a report calls the latest, or of a repository's head, and states neither a version nor a range of."""
-    called = (environment.facts.get("report") or {}).get(kind) or {}
+def _of_newest(releases: Mapping[str, Any], environment: Environment, day: date) -> dict[str, str]:
+    """The ranges of what a report calls the latest, where it states neither a version nor a range."""
+    called = (environment.facts.get("report") or {}).get("newest") or {}
     stated = environment.facts.get("distribution_ranges") or {}
-    return {
+    unstated = {
         name
         for name, holds in called.items()
         if holds and not stated.get(name) and lookup(environment, f"distributions.{name}") == Unknown()
     }
+    oldest = {name: _newest(releases[name], day - _CALLED_NEWEST) for name in unstated.intersection(releases)}
+    return {name: f">={version}" for name, version in oldest.items() if version}
 
 
 def _limit(releases: Mapping[str, Any], day: date, known_until: date) -> Limit:
-    days = [(Version(version), _as_date(out)) for version, out in releases.items()]
+    days = [(Version(version), out) for version, out in _days(releases)]
     newest = _newest(releases, day)
     since = max((out for _, out in days if out <= day - _BEHIND), default=day)
     recent = tuple(str(version) for version, out in days if since <= out <= day)
@@ -77,9 +74,13 @@ def _limit(releases: Mapping[str, Any], day: date, known_until: date) -> Limit:
     return Limit(newest, recent, coming if known else None, day.isoformat())
 
 
+def _days(releases: Mapping[str, Any]) -> Iterator[tuple[str, date]]:
+    return ((version, _as_date(out)) for version, out in releases.items())
+
+
 def _newest(releases: Mapping[str, Any], day: date) -> str | None:
     """The highest version that was out by a day."""
-    newest = max((Version(version) for version, out in releases.items() if _as_date(out) <= day), default=None)
+    newest = max((Version(version) for version, out in _days(releases) if out <= day), default=None)
     return str(newest) if newest else None
 
 

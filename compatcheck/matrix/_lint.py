@@ -7,6 +7,7 @@ remedy must clear the examples it is for without walking into another entry.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -56,7 +57,7 @@ def lint(
             _misplaced(path, entry),
             _unfinished(entry),
             _unsupported(entry),
-            _missing_records(path, entry),
+            _records_that_bear_nothing(path, entry),
             _unknown_probe(entry, probes),
             _false_patterns(entry),
             _false_examples(entry, table),
@@ -101,10 +102,20 @@ def _unsupported(entry: Entry) -> Iterator[str]:
         yield "confidence corroborated needs evidence of two kinds"
 
 
-def _missing_records(path: Path, entry: Entry) -> Iterator[str]:
-    for evidence in entry.evidence:
-        if evidence.url.startswith("records/") and not (path.parent.parent / evidence.url).is_file():
+def _records_that_bear_nothing(path: Path, entry: Entry) -> Iterator[str]:
+    """A record must be there and, where it is that of one entry's reproduction, have seen the fault."""
+    for evidence in (each for each in entry.evidence if each.url.startswith("records/")):
+        try:
+            record = json.loads((path.parent.parent / evidence.url).read_text(encoding="utf-8"))
+        except FileNotFoundError:
             yield f"there is no record {evidence.url}"
+            continue
+        except (OSError, ValueError) as error:
+            yield f"record {evidence.url} cannot be read: {error}"
+            continue
+        verdict = record.get("verdict", "reproduced") if isinstance(record, dict) else "no record"
+        if verdict != "reproduced":
+            yield f"record {evidence.url} says {verdict!r}, which is no evidence"
 
 
 def _unknown_probe(entry: Entry, probes: Sequence[str]) -> Iterator[str]:

@@ -284,10 +284,9 @@ def _match_dated(path: str, condition: str, asked: str, limit: Limit) -> Verdict
     if overlap.holds is False:
         return Verdict(False)
     stated = _("is asked for as {asked}").format(asked=asked) if asked else _("has no version stated")
-    words = _("{stated}; {newest} was the newest on {day}, and {range} is affected")
-    if limit.of_head:
-        words = _("is of the repository's head on {day}, at most {newest}, and {range} is affected")
-    words = words.format(stated=stated, newest=limit.newest, day=limit.day, range=condition)
+    words = _("{stated}; {newest} was the newest on {day}, and {range} is affected").format(
+        stated=stated, newest=limit.newest, day=limit.day, range=condition
+    )
     expected = overlap.telling or overlap.holds is True or (overlap.partial and _is_run(condition, limit))
     return Verdict(
         overlap.holds,

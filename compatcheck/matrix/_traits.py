@@ -65,9 +65,12 @@ READ_FROM_CODE = (
 """The traits that reading a model's own files decides; any other one is known only where a snapshot states it."""
 
 READ_FROM_TRAINERS = (
+    "arguments-gone-in-transformers-5",
     "checkpoint-saved-with-metrics",
     "compute-loss-lacks-num-items",
+    "evaluation-strategy-given",
     "train-sampler-takes-no-dataset",
+    "trainer-given-tokenizer",
     "trainer-log-lacks-start-time",
     "training-step-lacks-num-items",
 )
@@ -136,12 +139,13 @@ def _find(name: str, environment: Environment, table: Table) -> TraitVerdict:
 
 
 def _of_trainer(name: str, environment: Environment) -> TraitVerdict:
-    traits = lookup(environment, "trainer.traits")
-    if not isinstance(traits, Unknown):
-        return TraitVerdict(name in (traits or ()))
+    """What all of the user's scripts have is certain, and what one of several has is suspected."""
     suspected = lookup(environment, "trainer.suspected")
-    seen = not isinstance(suspected, Unknown) and name in (suspected or ())
-    return TraitVerdict(None, missing=("trainer.traits",), suspected=seen)
+    if not isinstance(suspected, Unknown) and name in (suspected or ()):
+        return TraitVerdict(None, missing=("trainer.script",), suspected=True)
+    traits = lookup(environment, "trainer.traits")
+    known = not isinstance(traits, Unknown)
+    return TraitVerdict(name in (traits or ())) if known else TraitVerdict(None, missing=("trainer.traits",))
 
 
 def _held_until(name: str, family: Mapping[str, Any]) -> date:

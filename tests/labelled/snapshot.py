@@ -39,10 +39,7 @@ _FRAMEWORKS = {
 _SWITCHES = {"unsloth": "unsloth", "vllm": "use_vllm", "liger-kernel": "use_liger_kernel"}
 _SEVERAL = re.compile(r",\s+|\s+(?:/|and|or)\s+|、|;\s*")
 """Between the models of a report that was seen with each of them: it is judged by the first."""
-_NEWEST = re.compile(
-    r"(?:the )?(?:(latest|newest)(?: (?:version|release|stable)\b.*)?"
-    r"|(?:latest )?(?:main|master|nightly)(?: branch)?)\Z"
-)
+_NEWEST = re.compile(r"(?:the )?(?:latest|newest)(?: (?:version|release|stable)\b.*)?\Z")
 _METHODS = ("full", "lora", "qlora", "dora", "freeze", "oft")
 _OBJECTIVES = ("grpo", "pretrain", "dpo", "sft", "ppo", "kto", "orpo", "rloo", "gkd", "reward")
 
@@ -56,14 +53,14 @@ def snapshot(case: Mapping[str, Any], *, reported: bool = True) -> Environment:
     known: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     versions: dict[str, str | None] = {}
-    called: dict[str, dict[str, bool]] = {"newest": {}, "head": {}}
+    newest: dict[str, bool] = {}
     for name, version in (env.get("packages") or {}).items():
         if version_of(str(version)):
             versions[normalised(name)] = str(version)
         elif version in ("absent", "not installed"):
             versions[normalised(name)] = None
-        elif told := _NEWEST.match(str(version)):
-            called["newest" if told[1] else "head"][normalised(name)] = True
+        elif _NEWEST.match(str(version)):
+            newest[normalised(name)] = True
         elif re.match(r"[<>=!~]", str(version)):
             known.setdefault("distribution_ranges", {})[normalised(name)] = str(version)
         else:
@@ -74,9 +71,8 @@ def snapshot(case: Mapping[str, Any], *, reported: bool = True) -> Environment:
             known.setdefault("distribution_ranges", {})[used] = ""
     if reported:
         filed = _issue.stated(_day(case.get("date") or ""), _repository(case.get("source") or ""))
-        told_beside = facts.read_report(str(context.get("other")), "other").facts.get("report", {})
-        spoken = {kind: {**names, **told_beside.get(kind, {})} for kind, names in called.items()}
-        known["report"] = filed["report"] | {kind: names for kind, names in spoken.items() if names}
+        newest |= facts.read_report(str(context.get("other")), "other").facts.get("report", {}).get("newest", {})
+        known["report"] = filed["report"] | ({"newest": newest} if newest else {})
         ranges = {**filed.get("distribution_ranges", {}), **known.get("distribution_ranges", {})}
         known["distribution_ranges"] = {name: asked for name, asked in ranges.items() if name not in versions}
     if env.get("python"):

@@ -107,6 +107,22 @@ def test_the_linter_sees(tmp_path: Path, known: matrix.Matrix, old: str, new: st
     assert any(fault in text for text in lint_text(tmp_path, ENTRY.replace(old, new), known))
 
 
+def test_a_record_is_evidence_only_where_it_saw_the_fault(tmp_path: Path, known: matrix.Matrix) -> None:
+    cited = ENTRY.replace('url = "https://example.org/issue/1"', 'url = "records/a.json"')
+    assert any("there is no record records/a.json" in text for text in lint_text(tmp_path, cited, known))
+    record = tmp_path / "records" / "a.json"
+    record.parent.mkdir()
+    for content, fault in (
+        ('{"verdict": "not reproduced"}', "says 'not reproduced', which is no evidence"),
+        ("[]", "says 'no record'"),
+        ("{", "cannot be read"),
+    ):
+        record.write_text(content, encoding="utf-8")
+        assert any(fault in text for text in lint_text(tmp_path, cited, known)), content
+    record.write_text('{"verdict": "reproduced"}', encoding="utf-8")
+    assert not any("record" in text for text in lint_text(tmp_path, cited, known))
+
+
 def test_a_range_that_stays_open_asks_for_a_new_look(tmp_path: Path, known: matrix.Matrix) -> None:
     text = ENTRY.replace(">=2.5.0,<2.5.1", ">=2.5.0").replace("reviewed = 2026-11-21", "reviewed = 2026-11-01")
     path = tmp_path / "CC-2026-9999.toml"

@@ -19,6 +19,7 @@ LACKS = ["train-sampler-takes-no-dataset"]
         ("4.51.3", {"traits": LACKS}, None),
         ("4.52.4", {"traits": []}, None),
         ("4.52.4", {"suspected": LACKS}, "possible"),
+        ("4.52.4", {"traits": [], "suspected": LACKS}, "possible"),
         ("4.52.4", {"suspected": []}, None),
         ("4.52.4", None, None),
     ],

@@ -66,19 +66,29 @@ def _of_project(project: str, touched: Sequence[Source]) -> Iterator[Change]:
     named = tuple(source.path for source in touched if source.kind in requirements.readers())
     pins = tuple(dict.fromkeys((*lists, *named)))
     runs = [source.path for source in touched if _is_run(source)]
-    parts = [source.path for source in touched if not _is_run(source) and source.kind not in requirements.readers()]
+    scripts = tuple(source.path for source in touched if source.kind == trainer_code.KIND)
+    parts = [source.path for source in touched if _is_part(source)]
+    if scripts:
+        yield Change(project, (*scripts, *pins), True)
     for path in (*runs, *parts):
         yield Change(project, (path, *pins), True)
     if parts or named:
-        found = [source.path for source in scan(project) if _is_run(source) and _project_of(source.path) == project]
-        for path in found:
+        found = [source for source in scan(project) if _project_of(source.path) == project]
+        beside = tuple(source.path for source in found if source.kind == trainer_code.KIND)
+        if beside and not scripts:
+            yield Change(project, (*beside, *pins), False)
+        others = [source.path for source in found if _is_run(source)]
+        for path in others:
             if path not in runs:
                 yield Change(project, (path, *pins), False)
-        if not (runs or parts or found):
+        if not (runs or scripts or parts or others or beside):
             yield Change(project, pins, True)
 
 
 def _is_run(source: Source) -> bool:
-    if source.kind == trainer_code.KIND:
-        return True
     return source.kind in training.readers() and training.role_of(source.kind) in ("config", "script")
+
+
+def _is_part(source: Source) -> bool:
+    """A file that a training may name, or a model."""
+    return not _is_run(source) and source.kind != trainer_code.KIND and source.kind not in requirements.readers()

@@ -7,7 +7,7 @@ the reporter's own overrides.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from compatcheck.facts import trainer_code
 from compatcheck.facts.reports._blocks import Block
@@ -64,7 +64,6 @@ _FOLDERS = ("data", "models", "model", "checkpoints", "checkpoint", "output", "o
 
 def read(block: Block) -> Iterator[Claim]:
     """The name of each model that is loaded, served or trained, the trainer that is made; two settle nothing."""
-    yield from _own_trainers(block)
     opened = False
     for line in block.short():
         if not _MARK.search(line.text):
@@ -88,10 +87,12 @@ def read(block: Block) -> Iterator[Claim]:
             yield Claim("training.framework", "transformers", line.number, doubt)
 
 
-def _own_trainers(block: Block) -> Iterator[Claim]:
-    """What a class that is pasted overrides; one without traits tells nothing, as part of it may be left out."""
-    if not block.fenced or advises(block.lead, block.tail, small=True):
-        return
-    if traits := trainer_code.traits_in("\n".join(line.text for line in block.lines)):
-        at = block.lines[min(traits.values()) - 1].number
-        yield Claim("trainer.traits", sorted(traits), at)
+def own_training(blocks: Iterable[Block]) -> Iterator[Claim]:
+    """What pasted scripts have, all together; one without traits tells nothing, as part of it may be left out."""
+    found: dict[str, int] = {}
+    for block in blocks:
+        if block.fenced and not advises(block.lead, block.tail, small=True):
+            traits = trainer_code.traits_in("\n".join(line.text for line in block.lines)) or {}
+            found = {**{trait: block.lines[line - 1].number for trait, line in traits.items()}, **found}
+    if found:
+        yield Claim("trainer.traits", sorted(found), min(found.values()))

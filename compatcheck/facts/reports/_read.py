@@ -35,7 +35,7 @@ def read_report(text: str, source: str) -> Environment:
     issue = _issue.read(text)
     blocks = split(issue.text if issue else text)
     claims = [claim for block in blocks for claim in _claims(block)]
-    facts = joined([*claims, *_settings.claims(blocks)], source)
+    facts = joined([*claims, *_settings.claims(blocks), *_code.own_training(blocks)], source)
     filed = issue.facts.known if issue else {}
     stated = {**filed, **facts.known}
     report = {**filed.get("report", {}), **facts.known.get("report", {})}

@@ -1,6 +1,7 @@
-"""The user's own subclasses of the transformers Trainer, read from their syntax tree and never run.
+"""The user's own scripts that train with the transformers Trainer, read from their syntax tree and never run.
 
-A rule is one file of this folder: ``TRAIT``, and ``find(trainer)`` that gives the line which shows it, or None.
+A rule is one file of this folder: ``TRAIT``, ``OF`` what it looks at in a `Script` (``trainers`` or ``made``), and
+``find(script)`` that gives the line which shows it, or None.
 """
 
 from compatcheck.facts.trainer_code._reading import KIND as KIND

@@ -1,25 +1,26 @@
-"""Which files hold a Trainer of the user's own, and the traits that the rules of this folder find there."""
+"""Which files train with the transformers Trainer, and the traits that the rules of this folder find there."""
 
 from __future__ import annotations
 
-import ast
 import functools
 import importlib
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from types import ModuleType
 
 from compatcheck.errors import InputError
 from compatcheck.facts._several import listed
 from compatcheck.facts._syntax import parse_code
 from compatcheck.facts._text import read_text
-from compatcheck.facts.trainer_code._trainers import OwnTrainer, own_trainers
+from compatcheck.facts.trainer_code._script import ARGUMENTS, OF_TRL, TRAINERS, Script, script_of
 from compatcheck.model import Facts, Location
 
 KIND = "trainer"
-TITLE = "a script with a Trainer of its own"
+TITLE = "a script that trains with the transformers Trainer"
 _LARGEST = 1 << 20
-_MARKS = ("class ", "Trainer", "transformers")
+_IMPORTS = re.compile(r"^\s{0,80}(?:from|import)\s{1,8}(?:transformers|trl)\b", re.M)
+_CLASSES = re.compile(rf"\b(?:{'|'.join((*TRAINERS, *ARGUMENTS, *OF_TRL))})\b")
 
 
 @functools.cache
@@ -30,11 +31,8 @@ def rules() -> tuple[ModuleType, ...]:
 
 
 def recognised(path: str) -> bool:
-    """Whether a file is Python that makes a Trainer of its own; raises `InputError` where it cannot be read."""
-    if not path.endswith(".py"):
-        return False
-    text = read_text(path, _LARGEST)
-    return all(mark in text for mark in _MARKS) and bool(own_trainers(parse_code(text) or ast.Module([], [])))
+    """Whether a file is Python that trains with the Trainer; raises `InputError` where it cannot be read."""
+    return path.endswith(".py") and _script(read_text(path, _LARGEST)) is not None
 
 
 def met(path: str) -> bool:
@@ -46,33 +44,38 @@ def met(path: str) -> bool:
 
 
 def traits_in(text: str) -> dict[str, int] | None:
-    """The traits of the Trainers in a piece of code, each with its line; None where it has none or cannot be parsed."""
-    tree = parse_code(text) if all(mark in text for mark in _MARKS) else None
-    trainers = own_trainers(tree) if tree else []
-    return dict(_found(trainers)) if trainers else None
+    """The traits of a piece of code, each with its line; None where it does not train or cannot be parsed."""
+    script = _script(text)
+    if script is None:
+        return None
+    return {rule.TRAIT: line for rule in rules() if (line := rule.find(script)) is not None}
 
 
-def _found(trainers: Sequence[OwnTrainer]) -> Iterator[tuple[str, int]]:
-    for rule in rules():
-        lines = [line for trainer in trainers if (line := rule.find(trainer)) is not None]
-        if lines:
-            yield rule.TRAIT, min(lines)
+def _script(text: str) -> Script | None:
+    if not _CLASSES.search(text) or not _IMPORTS.search(text):
+        return None
+    tree = parse_code(text)
+    return script_of(tree) if tree else None
 
 
 def read(paths: Sequence[str]) -> Facts:
-    """``trainer.traits`` with the line of each; where several files differ, they are only ``trainer.suspected``.
+    """``trainer.traits`` with the line of each, and ``trainer.suspected``: what only some of several scripts have.
 
-    Raises `InputError` where one cannot be read.
+    A script that has no Trainer of its own, or makes none, leaves it to the others. Raises `InputError` where a file
+    cannot be read.
     """
-    found = {path: traits_in(read_text(path, _LARGEST)) or {} for path in paths}
-    if not found:
+    scripts = {path: script for path in paths if (script := _script(read_text(path, _LARGEST)))}
+    if not scripts:
         return Facts({})
+    known: dict[str, list[str]] = {"traits": [], "suspected": []}
     locations: dict[str, Location] = {}
-    for path, traits in found.items():
-        for trait, line in traits.items():
-            locations.setdefault(f"trainer.traits.{trait}", Location(path, line))
-    seen = sorted(path.rpartition(".")[2] for path in locations)
-    if all(sorted(traits) == seen for traits in found.values()):
-        return Facts({"trainer": {"traits": seen}}, {}, locations)
-    why = f"there are {len(found)} scripts with a Trainer of their own, name the one that is meant: "
-    return Facts({"trainer": {"suspected": seen}}, {"trainer.traits": why + listed(list(found))}, locations)
+    for rule in rules():
+        lines = {path: rule.find(script) for path, script in scripts.items() if getattr(script, rule.OF)}
+        shown = [Location(path, line) for path, line in lines.items() if line is not None]
+        if shown:
+            known["traits" if len(shown) == len(lines) else "suspected"].append(rule.TRAIT)
+            locations[f"trainer.traits.{rule.TRAIT}"] = shown[0]
+    if not known["suspected"]:
+        return Facts({"trainer": {"traits": known["traits"]}}, {}, locations)
+    why = f"there are {len(scripts)} scripts that train, name the one that is meant: {listed(list(scripts))}"
+    return Facts({"trainer": known}, {"trainer.script": why}, locations)

@@ -8,22 +8,27 @@ from __future__ import annotations
 import ast
 
 from compatcheck.facts._syntax import inside
-from compatcheck.facts.trainer_code._trainers import OwnTrainer, calls_inherited
+from compatcheck.facts.trainer_code._script import OwnTrainer, Script, calls_inherited, plain
 
 TRAIT = "checkpoint-saved-with-metrics"
+OF = "trainers"
 
 
-def find(trainer: OwnTrainer) -> int | None:
+def find(script: Script) -> int | None:
+    return script.first(_line)
+
+
+def _line(trainer: OwnTrainer) -> int | None:
     """A call that stands under a condition or is tried may be for older releases alone."""
-    own = trainer.methods.get("_save_checkpoint")
+    own = plain(trainer, "_save_checkpoint")
     if own is None or "_maybe_log_save_evaluate" in trainer.methods:
         return None
     demanded = len(own.args.args) - len(own.args.defaults)
     if demanded > 3:
         return own.lineno
-    guarded = inside(each for each in ast.walk(own) if isinstance(each, (ast.If, ast.Try)))
+    guarded = inside(each for each in ast.walk(own) if isinstance(each, (ast.If, ast.IfExp, ast.Try)))
     for call in calls_inherited(own):
         named = any(keyword.arg == "metrics" for keyword in call.keywords)
-        if id(call) not in guarded and (named or len(call.args) > 2):
+        if id(call) not in guarded and (named or sum(not isinstance(each, ast.Starred) for each in call.args) > 2):
             return call.lineno
     return None

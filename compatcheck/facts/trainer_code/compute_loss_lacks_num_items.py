@@ -6,14 +6,19 @@ https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/traine
 from __future__ import annotations
 
 from compatcheck.facts._syntax import parameters
-from compatcheck.facts.trainer_code._trainers import OwnTrainer, calls_inherited
+from compatcheck.facts.trainer_code._script import OwnTrainer, Script, calls_inherited, plain
 
 TRAIT = "compute-loss-lacks-num-items"
+OF = "trainers"
 
 
-def find(trainer: OwnTrainer) -> int | None:
+def find(script: Script) -> int | None:
+    return script.first(_line)
+
+
+def _line(trainer: OwnTrainer) -> int | None:
     """A ``training_step`` that is the user's own too may call it as it likes, unless it goes on to the Trainer's."""
-    own, step = trainer.methods.get("compute_loss"), trainer.methods.get("training_step")
+    own, step = plain(trainer, "compute_loss"), trainer.methods.get("training_step")
     if own is None or own.args.kwarg is not None or "num_items_in_batch" in parameters(own):
         return None
     return own.lineno if step is None or calls_inherited(step) else None

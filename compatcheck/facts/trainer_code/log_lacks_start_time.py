@@ -5,14 +5,19 @@ https://github.com/huggingface/transformers/blob/v4.47.0/src/transformers/traine
 
 from __future__ import annotations
 
-from compatcheck.facts.trainer_code._trainers import OwnTrainer, takes_positional
+from compatcheck.facts.trainer_code._script import LOOPS, OwnTrainer, Script, plain, takes_positional
 
 TRAIT = "trainer-log-lacks-start-time"
+OF = "trainers"
 
 
-def find(trainer: OwnTrainer) -> int | None:
+def find(script: Script) -> int | None:
+    return script.first(_line)
+
+
+def _line(trainer: OwnTrainer) -> int | None:
     """What calls it as it trains may be the user's own too."""
-    own = trainer.methods.get("log")
-    if own is None or takes_positional(own, 2) or "_maybe_log_save_evaluate" in trainer.methods:
+    own = plain(trainer, "log")
+    if own is None or takes_positional(own, 2) or (LOOPS | {"_maybe_log_save_evaluate"}) & set(trainer.methods):
         return None
     return own.lineno

@@ -5,13 +5,18 @@ https://github.com/huggingface/transformers/blob/v4.52.1/src/transformers/traine
 
 from __future__ import annotations
 
-from compatcheck.facts.trainer_code._trainers import OwnTrainer, takes_positional
+from compatcheck.facts.trainer_code._script import OwnTrainer, Script, plain, takes_positional
 
 TRAIT = "train-sampler-takes-no-dataset"
+OF = "trainers"
 
 
-def find(trainer: OwnTrainer) -> int | None:
+def find(script: Script) -> int | None:
+    return script.first(_line)
+
+
+def _line(trainer: OwnTrainer) -> int | None:
     """What makes the loader may be the user's own too."""
-    own = trainer.methods.get("_get_train_sampler")
+    own = plain(trainer, "_get_train_sampler")
     made = {"get_train_dataloader", "_get_dataloader"} & set(trainer.methods)
     return own.lineno if own and not takes_positional(own, 1) and not made else None

@@ -5,14 +5,19 @@ https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/traine
 
 from __future__ import annotations
 
-from compatcheck.facts.trainer_code._trainers import OwnTrainer, takes_positional
+from compatcheck.facts.trainer_code._script import LOOPS, OwnTrainer, Script, plain, takes_positional
 
 TRAIT = "training-step-lacks-num-items"
+OF = "trainers"
 
 
-def find(trainer: OwnTrainer) -> int | None:
+def find(script: Script) -> int | None:
+    return script.first(_line)
+
+
+def _line(trainer: OwnTrainer) -> int | None:
     """A loop that is the user's own may call it as it likes."""
-    own = trainer.methods.get("training_step")
-    if own is None or takes_positional(own, 3) or "_inner_training_loop" in trainer.methods:
+    own = plain(trainer, "training_step")
+    if own is None or takes_positional(own, 3) or LOOPS & set(trainer.methods):
         return None
     return own.lineno

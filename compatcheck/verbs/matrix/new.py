@@ -32,7 +32,7 @@ def command(issue: str | None, package: str | None, title: str | None, folder: s
     for told in written.open:
         click.echo(f"  to do  {told}", err=True)
     where = f" {folder}" if folder else ""
-    click.echo(f"next: fill these in, then compatcheck matrix lint{where}", err=True)
+    click.echo(f"next: fill these in, then compatcheck matrix lint{where} --only {written.id}", err=True)
     click.echo(
         f"      compatcheck matrix diff --base main{where}: no known-good environment may get affected", err=True
     )

@@ -193,11 +193,21 @@ def test_two_scripts_that_differ_are_only_suspected_until_one_is_named(tmp_path:
     for name, source in (("old.py", OLD_LOSS), ("new.py", NEW_LOSS)):
         (tmp_path / name).write_text(source, encoding="utf-8")
     found = facts.read_paths([str(tmp_path)]).environment
-    unknown = lookup(found, "trainer.traits")
-    assert isinstance(unknown, Unknown) and "old.py" in (unknown.reason or "") and "new.py" in (unknown.reason or "")
-    assert lookup(found, "trainer.suspected") == [LACKS]
+    why = found.reasons["trainer.script"]
+    assert "old.py" in why and "new.py" in why
+    assert (lookup(found, "trainer.traits"), lookup(found, "trainer.suspected")) == ([], [LACKS])
     named = facts.read_paths([str(tmp_path), str(tmp_path / "new.py")]).environment
     assert lookup(named, "trainer.traits") == []
+    assert isinstance(lookup(named, "trainer.suspected"), Unknown)
+
+
+def test_a_trainer_and_the_script_that_makes_its_arguments_belong_together(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OLD_LOSS, encoding="utf-8")
+    (tmp_path / "train.py").write_text(
+        "from transformers import TrainingArguments\nTrainingArguments(no_cuda=True)\n", encoding="utf-8"
+    )
+    found = facts.read_paths([str(tmp_path)]).environment
+    assert lookup(found, "trainer.traits") == ["arguments-gone-in-transformers-5", LACKS]
 
 
 @pytest.mark.parametrize(

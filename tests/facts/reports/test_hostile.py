@@ -33,7 +33,7 @@ PIECES = [
         "[",
     ),
     *("aFor", "AutoModel.from_pretrained(", "'a/b'", "--model a/", "model: A-"),
-    *("latest torch, ", "latest of ", "torch 最新 ", "最新版的"),
+    *("latest torch, ", "latest of ", "torch 最新 ", "最新版的", f"{'torch, ' * 50} latest\n"),
     *("with ", "no a ", "zero stage ", "8 x ", "gradient accumulation ", "flash attention ", "用", "全参"),
     *("torch ", "torch==", "torch (", "torch version ", "torch 2.5.1 / ", "torch 2.5+", "cuda ", "cuda1", "RTX 3090 x"),
     *("A100-", "8 x ", "flash_attn-2.5-", "a-1", "/a", "lib/python3.10/site-packages/", "NVIDIA-SMI ", "does not "),

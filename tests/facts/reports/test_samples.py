@@ -60,6 +60,22 @@ class CustomTrainer(Trainer):
         {"trainer.traits": ["compute-loss-lacks-num-items"]},
     ),
     Sample(
+        "a trainer in one block and its arguments in another",
+        """
+```
+from transformers import Trainer
+class CustomTrainer(Trainer):
+    def log(self, logs): print(logs)
+```
+and
+```
+from transformers import TrainingArguments
+args = TrainingArguments("out", evaluation_strategy="no")
+```
+""",
+        {"trainer.traits": ["evaluation-strategy-given", "trainer-log-lacks-start-time"]},
+    ),
+    Sample(
         "a trainer that takes what is handed over, and code that is no whole Python",
         """
 ```python
@@ -88,14 +104,10 @@ class CustomTrainer(Trainer):
         {"report.newest.transformers": True, "report.newest.peft": True},
     ),
     Sample(
-        "packages of a repository's head",
-        "on the latest transformers from main\naxolotl (main branch)\nI installed trl from git.\n- peft version: main\n"
-        "vllm 用的是最新的main分支",
-        {f"report.head.{name}": True for name in ("transformers", "axolotl", "trl", "peft", "vllm")},
-    ),
-    Sample(
-        "main as another word",
-        "image: vllm:main\nthe torch main process\nthe main transformers problem\nbuilt deepspeed from source",
+        "a repository's head, and main as another word",
+        "on the latest transformers from main\naxolotl (main branch)\nimage: vllm:main\n"
+        "the torch main process\nthe main transformers problem\nbuilt deepspeed from source\n"
+        "deepspeed: main.py\nvllm on master and worker nodes\nmerged into peft main.",
         {},
         ("report",),
     ),
@@ -103,7 +115,7 @@ class CustomTrainer(Trainer):
         "what is called the latest and is no release that is there",
         "The latest peft needs torch 2.6.\nnot the latest trl\n"
         "不是最新的accelerate\nimage vllm:latest\nI took the latest transformers checkpoint\n"
-        "I updated to the latest datasets",
+        "I updated to the latest datasets\nI don't use the latest accelerate\nsee the latest peft PR\n别用最新的 trl",
         {},
         ("report",),
     ),
