@@ -84,7 +84,7 @@ def _fault(path: str) -> str:
 
 
 def _trainers(met: list[Met]) -> list[str]:
-    """The files with a Trainer of their own: those that are named, else those that were found."""
+    """The scripts that train: those that are named, else those that were found."""
     files = [each for each in met if each.source.kind == trainer_code.KIND]
     named = [each for each in files if each.root is None]
     return [each.source.path for each in named or files]

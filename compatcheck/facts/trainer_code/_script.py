@@ -30,7 +30,6 @@ _CATCHING = ("TypeError", "Exception", "BaseException")
 class OwnTrainer(NamedTuple):
     """A class that goes on from the Trainer, and the methods that it or an ancestor in the same file overrides."""
 
-    name: str
     methods: Mapping[str, Function]
 
 
@@ -122,7 +121,7 @@ def _own_trainers(
         base = node.bases[0]
         ancestor = found.get(base.id) if isinstance(base, ast.Name) else None
         if ancestor or _class_of(base, names, modules) in TRAINERS:
-            found[node.name] = OwnTrainer(node.name, {**(ancestor.methods if ancestor else {}), **methods(node)})
+            found[node.name] = OwnTrainer({**(ancestor.methods if ancestor else {}), **methods(node)})
     yield from (trainer for name, trainer in found.items() if name not in parents | changed)
 
 
