@@ -6,7 +6,21 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_MENTIONED = re.compile(r"(?<![\w.-])(?:[\w.-]+(?::\d+)?[/#]){0,4}(?:pytorch|nvidia)/pytorch:\w[\w.-]*")
+_NAMED_FOR = {
+    "vllm/vllm-openai": "vllm",
+    "lmsysorg/sglang": "sglang",
+    "openmmlab/lmdeploy": "lmdeploy",
+    "xprobe/xinference": "xinference",
+    "hiyouga/llamafactory": "llamafactory",
+    "huggingface/transformers-pytorch-gpu": "transformers",
+}
+"""Images that are tagged with the release of the one package they are made for."""
+
+_MENTIONED = re.compile(
+    r"(?<![\w.-])(?:[\w.-]+(?::\d+)?[/#]){0,4}(?:(?:pytorch|nvidia)/pytorch|modelscope(?:-repo)?/modelscope|"
+    rf"{'|'.join(_NAMED_FOR)}):\w[\w.-]*"
+)
+_RELEASE = re.compile(r"v?(\d+\.\d+\.\d+(?:\.?(?:post|rc)\d+)?)(?=-|\Z)")
 _REFERENCE = re.compile(r"(?P<name>[^\s:@]+(?::\d+/[^\s:@]+)?)(?::(?P<tag>[^\s@]+))?(?:@\S+)?\Z")
 _PYTORCH = re.compile(
     r"(?P<torch>\d+\.\d+(?:\.\d+)?)-cuda(?P<cuda>\d+\.\d+)-cudnn\d+(?:-(?P<flavour>devel|runtime))?\Z"
@@ -15,11 +29,15 @@ _NGC, _NGC_RELEASE = "nvcr.io/nvidia/pytorch", re.compile(r"(\d{2}\.\d{2})-py3\Z
 _CUDA = re.compile(r"(?P<cuda>\d+\.\d+)(?:\.\d+)?-(?:cudnn\d*-)?(?P<flavour>devel|runtime|base)\b")
 _PYTHON = re.compile(r"(?P<python>3\.\d+(?:\.\d+)?)(?:-|\Z)")
 _UV = re.compile(r"(?:[\w.]+-)?python(?P<python>3\.\d+)")
+_PACKAGES = {"modelscope": "modelscope", "ms-swift": "swift", "transformers": "transformers", "vllm": "vllm"}
 _WORDS = {
     "python": re.compile(r"(?:^|[-_])(?:py|python)(3)\.?(\d{1,2})(?=[-_]|$)"),
     "torch": re.compile(r"(?:^|[-_])(?:torch|pytorch)?(\d+\.\d+\.\d+)(?=[-_]|$)"),
     "named_torch": re.compile(r"(?:^|[-_])(?:th|torch|pytorch)(?:_release)?[-_]?(\d+\.\d+\.\d+)(?=[-_]|$)"),
-    "transformers": re.compile(r"(?:^|[-_])transformers(\d+\.\d+\.\d+)(?=[-_]|$)"),
+    **{
+        package: re.compile(rf"(?:^|[-_]){word}(\d+\.\d+\.\d+(?:\.post\d+)?)(?=[-_]|$)")
+        for package, word in _PACKAGES.items()
+    },
     "cuda": re.compile(r"(?:^|[-_])(?:cu(\d{2})(\d)|cuda(\d+)\.(\d+)(?:\.\d+)?)(?=[-_]|$)"),
 }
 
@@ -40,7 +58,7 @@ class Contents(NamedTuple):
 
 
 def mentioned(text: str) -> Iterator[str]:
-    """The references in a text of PyTorch's own images and of NVIDIA's."""
+    """The references in a text of images whose tags say what they hold."""
     return (found[0].rstrip(".-").replace("#", "/") for found in _MENTIONED.finditer(text))
 
 
@@ -61,8 +79,10 @@ def contents_of(image: str) -> Contents:
     if name in ("python", "ghcr.io/astral-sh/uv"):
         stated = (_PYTHON if name == "python" else _UV).match(tag)
         return Contents({}, python=stated["python"] if stated else None)
-    if name.endswith("huggingface/transformers-pytorch-gpu") and re.fullmatch(r"\d+\.\d+\.\d+", tag):
-        return Contents({"transformers": tag}, reason=f"the tag of the image {image} does not say which torch it holds")
+    package, release = _NAMED_FOR.get("/".join(name.split("/")[-2:])), _RELEASE.match(tag)
+    if package and release:
+        why = f"the tag of the image {image} does not say which torch it holds"
+        return Contents({package: release[1]}, reason=why)
     lists_parts = name.startswith(("mosaicml/", "axolotlai/", "winglian/")) or name.endswith("pytorch-training")
     return _of_words(image, tag, "torch" if lists_parts else "named_torch")
 
@@ -90,8 +110,8 @@ def _of_words(image: str, tag: str, torch: str) -> Contents:
     words = {key: pattern.search(tag) for key, pattern in _WORDS.items()}
     if not words[torch]:
         return Contents({}, reason=f"the name of the image {image} does not say which torch it holds")
-    python, cuda, transformers = words["python"], words["cuda"], words["transformers"]
-    held = {"torch": words[torch], "transformers": transformers}
+    python, cuda = words["python"], words["cuda"]
+    held = {"torch": words[torch], **{package: words[package] for package in _PACKAGES}}
     runtime = f"{cuda[1] or cuda[3]}.{cuda[2] or cuda[4]}" if cuda else None
     return Contents(
         {key: match[1] for key, match in held.items() if match},

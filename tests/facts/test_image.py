@@ -38,8 +38,8 @@ from compatcheck.facts._image import contents_of, mentioned
         ),
         (
             "modelscope-registry.cn-hangzhou.cr.aliyuncs.com/modelscope-repo/modelscope:"
-            "ubuntu22.04-cuda12.4.0-py310-torch2.6.0-vllm0.8.3-modelscope1.25.0-swift3.3.0",
-            {"torch": "2.6.0"},
+            "ubuntu22.04-cuda12.4.0-py310-torch2.6.0-vllm0.8.5.post1-modelscope1.25.0-swift3.3.0",
+            {"torch": "2.6.0", "vllm": "0.8.5.post1", "modelscope": "1.25.0", "ms-swift": "3.3.0"},
             "3.10",
             "12.4",
             None,
@@ -52,6 +52,11 @@ from compatcheck.facts._image import contents_of, mentioned
         ("team/train:py310-cu121-1.2.3", {}, None, None, None),
         ("nvcr.io/nvidia/pytorch:25.10-py3-igpu", {}, None, None, None),
         ("registry:5000/team/train:7", {}, None, None, None),
+        ("vllm/vllm-openai:v0.8.5.post1", {"vllm": "0.8.5.post1"}, None, None, None),
+        ("docker.io/lmsysorg/sglang:v0.4.6-cu124", {"sglang": "0.4.6"}, None, None, None),
+        ("openmmlab/lmdeploy:v0.7.2-cu12", {"lmdeploy": "0.7.2"}, None, None, None),
+        ("vllm/vllm-openai:latest", {}, None, None, None),
+        ("team/vllm-openai:v0.8.5", {}, None, None, None),
         ("pytorch/pytorch@sha256:abcd", {}, None, None, None),
     ],
 )
@@ -92,6 +97,7 @@ def test_the_tag_of_nvidia_s_container_is_its_release(image: str, release: str |
             "nvidia/pytorch:23.01-py3 to nvidia/pytorch:23.02-py3",
             ["nvidia/pytorch:23.01-py3", "nvidia/pytorch:23.02-py3"],
         ),
+        ("docker run vllm/vllm-openai:v0.9.0 --model a/b", ["vllm/vllm-openai:v0.9.0"]),
         ("my-pytorch/pytorch:2.5.0-cuda12.4-cudnn9-devel", []),
         ("github.com/pytorch/pytorch/issues", []),
     ],

@@ -32,4 +32,4 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
 
 def _told(line: Line) -> Iterator[Contents]:
     """What the images hold that a line names; one whose tag says nothing is passed over."""
-    return (found for found in map(contents_of, mentioned(line.text)) if not found.reason)
+    return (found for found in map(contents_of, mentioned(line.text)) if found.distributions or not found.reason)
