@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from compatcheck.matrix._keys import kind_of
 from compatcheck.matrix._order import is_range, number_in_range, parse_range
@@ -102,6 +102,14 @@ class RemedyEntry(_Part):
     environ: dict[str, str] = Field({}, description="environment variables")
     code: str | None = Field(None, description="a line of code, or what to do by hand")
     kind: RemedyKind | None = Field(None, description="only for `driver` and `rebuild`; the others show by their key")
+
+    @field_validator("pins")
+    @classmethod
+    def _names(cls, pins: dict[str, str]) -> dict[str, str]:
+        for name in pins:
+            if name != canonicalize_name(name):
+                raise ValueError(f"{name!r}: write the normalised name {canonicalize_name(name)!r}")
+        return pins
 
     @property
     def form(self) -> RemedyKind:

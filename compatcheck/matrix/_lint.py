@@ -55,7 +55,7 @@ def lint(
             continue
         rules: tuple[Iterable[str], ...] = (
             _misplaced(path, entry),
-            _unfinished(entry),
+            _unfinished(path, entry),
             _unsupported(entry),
             _records_that_bear_nothing(path, entry),
             _unknown_probe(entry, probes),
@@ -76,11 +76,14 @@ def _misplaced(path: Path, entry: Entry) -> Iterator[str]:
         yield f"it lies in {path.parent.name}/, which is none of its packages: {', '.join(entry.distributions)}"
 
 
-def _unfinished(entry: Entry) -> Iterator[str]:
-    """What a draft leaves to be filled in."""
+def _unfinished(path: Path, entry: Entry) -> Iterator[str]:
+    """What a draft leaves to be filled in, and what it asks in comments."""
     told = {"title": [entry.title], "summary": [entry.summary], "mechanism": [entry.mechanism]}
     told |= {f"remedies.{n}": [each.why, each.code or ""] for n, each in enumerate(entry.remedies, 1)}
     yield from (f"{part} is still to be written" for part, texts in told.items() if any("TODO" in t for t in texts))
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    notes = (line.strip() for line in lines if line.lstrip().startswith("# TODO"))
+    yield from (f"settle and drop the comment {note!r}" for note in notes)
 
 
 def _unsupported(entry: Entry) -> Iterator[str]:
