@@ -95,7 +95,8 @@ class Finding(NamedTuple):
 
     ``summary`` is what the user sees, ``mechanism`` why it happens. ``partly`` says, for a missing version of which a
     range is asked for, which part of that is affected. ``ranges`` holds, for each condition of the entry that brought
-    it here, the versions by name that it speaks of.
+    it here, the versions by name that it speaks of. ``seen`` tells that the summary is of one place, where a trait was
+    seen, and not what the entry says of all.
     """
 
     id: str
@@ -115,6 +116,7 @@ class Finding(NamedTuple):
     partly: Mapping[str, str] = {}
     ranges: tuple[Mapping[str, str], ...] = ()
     mechanism: str = ""
+    seen: bool = False
 
 
 class Suppressed(NamedTuple):

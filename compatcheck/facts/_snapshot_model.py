@@ -51,9 +51,20 @@ class Report(_Section):
     newest: dict[str, Flag] | None = None
 
 
+class MissingName(_Section):
+    module: StrictStr
+    name: Text = None
+
+
+class ImportedName(MissingName):
+    file: StrictStr
+    line: StrictInt
+
+
 class Trainer(_Section):
     traits: Labels = None
     suspected: Labels = None
+    imported_names: list[ImportedName] | None = None
 
 
 class Gpu(_Section):
@@ -81,6 +92,7 @@ class Model(_Section):
     code_from: Labels = None
     files: dict[str, ModelFile] | None = None
     traits: Labels = None
+    imported_names: list[ImportedName] | None = None
 
 
 class Quantization(_Section):
@@ -293,6 +305,7 @@ class Snapshot(_Section):
     distribution_problems: list[Problem] = []
     unmet_requirements: list[Unmet] | None = None
     unresolved_imports: list[Unresolved] | None = None
+    missing_names: list[MissingName] | None = None
     cuda: Cuda | None = None
     torch_build: TorchBuild | None = None
     gpus: list[Gpu] | None = None

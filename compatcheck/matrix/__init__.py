@@ -130,7 +130,7 @@ def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, envi
     remedies = tuple(remedy.remedy() for remedy in entry.remedies)
     if occurrence:
         ways = (pins for pins in (occurrence.pins, occurrence.instead) if pins)
-        remedies = (*(Remedy("pins", _("what belongs together by its own metadata"), pins) for pins in ways), *remedies)
+        remedies = (*(Remedy("pins", _(occurrence.why), pins) for pins in ways), *remedies)
     return Finding(
         id=entry.id,
         title=entry.title,
@@ -144,9 +144,10 @@ def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, envi
         evidence=tuple(dict.fromkeys(evidence.url for evidence in entry.evidence)),
         probe_name=entry.probe.name if entry.probe else None,
         probe_request=entry.probe.request if entry.probe else {},
-        location=_location(verdict, environment),
+        location=(occurrence and occurrence.location) or _location(verdict, environment),
         partly=verdict.partly,
         mechanism=entry.mechanism,
+        seen=occurrence is not None,
     )
 
 

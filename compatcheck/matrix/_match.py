@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from packaging.version import Version
 
 from compatcheck.language import gettext as _
+from compatcheck.language import marked
 from compatcheck.matrix._keys import kind_of
 from compatcheck.matrix._order import (
     contains,
@@ -25,7 +26,7 @@ from compatcheck.matrix._order import (
     release_of,
 )
 from compatcheck.matrix._telling import is_narrowed, is_one_package_away, rare_choices
-from compatcheck.model import Environment, Status, Unknown, lookup
+from compatcheck.model import Environment, Location, Status, Unknown, lookup
 
 if TYPE_CHECKING:
     from compatcheck.matrix._dated import Limit
@@ -43,12 +44,17 @@ Any other that a report says nothing of is taken not to be set.
 
 
 class Occurrence(NamedTuple):
-    """One place where a trait holds: what is seen there, who is at fault, the pins that mend it, and others that do."""
+    """One place where a trait holds: what is seen there, who is at fault, the pins that mend it, and others that do.
+
+    ``why`` says of the pins why they mend it; ``location`` is the line that shows it, where one does.
+    """
 
     summary: str
     packages: tuple[str, ...]
     pins: Mapping[str, str] = {}
     instead: Mapping[str, str] = {}
+    why: str = marked("what belongs together by its own metadata")
+    location: Location | None = None
 
 
 class TraitVerdict(NamedTuple):
@@ -56,7 +62,7 @@ class TraitVerdict(NamedTuple):
 
     ``presumed`` marks one that holds because nothing speaks against it, which singles nobody out, and ``suspected`` an
     unknown one that something singular speaks for. One that is open and yet names an occurrence is worth telling: what
-    was seen there lacks a single fact to be certain.
+    was seen there lacks a single fact to be certain. ``facts`` are those whose place is that of the trait.
     """
 
     holds: bool | None
@@ -64,6 +70,7 @@ class TraitVerdict(NamedTuple):
     missing: tuple[str, ...] = ()
     presumed: bool = False
     suspected: bool = False
+    facts: tuple[str, ...] = ()
 
 
 TraitFinder = Callable[[str, Environment], TraitVerdict]
@@ -149,7 +156,8 @@ def match_table(
     narrowed = verdict.holds is None and is_narrowed(parts, rare, environment)
     away = suspecting and verdict.holds is None and not narrowed and is_one_package_away(parts, rare, environment)
     of_code = (f"{whose}.traits.{name}" for name in conditions.get("traits", ()) for whose in ("model", "trainer"))
-    return verdict._replace(narrowed=narrowed, one_package_away=away, paths=(*of_code, *conditions))
+    seen = parts["traits"].paths if "traits" in parts else ()
+    return verdict._replace(narrowed=narrowed, one_package_away=away, paths=(*seen, *of_code, *conditions))
 
 
 def _all_of(parts: Iterable[Verdict]) -> Verdict:
@@ -199,7 +207,7 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
         return _match_every_gpu(path, condition, environment)
     if path == "traits":
         found = [traits(name, environment) for name in condition]
-        return any_of(Verdict(t.holds, t.missing, t.occurrences, _is_singular(t)) for t in found)
+        return any_of(Verdict(t.holds, t.missing, t.occurrences, _is_singular(t), t.facts) for t in found)
     value = lookup(environment, path)
     if isinstance(value, Unknown) and path == "cuda.runtime" and condition in ("present", "absent"):
         value = lookup(environment, "cuda.foreign_runtime")

@@ -49,7 +49,7 @@ def check(
     environment = matrix.complete(known, environment)
     if not any(
         environment.facts.get(key)
-        for key in ("distributions", "distribution_ranges", "model", "training", "unmet_requirements")
+        for key in ("distributions", "distribution_ranges", "model", "training", "unmet_requirements", "missing_names")
     ):
         seen = "no package, model or setting is known"
         raise NothingInspectedError(

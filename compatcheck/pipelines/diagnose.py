@@ -56,6 +56,7 @@ def diagnose(
     environment = matrix.complete(known, _joined(environment, logs, log, stated))
     hits = {hit.entry: hit for each in reversed(logs) for hit in reversed(each.hits)}
     suspects = list(matrix.suspects(known, environment))
+    hits |= {each.finding.id: hit for each in suspects if (hit := _of_missing_name(each, environment))}
     signatures = () if run.signature.benign else (run.signature, *run.notes)
     explained = [_explanation(each, signatures, hits, environment) for each in suspects if each.fit]
     ranked = sorted((each for each in explained if each), key=lambda each: _rank(each, signatures, suspects))
@@ -100,6 +101,13 @@ def _joined(environment: Environment, logs: Iterable[Log], judged: Log, stated: 
             environment = overlay(environment, log.facts._replace(known={**log.facts.known, "training": training}))
     environment = overlay(environment, judged.facts)
     return overlay(environment, stated) if stated else environment
+
+
+def _of_missing_name(suspect: Suspect, environment: Environment) -> Hit | None:
+    """The line of the error that says which name is missing, for the entry that knows who has it."""
+    said = environment.locations.get("missing_names")
+    finding = suspect.finding
+    return Hit(finding.id, finding.summary, said) if said and finding.location == said and suspect.fit else None
 
 
 def _decides(suspect: Suspect, signature: Signature) -> bool:

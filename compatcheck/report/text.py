@@ -170,6 +170,8 @@ def _in_brief(report: Report, status: Status, meaning: str, verbose: bool) -> It
         yield Line(meaning, "dim", status, _STYLES[status], 10)
     for finding in findings:
         yield Line(finding.title, "", f"{'':10}{finding.id}", "", 24, _links(finding))
+        if finding.seen:
+            yield Line(finding.summary, "", indent=24)
         detail = finding.probe.why if finding.probe and status == "refuted" else _missing(finding)
         yield Line(detail, "dim", indent=24)
         yield from (Line(address, "dim", indent=24) for address in (finding.evidence if verbose else ()))

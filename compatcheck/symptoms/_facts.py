@@ -9,9 +9,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from compatcheck import _missing_name
 from compatcheck.model import Facts, Location
 
 MARKS = (
+    *_missing_name.MARKS,
     "ersion",
     "DeepSpeed info",
     "batch size",
@@ -39,6 +41,7 @@ _SUMMARY = re.compile(
 )
 _OPTIMIZER = re.compile(r"OptimizerNames\.(\w+)|\A['\"]?([a-z_0-9]+)['\"]?\Z")
 
+_MOST_NAMES = 20
 _ZERO_FLAGS = ("overlap_comm", "contiguous_gradients", "reduce_scatter", "use_multi_rank_bucket_allreduce")
 _DUMP = re.compile(r"(?:TrainingArguments|(?:SFT|DPO|KTO|ORPO|GRPO|Reward)Config)\(\s*\Z")
 
@@ -85,6 +88,8 @@ class StatedFacts:
             self._in_dump, self._half = True, {}
             return
         self._versions(number, text)
+        if any(mark in text for mark in _missing_name.MARKS):
+            self._missing(number, text)
         if "DataParallel so batch size" in text:
             self._sizes.clear()
         summary = _SUMMARY.search(text)
@@ -117,6 +122,13 @@ class StatedFacts:
                 words = match.groups()
                 said = (name or words[0].lower()).replace("_", "-").replace("pytorch", "torch")
                 self._state(f"distributions.{said}", words[-1].rstrip("."), number)
+
+    def _missing(self, number: int, text: str) -> None:
+        """The names that errors say are missing, each once, with the line of the first."""
+        said = _missing_name.missing_name(text)
+        names, first = self._found.get("missing_names", ([], number))
+        if said and said not in names and len(names) < _MOST_NAMES:
+            self._state("missing_names", [*names, said], first)
 
     def _argument(self, number: int, text: str) -> None:
         if text.strip() in (")", "),"):

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from compatcheck.errors import InputError
+from compatcheck.facts._imported import imported_names
 from compatcheck.facts._syntax import attributes_set, parse_code
 from compatcheck.facts._text import read_json_object, read_text
 from compatcheck.facts.model_files import _tokenizer
@@ -15,6 +16,9 @@ from compatcheck.facts.model_files.traits._rules import traits_of
 from compatcheck.model import Facts, Location
 
 _LARGEST_CODE = 8 << 20
+_OF_IMPORTS = "imports-"
+"""The traits that tell of a name that some releases lack, each in an entry of its own."""
+
 _KINDS: tuple[tuple[Kind, str], ...] = (
     ("model", "modeling"),
     ("model", "configuration"),
@@ -24,7 +28,10 @@ _KINDS: tuple[tuple[Kind, str], ...] = (
 
 
 def read(folder: str, names: list[str], config: dict[str, Any], reasons: dict[str, str]) -> Facts:
-    """``code_from``, and ``traits`` with the line of each; traits stay unknown where some of the code does."""
+    """``code_from``, and ``traits`` with the line of each, and ``imported_names`` that no trait tells of.
+
+    Both stay unknown where some of the code does.
+    """
     mapped = _mapped(folder, names, config)
     elsewhere = sorted({value.partition("--")[0] for value in mapped.values() if "--" in value})
     known: dict[str, Any] = {"code_from": elsewhere} if elsewhere else {}
@@ -32,14 +39,21 @@ def read(folder: str, names: list[str], config: dict[str, Any], reasons: dict[st
         reasons["model.traits"] = f"the model's code lies in another repository, {elsewhere[0]}"
         return Facts(known)
     locations: dict[str, Location] = {}
+    imported: list[dict[str, Any]] = []
     try:
-        for code in codes(folder, names, config):
-            for trait, line in traits_of(code):
-                locations.setdefault(f"model.traits.{trait}", Location(os.path.join(folder, code.name), line))
+        files = codes(folder, names, config)
+        for code in files:
+            path, traits = os.path.join(folder, code.name), list(traits_of(code))
+            for trait, line in traits:
+                locations.setdefault(f"model.traits.{trait}", Location(path, line))
+            told = {line for trait, line in traits if trait.startswith(_OF_IMPORTS)}
+            imported += imported_names(code.tree, path, told)
     except InputError as error:
         reasons["model.traits"] = str(error)
         return Facts(known)
     known["traits"] = sorted(path.rpartition(".")[2] for path in locations)
+    if files:
+        known["imported_names"] = imported
     return Facts(known, {}, locations)
 
 

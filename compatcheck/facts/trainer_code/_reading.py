@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import os
 import re
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 from compatcheck.errors import InputError
+from compatcheck.facts._imported import imported_names
 from compatcheck.facts._several import listed
 from compatcheck.facts._syntax import parse_code
 from compatcheck.facts._text import read_text
@@ -52,22 +55,25 @@ def traits_in(text: str) -> dict[str, int] | None:
 
 
 def _script(text: str) -> Script | None:
-    if not _CLASSES.search(text) or not _IMPORTS.search(text):
-        return None
-    tree = parse_code(text)
+    tree = _tree(text)
     return script_of(tree) if tree else None
 
 
-def read(paths: Sequence[str]) -> Facts:
-    """``trainer.traits`` with the line of each, and ``trainer.suspected``: what only some of several scripts have.
+def _tree(text: str) -> ast.Module | None:
+    return parse_code(text) if _CLASSES.search(text) and _IMPORTS.search(text) else None
 
-    A script that has no Trainer of its own, or makes none, leaves it to the others. Raises `InputError` where a file
-    cannot be read.
+
+def read(paths: Sequence[str]) -> Facts:
+    """``trainer.traits`` with the line of each, ``trainer.suspected``, and the ``trainer.imported_names``.
+
+    What only some of several scripts have is suspected. A script that has no Trainer of its own, or makes none, leaves
+    it to the others. Raises `InputError` where a file cannot be read.
     """
-    scripts = {path: script for path in paths if (script := _script(read_text(path, _LARGEST)))}
+    trees = {path: tree for path in paths if (tree := _tree(read_text(path, _LARGEST)))}
+    scripts = {path: script for path, tree in trees.items() if (script := script_of(tree))}
     if not scripts:
         return Facts({})
-    known: dict[str, list[str]] = {"traits": [], "suspected": []}
+    known: dict[str, list[Any]] = {"traits": [], "suspected": []}
     locations: dict[str, Location] = {}
     for rule in rules():
         lines = {path: rule.find(script) for path, script in scripts.items() if getattr(script, rule.OF)}
@@ -75,7 +81,10 @@ def read(paths: Sequence[str]) -> Facts:
         if shown:
             known["traits" if len(shown) == len(lines) else "suspected"].append(rule.TRAIT)
             locations[f"trainer.traits.{rule.TRAIT}"] = shown[0]
-    if not known["suspected"]:
-        return Facts({"trainer": {"traits": known["traits"]}}, {}, locations)
+    imported = (name for path in scripts for name in imported_names(trees[path], path))
+    known = {fact: found for fact, found in known.items() if found or fact == "traits"}
+    known["imported_names"] = list(imported)
+    if len(scripts) == 1:
+        return Facts({"trainer": known}, {}, locations)
     why = f"there are {len(scripts)} scripts that train, name the one that is meant: {listed(list(scripts))}"
     return Facts({"trainer": known}, {"trainer.script": why}, locations)

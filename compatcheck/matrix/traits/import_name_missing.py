@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._order import final_release
 from compatcheck.matrix._traits import Table
+from compatcheck.matrix.traits._release_names import WHY, known_of
 from compatcheck.model import Environment, Unknown, lookup
 
 
@@ -14,10 +16,10 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     unresolved = lookup(environment, "unresolved_imports")
     if isinstance(unresolved, Unknown):
         return TraitVerdict(None, missing=("unresolved_imports",))
-    return TraitVerdict(bool(unresolved), tuple(map(_occurrence, unresolved or ())))
+    return TraitVerdict(bool(unresolved), tuple(_occurrence(each, table) for each in unresolved or ()))
 
 
-def _occurrence(unresolved: Mapping[str, Any]) -> Occurrence:
+def _occurrence(unresolved: Mapping[str, Any], table: Table) -> Occurrence:
     importer = " ".join(filter(None, (unresolved.get("distribution"), unresolved.get("version"))))
     at = f"{unresolved.get('file') or 'its code'}:{unresolved.get('line') or '?'}"
     chain = unresolved.get("chain") or ()
@@ -26,7 +28,14 @@ def _occurrence(unresolved: Mapping[str, Any]) -> Occurrence:
         f"`{unresolved['statement']}` fails: {importer or at} {_wants(unresolved)} ({at}{way}). {_advice(unresolved)}"
     )
     packages = dict.fromkeys(filter(None, (unresolved.get("provider"), unresolved.get("distribution"))))
-    return Occurrence(summary, tuple(packages))
+    return Occurrence(summary, tuple(packages), _pins(unresolved, table), why=WHY)
+
+
+def _pins(unresolved: Mapping[str, Any], table: Table) -> dict[str, str]:
+    """The releases of the provider that are known to have the name, where this one is known not to."""
+    release = final_release(unresolved.get("provider_version"))
+    found = next(known_of([unresolved], table("release-names")), None) if release and unresolved["module"] else None
+    return found.pins(release) if found and release and found.lacks(release) else {}
 
 
 def _wants(unresolved: Mapping[str, Any]) -> str:

@@ -1,4 +1,8 @@
-"""Tables by release that miss one. A table takes part that says whose releases its rows are: ``package = "torch"``."""
+"""Tables by release that miss one.
+
+A table takes part that says whose releases its rows are, ``package = "torch"``, or up to which release it was read of
+each package: ``[read]``, ``torch = ["1.12.0", "2.13.0"]``.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +26,14 @@ class _Rows(NamedTuple):
 
 
 def packages(tables: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    return {table["package"] for table in tables.values() if "package" in table}
+    of_rows = {table["package"] for table in tables.values() if "package" in table}
+    return of_rows.union(*(table.get("read", ()) for table in tables.values()))
 
 
 def due(tables: Mapping[str, Mapping[str, Any]], releases: Mapping[str, Sequence[Release]]) -> Iterator[Due]:
     """Each table below whose newest row there are releases without one, and each of rows that only seem to go on."""
     for name, table in sorted(tables.items()):
+        yield from _unread(name, table.get("read", {}), releases)
         known = releases.get(table.get("package", ""))
         rows = _rows(table)
         if not known or not rows.releases:
@@ -43,6 +49,16 @@ def due(tables: Mapping[str, Mapping[str, Any]], releases: Mapping[str, Sequence
             what = f"nobody looked since {table['reviewed']}" if rows.onward else f"its newest row is {last}"
             why = f"{what}; there is {table['package']} {shown}{more}"
             yield Due("table", name, table["package"], str(missing[-1].version), why)
+
+
+def _unread(name: str, read: Mapping[str, Sequence[str]], releases: Mapping[str, Sequence[Release]]) -> Iterator[Due]:
+    """Each package that has a minor release younger than the newest one that was read."""
+    for package, (_, last) in sorted(read.items()):
+        newer = [
+            each.version for each in releases.get(package, ()) if each.version.release[:2] > Version(last).release[:2]
+        ]
+        if newer:
+            yield Due("table", name, package, str(newer[-1]), f"was read up to {last}; there is {package} {newer[-1]}")
 
 
 def _rows(table: Mapping[str, Any]) -> _Rows:

@@ -1,0 +1,58 @@
+"""Which releases of a package have a name, by the table that was read from all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from packaging.version import Version
+
+from compatcheck.language import marked
+from compatcheck.matrix._match import Occurrence
+from compatcheck.matrix._order import contains, parse_range
+from compatcheck.model import Location
+
+_ITSELF, _PERHAPS = ".", "?"
+"""The row of a module that some releases do not have at all, and the mark of a run that may have the names."""
+
+WHY = marked("the releases that have the name")
+
+
+class Asked(NamedTuple):
+    """A name that somebody asks for, or a whole module, and the runs of releases that have it, or may (``perhaps``)."""
+
+    package: str
+    module: str
+    name: str | None
+    runs: tuple[str, ...]
+    perhaps: tuple[str, ...] = ()
+    location: Location | None = None
+
+    def lacks(self, release: Version) -> bool:
+        return not any(contains(parse_range(run), release) for run in (*self.runs, *self.perhaps))
+
+    def pins(self, release: Version | None) -> dict[str, str]:
+        """The first run of releases newer than this one that has the name, else the last of older ones."""
+        newer = (run for run in self.runs if release and all(each.version > release for each in parse_range(run)))
+        return {self.package: next(newer, self.runs[-1])}
+
+
+def known_of(names: Iterable[Mapping[str, Any]], table: Mapping[str, Any]) -> Iterator[Asked]:
+    """Those of the names that some releases have and others do not; of any other name nothing is known."""
+    for each in names:
+        module, name = each["module"], each.get("name")
+        package = table["modules"].get(module.partition(".")[0])
+        at = Location(each["file"], each["line"]) if each.get("file") else None
+        for having, listed in table["names"].get(package, {}).get(module, {}).items():
+            if (name or _ITSELF) in listed.split():
+                runs = having.split()
+                perhaps = tuple(run[1:] for run in runs if run[:1] == _PERHAPS)
+                yield Asked(package, module, name, tuple(run for run in runs if run[:1] != _PERHAPS), perhaps, at)
+
+
+def occurrence(asked: Asked, release: Version | None) -> Occurrence:
+    """What is told of a name that the release lacks, or the one that ran where none is stated."""
+    what = f"no {asked.name} in {asked.module}" if asked.name else f"no module {asked.module}"
+    who = f"{asked.package} {release}" if release else f"the {asked.package} that ran"
+    summary = f"{who} has {what}; releases {' or '.join(asked.runs)} have it."
+    return Occurrence(summary, (asked.package,), asked.pins(release), why=WHY, location=asked.location)

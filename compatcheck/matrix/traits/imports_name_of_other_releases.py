@@ -1,0 +1,33 @@
+"""The model's own code, or the user's script, imports a name that the stated release lacks and others have."""
+
+from __future__ import annotations
+
+from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._order import final_release
+from compatcheck.matrix._traits import Table
+from compatcheck.matrix.traits._release_names import known_of, occurrence
+from compatcheck.model import Environment, Unknown, lookup
+
+_OF_MODEL, _OF_SCRIPT = "model.imported_names", "trainer.imported_names"
+
+
+def find(environment: Environment, table: Table) -> TraitVerdict:
+    """Certain of the model's code and of a single script; of several scripts it is open which one is run."""
+    looked = {path: lookup(environment, path) for path in (_OF_MODEL, _OF_SCRIPT)}
+    names = {path: listed or () for path, listed in looked.items() if not isinstance(listed, Unknown)}
+    if not names:
+        return TraitVerdict(None, missing=(_OF_MODEL,))
+    found: dict[str, list[Occurrence]] = {}
+    for path, listed in names.items():
+        for asked in known_of(listed, table("release-names")):
+            stated = lookup(environment, f"distributions.{asked.package}")
+            release = None if isinstance(stated, Unknown) else final_release(stated)
+            if release and asked.lacks(release):
+                found.setdefault(path, []).append(occurrence(asked, release))
+    scripts = {each["file"] for each in names.get(_OF_SCRIPT, ())}
+    certain = [path for path in found if path == _OF_MODEL or len(scripts) == 1]
+    if certain:
+        return TraitVerdict(True, tuple(each for path in certain for each in found[path]))
+    if found:
+        return TraitVerdict(None, tuple(found[_OF_SCRIPT]), ("trainer.script",))
+    return TraitVerdict(False)

@@ -1,0 +1,35 @@
+"""An error says that a release lacks a name which other releases of the same package are known to have."""
+
+from __future__ import annotations
+
+from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.matrix._order import final_release
+from compatcheck.matrix._traits import Table
+from compatcheck.matrix.traits._release_names import known_of, occurrence
+from compatcheck.model import Environment, Unknown, lookup
+
+_SAID = "missing_names"
+
+
+def find(environment: Environment, table: Table) -> TraitVerdict:
+    """Certain where the stated release is none of those; open where no release is stated.
+
+    A release that has the name by the table is passed over: then something else shadows or hides it. So is a build of a
+    vendor, and a name of which no release is known.
+    """
+    said = lookup(environment, _SAID)
+    if isinstance(said, Unknown):
+        return TraitVerdict(None, missing=(_SAID,))
+    certain: list[Occurrence] = []
+    open_still: list[Occurrence] = []
+    missing: dict[str, None] = {}
+    for asked in known_of(said or (), table("release-names")):
+        stated = lookup(environment, f"distributions.{asked.package}")
+        if isinstance(stated, Unknown):
+            open_still.append(occurrence(asked, None))
+            missing[f"distributions.{asked.package}"] = None
+        elif (release := final_release(stated)) and asked.lacks(release):
+            certain.append(occurrence(asked, release))
+    if certain:
+        return TraitVerdict(True, tuple(certain), facts=(_SAID,))
+    return TraitVerdict(None if open_still else False, tuple(open_still), tuple(missing), facts=(_SAID,))

@@ -1,0 +1,152 @@
+"""Names that releases lack: said by an error, or imported by a model's own code or a script."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compatcheck import facts, matrix, symptoms
+from compatcheck.facts import model_files, trainer_code
+from compatcheck.matrix._match import TraitVerdict
+from compatcheck.matrix._order import contains, parse_range
+from compatcheck.matrix.traits import imports_name_of_other_releases, name_of_other_releases
+from compatcheck.model import Environment, Facts, Location, lookup
+
+GONE = {"module": "transformers.modeling_utils", "name": "shard_checkpoint"}
+
+
+def rows(known: matrix.Matrix) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Package, module, name and the runs of releases that have it."""
+    for package, modules in known.table("release-names")["names"].items():
+        for module, by_runs in modules.items():
+            for runs, names in by_runs.items():
+                yield from ((package, module, name, runs.split()) for name in names.split())
+
+
+def told(known: matrix.Matrix, named: dict[str, Any], **distributions: str | None) -> list[str]:
+    there = Environment({"distributions": distributions, "missing_names": [named]})
+    return [each.summary for each in name_of_other_releases.find(there, known.table).occurrences]
+
+
+def test_a_release_is_told_where_no_run_holds_it_and_what_it_is_offered_has_the_name(known: matrix.Matrix) -> None:
+    for package, module, name, runs in random.Random(0).sample(list(rows(known)), 1000):
+        bounds = {bound.version for run in runs for bound in parse_range(run.lstrip("?"))}
+        for release in bounds:
+            has = any(contains(parse_range(run.lstrip("?")), release) for run in runs)
+            named = {"module": module, "name": None if name == "." else name}
+            there = Environment({"distributions": {package: str(release)}, "missing_names": [named]})
+            occurrences = name_of_other_releases.find(there, known.table).occurrences
+            assert bool(occurrences) != has, (package, module, name, release)
+            assert all(each.pins[package] in runs and "?" not in each.pins[package] for each in occurrences)
+
+
+@pytest.mark.parametrize(
+    ("named", "release", "words"),
+    [
+        (GONE, "4.48.0", "no shard_checkpoint in transformers.modeling_utils; releases <4.47.0 have it"),
+        (GONE, None, ""),
+        (GONE, "4.46.3", ""),
+        (GONE, "4.48.0+nv24.10", ""),
+        ({**GONE, "name": "of_nobody"}, "4.48.0", ""),
+        ({"module": "transformers.deepspeed", "name": None}, "5.0.0", "no module transformers.deepspeed"),
+        ({"module": "transformers", "name": "Qwen3ForCausalLM"}, "4.50.0", "releases >=4.51.0 have it"),
+        ({"module": "my_transformers", "name": "Qwen3ForCausalLM"}, "4.50.0", ""),
+    ],
+)
+def test_only_a_name_that_other_releases_have_is_told(
+    known: matrix.Matrix, named: dict[str, Any], release: str | None, words: str
+) -> None:
+    found = told(known, named, transformers=release)
+    assert (words in found[0]) if words else not found
+
+
+def test_without_a_release_it_is_open_and_says_which_fact_would_settle_it(known: matrix.Matrix) -> None:
+    verdict = name_of_other_releases.find(Environment({"missing_names": [GONE]}), known.table)
+    assert verdict.holds is None
+    assert verdict.missing == ("distributions.transformers",)
+    assert verdict.occurrences[0].pins == {"transformers": "<4.47.0"}
+
+
+@pytest.mark.parametrize(
+    ("line", "module", "name"),
+    [
+        ("ImportError: cannot import name 'A' from 'pkg.b' (/opt/pkg/b.py)", "pkg.b", "A"),
+        ('[rank1]: ImportError: cannot import name "A" from "pkg"', "pkg", "A"),
+        ("RuntimeError: Failed to import x because of: No module named 'pkg.b'", "pkg.b", None),
+        ("AttributeError: module 'pkg.b' has no attribute 'A'", "pkg.b", "A"),
+        ("AttributeError: module pkg has no attribute A. Did you mean: 'B'?", "pkg", "A"),
+    ],
+)
+def test_an_error_in_a_log_or_a_report_says_what_is_missing(
+    tmp_path: Path, line: str, module: str, name: str | None
+) -> None:
+    log = tmp_path / "log"
+    log.write_text(f"starting\n{line}\n{line}\n", encoding="utf-8")
+    expected = [{"module": module, "name": name}]
+    read = symptoms.read(str(log)).facts
+    assert read.known["missing_names"] == expected
+    assert read.locations["missing_names"] == Location(str(log), 2)
+    assert lookup(facts.read_report(log.read_text(encoding="utf-8"), "report"), "missing_names") == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ModuleNotFoundError: No module named 'pkg'",
+        "ImportError: cannot import name 'A' from partially initialized module 'pkg' (most likely a circular import)",
+        "ModuleNotFoundError: No module named 'pkg.b'; 'pkg' is not a package",
+        "AttributeError: partially initialized module 'pkg' has no attribute 'A'",
+        "AttributeError: 'Model' object has no attribute 'A'",
+    ],
+)
+def test_an_error_with_another_cause_says_nothing_of_releases(tmp_path: Path, line: str) -> None:
+    log = tmp_path / "log"
+    log.write_text(f"{line}\n", encoding="utf-8")
+    assert "missing_names" not in symptoms.read(str(log)).facts.known
+
+
+SCRIPT = """\
+from transformers import Trainer, TrainingArguments
+{}
+Trainer(args=TrainingArguments("out")).train()
+"""
+IMPORT = "from transformers.modeling_utils import shard_checkpoint"
+
+
+def imported(known: matrix.Matrix, found: Facts, transformers: str = "4.48.0") -> TraitVerdict:
+    there = Environment({"distributions": {"transformers": transformers}, **found.known})
+    return imports_name_of_other_releases.find(there, known.table)
+
+
+def test_a_script_is_told_of_with_its_line_unless_it_is_prepared(known: matrix.Matrix, tmp_path: Path) -> None:
+    plain, tried = tmp_path / "train.py", tmp_path / "tried.py"
+    plain.write_text(SCRIPT.format(IMPORT), encoding="utf-8")
+    tried.write_text(SCRIPT.format(f"try:\n    {IMPORT}\nexcept ImportError:\n    pass"), encoding="utf-8")
+    verdict = imported(known, trainer_code.read([str(plain)]))
+    assert verdict.holds
+    assert [each.location for each in verdict.occurrences] == [Location(str(plain), 2)]
+    assert imported(known, trainer_code.read([str(plain)]), "4.46.3").holds is False
+    assert imported(known, trainer_code.read([str(tried)])).holds is False
+    both = imported(known, trainer_code.read([str(plain), str(tried)]))
+    assert (both.holds, both.missing) == (None, ("trainer.script",))
+
+
+def test_a_models_own_code_is_told_of_unless_a_trait_of_its_own_tells(known: matrix.Matrix, tmp_path: Path) -> None:
+    reference = {"AutoModelForCausalLM": "modeling_a.AForCausalLM"}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "a", "auto_map": reference}), encoding="utf-8")
+    code = tmp_path / "modeling_a.py"
+    code.write_text(f"import torch\n{IMPORT}\nclass AForCausalLM: ...\n", encoding="utf-8")
+    verdict = imported(known, model_files.read(str(tmp_path)))
+    assert verdict.holds
+    assert [each.location for each in verdict.occurrences] == [Location(str(code), 2)]
+    code.write_text(
+        "from transformers.utils import is_flash_attn_available\nclass AForCausalLM: ...\n", encoding="utf-8"
+    )
+    read = model_files.read(str(tmp_path))
+    assert read.known["model"]["traits"] == ["imports-flash-attn-check"]
+    assert imported(known, read).holds is False
