@@ -138,7 +138,7 @@ def test_facts_that_the_log_states_count_and_the_users_word_over_them(tmp_path: 
         ("ImportError: cannot import name 'BUFSIZE' from 'numpy' (/opt/numpy/__init__.py)", "CC-2024-0027"),
         (
             "ImportError: cannot import name 'EncoderDecoderCache' from 'transformers' (unknown location)",
-            "CC-2026-0081",
+            "CC-2026-3124",
         ),
         ("RuntimeError: operator torchvision::nms does not exist", "CC-2026-0003"),
     ],

@@ -100,7 +100,7 @@ def bound_in(source: str, module: str, is_package: bool) -> Bound:
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return Bound({_OPEN: _DEFINED})
-    top, gathering = module.partition(".")[0], "define_import_structure(" in source
+    top, on_demand = module.partition(".")[0], "define_import_structure(" in source
     names: dict[str, int] = {}
     taken: list[str] = []
     offered: tuple[str, ...] | None = None
@@ -117,7 +117,7 @@ def bound_in(source: str, module: str, is_package: bool) -> Bound:
                     names.setdefault(each.asname or each.name, _OF_PACKAGE if own else _FOREIGN)
                 elif own:
                     taken.append(origin)
-                elif not gathering:
+                elif not on_demand:
                     names[_OPEN] = _DEFINED
         else:
             names |= dict.fromkeys(_stored(node), _DEFINED)
@@ -129,11 +129,11 @@ def bound_in(source: str, module: str, is_package: bool) -> Bound:
         for text in texts:
             if isinstance(text, str) and text.isidentifier():
                 names.setdefault(text, _OF_PACKAGE)
-    if _SETS.search(source) and not gathering:
+    if _SETS.search(source) and not on_demand:
         names[_OPEN] = _DEFINED
     aliases = (found for found in _DOTTED.findall(source) if found.partition(".")[0] == top)
     changed = (top for found in _SETS_ON.findall(source) if found == top)
-    return Bound(names, tuple(taken), offered, tuple({*aliases, *changed}), lazy, gathering)
+    return Bound(names, tuple(taken), offered, tuple({*aliases, *changed}), lazy, on_demand and "prefix=" not in source)
 
 
 def _at_top(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -209,8 +209,9 @@ def _take_over(
         elif origin not in (*above, module):
             _take_over(origin, found, resolved, (*above, module))
             offered = found[origin].offered
+            least = _DEFINED if bound.gathering else _FOREIGN
             for name, own in resolved[origin].items():
-                if name in offered if offered is not None else True:
+                if name in offered if offered is not None else own >= least or found[origin].gathering:
                     resolved[module].setdefault(name, min(own, _OF_PACKAGE))
             resolved[module] |= {name: _OF_PACKAGE for name in offered or () if name not in resolved[module]}
 

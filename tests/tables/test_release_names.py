@@ -57,8 +57,13 @@ def test_what_is_taken_over_whole_follows_the_other_modules_own_list(tmp_path: P
 def test_a_package_that_gathers_its_files_offers_what_they_do_and_misses_none(tmp_path: Path) -> None:
     for_checkers = "if TYPE_CHECKING:\n    from .gone import *\n"
     lazy = "sys.modules[__name__] = LazyModule(define_import_structure(__file__))\n"
-    found = package(tmp_path, __init__=for_checkers + lazy, here="__all__ = ['a']\na = b = 1\n")
-    assert {"a", "here"} <= set(found["pkg"])
+    found = package(
+        tmp_path,
+        __init__=for_checkers + lazy,
+        here="__all__ = ['a']\na = b = 1\n",
+        older="from .here import b\nc = 1\n",
+    )
+    assert {"a", "c", "here"} <= set(found["pkg"])
     assert not {"b", "*"} & set(found["pkg"])
 
 
