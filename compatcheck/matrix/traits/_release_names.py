@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from packaging.version import Version
@@ -10,6 +10,7 @@ from packaging.version import Version
 from compatcheck.language import marked
 from compatcheck.matrix._match import Occurrence
 from compatcheck.matrix._order import contains, parse_range
+from compatcheck.matrix._traits import Table
 from compatcheck.model import Location
 
 _ITSELF, _PERHAPS = ".", "?"
@@ -37,13 +38,17 @@ class Asked(NamedTuple):
         return {self.package: next(newer, self.runs[-1])}
 
 
-def known_of(names: Iterable[Mapping[str, Any]], table: Mapping[str, Any]) -> Iterator[Asked]:
-    """Those of the names that some releases have and others do not; of any other name nothing is known."""
+def known_of(names: Sequence[Mapping[str, Any]], table: Table) -> Iterator[Asked]:
+    """Those of the names that some releases have and others do not; of any other name nothing is known.
+
+    The table is large, and read only where a name is asked for.
+    """
+    known = table("release-names") if names else {}
     for each in names:
         module, name = each["module"], each.get("name")
-        package = table["modules"].get(module.partition(".")[0])
+        package = known["modules"].get(module.partition(".")[0])
         at = Location(each["file"], each["line"]) if each.get("file") else None
-        for having, listed in table["names"].get(package, {}).get(module, {}).items():
+        for having, listed in known["names"].get(package, {}).get(module, {}).items():
             if (name or _ITSELF) in listed.split():
                 runs = having.split()
                 perhaps = tuple(run[1:] for run in runs if run[:1] == _PERHAPS)

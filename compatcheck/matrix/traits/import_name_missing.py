@@ -34,7 +34,7 @@ def _occurrence(unresolved: Mapping[str, Any], table: Table) -> Occurrence:
 def _pins(unresolved: Mapping[str, Any], table: Table) -> dict[str, str]:
     """The releases of the provider that are known to have the name, where this one is known not to."""
     release = final_release(unresolved.get("provider_version"))
-    found = next(known_of([unresolved], table("release-names")), None) if release and unresolved["module"] else None
+    found = next(known_of([unresolved], table), None) if release and unresolved["module"] else None
     return found.pins(release) if found and release and found.lacks(release) else {}
 
 

@@ -19,7 +19,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         return TraitVerdict(None, missing=(_OF_MODEL,))
     found: dict[str, list[Occurrence]] = {}
     for path, listed in names.items():
-        for asked in known_of(listed, table("release-names")):
+        for asked in known_of(listed, table):
             stated = lookup(environment, f"distributions.{asked.package}")
             release = None if isinstance(stated, Unknown) else final_release(stated)
             if release and asked.lacks(release):

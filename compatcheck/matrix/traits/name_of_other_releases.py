@@ -23,7 +23,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     certain: list[Occurrence] = []
     open_still: list[Occurrence] = []
     missing: dict[str, None] = {}
-    for asked in known_of(said or (), table("release-names")):
+    for asked in known_of(said or (), table):
         stated = lookup(environment, f"distributions.{asked.package}")
         if isinstance(stated, Unknown):
             open_still.append(occurrence(asked, None))
