@@ -21,7 +21,6 @@ import json
 import re
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from pathlib import Path
@@ -31,6 +30,7 @@ from packaging.version import Version
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from compatcheck.facts._syntax import parse_code
 from compatcheck.matrix._compile import read_toml
 from tests.tables import _toml, lay_out
 from tests.tables._statements import module_of
@@ -38,8 +38,8 @@ from tests.tables._statements import module_of
 PACKAGES = (
     *("accelerate", "auto-gptq", "autoawq", "bitsandbytes", "compressed-tensors", "datasets", "deepspeed", "diffusers"),
     *("evaluate", "flash-attn", "huggingface-hub", "liger-kernel", "lightning", "mmengine", "optimum", "peft"),
-    *("pydantic", "pytorch-lightning", "safetensors", "sentence-transformers", "sglang", "timm", "tokenizers", "torch"),
-    *("torchao", "torchaudio", "torchmetrics", "torchvision", "transformers", "triton", "trl", "vllm", "xformers"),
+    *("pydantic", "pytorch-lightning", "safetensors", "sentence-transformers", "timm", "tokenizers", "torch"),
+    *("torchao", "torchaudio", "torchmetrics", "torchvision", "transformers", "triton", "trl", "xformers"),
 )
 OLDEST = {
     "transformers": "4.20.0",
@@ -94,11 +94,8 @@ class Bound(NamedTuple):
 
 def bound_in(source: str, module: str, is_package: bool) -> Bound:
     """Read one module; what cannot be parsed may hold anything."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = parse_code(source)
+    if tree is None:
         return Bound({_OPEN: _DEFINED})
     top, on_demand = module.partition(".")[0], "define_import_structure(" in source
     names: dict[str, int] = {}
