@@ -26,6 +26,7 @@ ERROR_MARKS = (
     "imeout",
     "imed out",
     "mismatch",
+    "(s) in state_dict",
     "ncompatible",
     "already at",
     "inimum loss",

@@ -152,6 +152,15 @@ def test_a_known_error_line_finds_its_entry_with_no_environment(line: str, entry
     assert f"its error line stands in {path}:3" in first["why"][0]
 
 
+def test_the_second_line_of_a_state_dict_error_is_looked_at(tmp_path: Path) -> None:
+    path = tmp_path / "err.txt"
+    key = '"model.text_branch.embeddings.position_ids". '
+    said = f"RuntimeError: Error(s) in loading state_dict for CLAP:\n\tUnexpected key(s) in state_dict: {key}\n"
+    path.write_text(f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n{said}', encoding="utf-8")
+    first = shape(path)["explanations"][0]
+    assert (first["finding"]["id"], first["line"]["line"]) == ("CC-2023-3446", 4)
+
+
 def test_a_known_error_line_comes_before_what_only_shares_a_symptom(tmp_path: Path) -> None:
     path = tmp_path / "both.log"
     rows = "".join(f"{{'loss': 0.0, 'grad_norm': 0.0, 'step': {n}}}\n" for n in range(5))
