@@ -8,7 +8,7 @@ MARKS = ("cannot import name", "No module named", "has no attribute")
 """One of these stands in every line that tells of a missing name."""
 
 _IMPORTED = re.compile(r"cannot import name ['\"](\w{1,100})['\"] from ['\"]([\w.]{1,200})['\"]")
-_MODULE = re.compile(r"No module named ['\"]?(\w{1,100}(?:\.\w{1,100}){1,12})\b['\"]?")
+_MODULE = re.compile(r"No module named ['\"]?(\w{1,100}(?:\.\w{1,100}){1,12})\b")
 _ATTRIBUTE = re.compile(r"\bmodule ['\"]?([\w.]{1,200})['\"]? has no attribute ['\"]?(\w{1,100})\b")
 _OTHER_CAUSES = ("circular import", "partially initialized", "is not a package", "consider renaming")
 """What the interpreter adds where files that shadow or import one another are the cause, not their release."""

@@ -30,6 +30,8 @@ _CUDA = re.compile(r"(?P<cuda>\d+\.\d+)(?:\.\d+)?-(?:cudnn\d*-)?(?P<flavour>deve
 _PYTHON = re.compile(r"(?P<python>3\.\d+(?:\.\d+)?)(?:-|\Z)")
 _UV = re.compile(r"(?:[\w.]+-)?python(?P<python>3\.\d+)")
 _PACKAGES = {"modelscope": "modelscope", "ms-swift": "swift", "transformers": "transformers", "vllm": "vllm"}
+"""Packages with the word that tags which list their parts have for them."""
+
 _WORDS = {
     "python": re.compile(r"(?:^|[-_])(?:py|python)(3)\.?(\d{1,2})(?=[-_]|$)"),
     "torch": re.compile(r"(?:^|[-_])(?:torch|pytorch)?(\d+\.\d+\.\d+)(?=[-_]|$)"),

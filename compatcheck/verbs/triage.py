@@ -96,9 +96,9 @@ def _flat(facts: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]
 def _shown(value: Any) -> str:
     from collections import Counter
 
-    if isinstance(value, list) and all(isinstance(each, Mapping) and "module" in each for each in value):
-        return ", ".join(".".join(filter(None, (each["module"], each.get("name")))) for each in value)
     if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
+        if all("module" in each for each in value):
+            return ", ".join(".".join(filter(None, (each["module"], each.get("name")))) for each in value)
         counted = Counter((str(each.get("name") or "GPU"), bool(each.get("uncounted"))) for each in value)
         return ", ".join(name if uncounted else f"{count} x {name}" for (name, uncounted), count in counted.items())
     return "absent" if value is None else str(value)

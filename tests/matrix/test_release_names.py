@@ -50,6 +50,7 @@ def test_a_release_is_told_where_no_run_holds_it_and_what_it_is_offered_has_the_
     [
         (GONE, "4.48.0", "no shard_checkpoint in transformers.modeling_utils; releases <4.47.0 have it"),
         (GONE, None, ""),
+        ({"module": "transformers", "name": "Qwen3ForCausalLM"}, "4.10.0", ""),
         (GONE, "4.46.3", ""),
         (GONE, "4.48.0+nv24.10", ""),
         ({**GONE, "name": "of_nobody"}, "4.48.0", ""),

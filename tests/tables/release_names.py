@@ -92,6 +92,7 @@ class Bound(NamedTuple):
     gathering: bool = False
 
 
+@lru_cache(maxsize=100_000)
 def bound_in(source: str, module: str, is_package: bool) -> Bound:
     """Read one module; what cannot be parsed may hold anything."""
     tree = parse_code(source)
@@ -175,7 +176,7 @@ def names_of(place: Path) -> dict[str, dict[str, int]]:
         is_package = inside[-1] == "__init__"
         module = ".".join(inside[:-1] if is_package else inside)
         if module and all(part.isidentifier() for part in module.split(".")):
-            found[module] = _read_once(path.read_text(encoding="utf-8", errors="replace"), module, is_package)
+            found[module] = bound_in(path.read_text(encoding="utf-8", errors="replace"), module, is_package)
     resolved = {module: dict(bound.names) for module, bound in found.items()}
     for path in place.rglob("*.*"):
         if path.suffix in lay_out.COMPILED:
@@ -211,11 +212,6 @@ def _take_over(
                 if name in offered if offered is not None else own >= least or found[origin].gathering:
                     resolved[module].setdefault(name, min(own, _OF_PACKAGE))
             resolved[module] |= {name: _OF_PACKAGE for name in offered or () if name not in resolved[module]}
-
-
-@lru_cache(maxsize=100_000)
-def _read_once(source: str, module: str, is_package: bool) -> Bound:
-    return bound_in(source, module, is_package)
 
 
 def kept_names(folder: Path, package: str, version: Version, file: lay_out.File) -> dict[str, dict[str, int]] | None:
@@ -337,7 +333,7 @@ def read_package(folder: Path, address: str, package: str) -> Names:
 def write(table: Mapping[str, Mapping[str, Any]], path: Path = TABLE) -> None:
     """``modules``, ``read`` and ``names``, each by package."""
     lines = [_toml.header(_WHAT, _RUN, _SOURCES)]
-    lines += [_toml.section("modules", dict(sorted(table["modules"].items()))).replace(" = ", " = ")]
+    lines += [_toml.section("modules", dict(sorted(table["modules"].items())))]
     lines += ["\n[read]\n", *(f"{package} = {json.dumps(span)}\n" for package, span in sorted(table["read"].items()))]
     for package, modules in sorted(table["names"].items()):
         for module, by in modules.items():

@@ -20,7 +20,10 @@ WHY = marked("the releases that have the name")
 
 
 class Asked(NamedTuple):
-    """A name that somebody asks for, or a whole module, and the runs of releases that have it, or may (``perhaps``)."""
+    """A name that somebody asks for, or a whole module, and the runs of releases that have it.
+
+    Those that ``perhaps`` have it were not read, or what their module holds is not told by its text.
+    """
 
     package: str
     module: str
@@ -51,7 +54,7 @@ def known_of(names: Sequence[Mapping[str, Any]], table: Table) -> Iterator[Asked
         for having, listed in known["names"].get(package, {}).get(module, {}).items():
             if (name or _ITSELF) in listed.split():
                 runs = having.split()
-                perhaps = tuple(run[1:] for run in runs if run[:1] == _PERHAPS)
+                perhaps = (f"<{known['read'][package][0]}", *(run[1:] for run in runs if run[:1] == _PERHAPS))
                 yield Asked(package, module, name, tuple(run for run in runs if run[:1] != _PERHAPS), perhaps, at)
 
 

@@ -265,8 +265,8 @@ ray job submit --address="http://127.0.0.1:8265" \\
     Sample(
         "a traceback of Ray workers",
         """(TaskRunner pid=71) ray.exceptions.RayTaskError: ray::TaskRunner.run()
-(TaskRunner pid=71)   File "/root/verl/verl/trainer/ppo/ray_trainer.py", line 912, in fit
-(WorkerDict pid=93)   File "/root/verl/verl/workers/fsdp_workers.py", line 540, in generate_sequences""",
+(TaskRunner pid=71)   File "/opt/verl/verl/trainer/ppo/ray_trainer.py", line 912, in fit
+(WorkerDict pid=93)   File "/opt/verl/verl/workers/fsdp_workers.py", line 540, in generate_sequences""",
         {"training.framework": "verl"},
         ("training.objective",),
     ),
