@@ -23,7 +23,6 @@ from typing import Any, Literal, NamedTuple
 from compatcheck import matrix, probes
 from compatcheck.advice import search
 from compatcheck.advice.model import Unsolvable
-from compatcheck.model import Finding, PinReport, ProbeResult, Report
 from compatcheck.pipelines import pin as pinning
 from compatcheck.pipelines import probe as probing
 from compatcheck.pipelines.check import check as compare
@@ -33,6 +32,8 @@ from compatcheck.pipelines.version_maps import with_maps
 from compatcheck.report import html, render
 from compatcheck.report import pins as pin_pages
 from compatcheck.report import probes as probe_pages
+from compatcheck.results.findings import Finding, ProbeResult, Report
+from compatcheck.results.pins import PinReport
 
 PathLike = str | os.PathLike[str]
 

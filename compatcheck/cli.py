@@ -10,8 +10,8 @@ from typing import NoReturn
 import click
 
 from compatcheck import __version__, language
-from compatcheck._terminal import write_readably
 from compatcheck.errors import CompatcheckError
+from compatcheck.terminal.screen import write_readably
 from compatcheck.verbs import _status
 from compatcheck.verbs._group import VerbGroup
 

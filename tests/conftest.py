@@ -9,7 +9,11 @@ from typing import NamedTuple
 
 import pytest
 
+from compatcheck import matrix
+from compatcheck.matrix import Matrix
+
 ROOT = Path(__file__).parents[1]
+SOURCES = ROOT / "matrix"
 LONGEST = (
     *("probes/test_zero.py", "verbs/test_pin_verify.py", "probes/test_micro_training.py", "test_real_stacks.py"),
     *("probes/test_distributed.py", "tables/test_import_failures.py", "report/test_site.py", "cluster/test_live.py"),
@@ -106,3 +110,17 @@ def stack() -> Path:
     """The interpreter of this test environment, which holds torch, transformers, DeepSpeed and PEFT."""
     pytest.importorskip("torch")
     return Path(sys.executable)
+
+
+@pytest.fixture(scope="session")
+def known() -> Matrix:
+    """The matrix of this checkout."""
+    return matrix.load(str(SOURCES))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """An empty ``site-packages``."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    return folder

@@ -26,9 +26,10 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from compatcheck import probes  # noqa: E402
-from compatcheck.model import ProbeResult, Target  # noqa: E402
+from compatcheck.environment import Target  # noqa: E402
 from compatcheck.probes import _run, _units, _warm  # noqa: E402
 from compatcheck.probes._criterion import RANK, verdict  # noqa: E402
+from compatcheck.results.findings import ProbeResult
 
 ROWS_KEPT = 12
 ATTENTION = ("padded_right", "padded_left", "transposed_inputs")

@@ -20,7 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from compatcheck import facts
+from compatcheck.project.reading import read_paths
 
 SOURCES = Path(__file__).parents[1] / "matrix" / "environments" / "sources.json"
 KEPT = ("python", "distributions", "cuda")
@@ -44,7 +44,7 @@ def snapshot(clones: Path, source: dict[str, Any]) -> dict[str, Any]:
             place.parent.mkdir()
             place.write_text(_output(*git, "show", f"{commit}:{path}"), encoding="utf-8")
             paths.append(str(place))
-        known = facts.read_paths(paths).environment.facts
+        known = read_paths(paths).environment.facts
     kept = {key: known[key] for key in KEPT if known.get(key)}
     beside = str(Path(source["files"][0]).with_name(".python-version"))
     if "python" not in kept and _output(*git, "ls-tree", "--name-only", commit, "--", beside):

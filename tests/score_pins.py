@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from compatcheck import matrix
 from compatcheck.advice import resolver, search, wanted
 from compatcheck.advice.model import Demands, Place, Unsolvable
+from compatcheck.environment import Environment
 from compatcheck.errors import InputError, NothingInspectedError
-from compatcheck.model import Environment
 from compatcheck.pipelines import check, pin
 from tests.labelled.snapshot import snapshot
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from compatcheck import facts, matrix
-from compatcheck.model import Finding
+from compatcheck import matrix
+from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.pipelines.check import check
+from compatcheck.results.findings import Finding
 from tests.conftest import ROOT, run_command
 
 MACHINES = Path(__file__).parent / "machines"
@@ -63,7 +64,7 @@ def test_every_recorded_machine_is_expected() -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_recorded_machine(known: matrix.Matrix, name: str) -> None:
-    found = affected(check(facts.load_file(str(MACHINES / f"{name}.json")), known).findings)
+    found = affected(check(read_snapshot(str(MACHINES / f"{name}.json")), known).findings)
     assert set(found) == set(EXPECTED[name])
     for entry_id, best in EXPECTED[name].items():
         remedy = found[entry_id].remedies[0]._asdict()

@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.matrix._match import match_table
-from compatcheck.matrix._order import contains, parse_range, parse_version
+from compatcheck.environment import Environment
 from compatcheck.matrix._traits import trait_finder
-from compatcheck.model import Environment, ProbeResult
+from compatcheck.matrix.matching.match import match_table
+from compatcheck.packages.versions import contains, parse_range, parse_version
 from compatcheck.pipelines.check import check, judge
+from compatcheck.results.findings import ProbeResult
 
 DRIVER, ARCHITECTURE = "CC-2026-0001", "CC-2026-0002"
 KNOWN = matrix.load()

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.model import Environment, Remedy, lookup
+from compatcheck.environment import Environment, lookup
+from compatcheck.results.findings import Remedy
 from tests import score_cases
 from tests.conftest import ROOT
 from tests.labelled import agreement, pasted, snapshot

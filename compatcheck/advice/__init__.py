@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compatcheck.model import Environment, Finding
+from compatcheck.environment import Environment
+from compatcheck.results.findings import Finding
 
 
 def recommend(environment: Environment, findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from compatcheck._requirement import normalised
 from compatcheck.errors import InputError
+from compatcheck.packages.names import normalised
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument

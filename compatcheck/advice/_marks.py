@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from compatcheck._requirements_file import logical_lines
 from compatcheck.advice._requirement_text import pin_in
 from compatcheck.advice.model import Line, Move, Solution, Wanted
+from compatcheck.packages.requirements_file import logical_lines
 
 OWN = "# compatcheck: "
 BROUGHT = OWN + "what the above brings along"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from packaging.version import InvalidVersion, Version
 
-from compatcheck._requirement import normalised
+from compatcheck.packages.names import normalised
 
 _SHAPE = re.compile(r"([\w.-]+)(\s*\[[^\]]*\])?\s*([^;]*?)(\s*;.*|\s+--[a-z].*)?\Z")
 _EXACT = re.compile(r"\(?\s*===?\s*([^\s,*()]+)\s*\)?\Z")

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from compatcheck.environment import Environment
 from compatcheck.language import gettext as _
-from compatcheck.model import Environment, Remedy
+from compatcheck.results.findings import Remedy
 
 _DEEPSPEED_SECTIONS = {
     "zero_stage": ("zero_optimization", "stage"),

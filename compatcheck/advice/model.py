@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from compatcheck.environment import Location
 from compatcheck.errors import CompatcheckError
-from compatcheck.model import Location
 
 
 class Line(NamedTuple):

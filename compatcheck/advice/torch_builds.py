@@ -9,7 +9,9 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from compatcheck._torch_build import (
+from compatcheck.advice.model import Demands, Solution
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.torch_builds import (
     Build,
     Table,
     ahead_of,
@@ -23,8 +25,6 @@ from compatcheck._torch_build import (
     runs_on,
     runtime_of,
 )
-from compatcheck.advice.model import Demands, Solution
-from compatcheck.model import Environment, Unknown, lookup
 
 _INDEX = "https://download.pytorch.org/whl"
 _SAME_BUILD = ("torch", "torchvision", "torchaudio")

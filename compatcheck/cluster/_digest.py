@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from compatcheck.cluster._launch import OWN_OF_RANKS
-from compatcheck.model import Unknown
+from compatcheck.environment import Unknown
 
 _OWN = ("schema_version", "target", "unknown", "locations", "node")
 _OWN_OF_GPUS = ("uuid",)

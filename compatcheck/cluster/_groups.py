@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compatcheck.cluster import _digest
-from compatcheck.fleet import Difference, Group, Member
-from compatcheck.model import Environment, Unknown
+from compatcheck.environment import Environment, Unknown
+from compatcheck.results.cluster import Difference, Group, Member
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

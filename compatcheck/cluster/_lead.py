@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from compatcheck.cluster._hub import Heard, Hub, Stopped
 from compatcheck.cluster._ledger import Ledger
 from compatcheck.cluster._messages import Has, Hello, Over, Reach, Reached, Snapshot, Want
-from compatcheck.fleet import Failure, Fault, Member
+from compatcheck.results.cluster import Failure, Fault, Member
 
 _TICK_SECONDS = 0.2
 _SETTLE_SECONDS = 1.0

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compatcheck.cluster._messages import Has, Hello
-from compatcheck.fleet import Failure, Fault, Member
+from compatcheck.results.cluster import Failure, Fault, Member
 
 
 class Ledger:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from compatcheck.cluster import _digest
 from compatcheck.cluster._groups import natural
+from compatcheck.environment import Environment, dump
 from compatcheck.errors import InputError
-from compatcheck.fleet import Failure, Member
-from compatcheck.model import Environment, dump
+from compatcheck.results.cluster import Failure, Member
 
 _DOING = "reading the snapshots in"
 

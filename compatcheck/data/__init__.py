@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from compatcheck.model import DataProblem
+from compatcheck.results.data import DataProblem
 
 if TYPE_CHECKING:
     from compatcheck.data._survey import Survey
@@ -24,26 +24,26 @@ def survey(path: str, wanted: int) -> Survey:
 
 def judge_rows(found: Survey, with_tokenizer: bool) -> tuple[DataProblem, ...]:
     """What the look of the rows says."""
-    from compatcheck.data import _of_rows
+    from compatcheck.data import _row_checks
 
-    return tuple(_of_rows.judge(found, with_tokenizer))
+    return tuple(_row_checks.judge(found, with_tokenizer))
 
 
 def judge_tokens(
     measured: Mapping[str, Any], shape: str, limit: int | None, framework: str | None = None
 ) -> tuple[DataProblem, ...]:
     """What the probe ``chat_template`` measured says."""
-    from compatcheck.data import _of_tokens
+    from compatcheck.data import _token_checks
 
-    return tuple(_of_tokens.judge(measured, shape, limit, framework))
+    return tuple(_token_checks.judge(measured, shape, limit, framework))
 
 
 def judge_embedding(folder: str, tokens: Mapping[int, str]) -> tuple[DataProblem, ...]:
     """Whether the model has trained these tokens; nothing where its weights are not at hand."""
-    from compatcheck.data import _embedding, _of_tokens
+    from compatcheck.data import _embedding, _token_checks
 
     rows = _embedding.untrained(folder, tokens)
-    return (_of_tokens.untrained([tokens[row] for row in rows]),) if rows else ()
+    return (_token_checks.untrained([tokens[row] for row in rows]),) if rows else ()
 
 
 def explained(problems: Iterable[DataProblem], entries: Iterable[Mapping[str, Any]]) -> tuple[DataProblem, ...]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from compatcheck import facts, matrix
+from compatcheck import matrix
+from compatcheck.environment import Environment, Facts
+from compatcheck.environment.merge import overlay
 from compatcheck.integrations._watch import Alarm
-from compatcheck.model import STATUSES, Environment, Facts, Finding
 from compatcheck.pipelines.check import check
+from compatcheck.results.findings import STATUSES, Finding
 
 _MOST_SHOWN = 3
 
@@ -15,7 +17,7 @@ def explained(environment: Environment, known: matrix.Matrix, alarm: Alarm) -> l
 
     Raises `NothingInspectedError` where nothing is known of the environment.
     """
-    observed = facts.overlay(environment, Facts({"training": {"observed": dict(alarm.observed)}}))
+    observed = overlay(environment, Facts({"training": {"observed": dict(alarm.observed)}}))
     shared = {
         entry["id"]: len(set(entry.get("symptoms") or ()) & set(alarm.symptoms)) for entry in matrix.all_entries(known)
     }

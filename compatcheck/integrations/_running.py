@@ -12,9 +12,10 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck import facts
+from compatcheck.environment import Environment, Facts
+from compatcheck.environment.merge import overlay
 from compatcheck.errors import CompatcheckError
-from compatcheck.model import Environment, Facts
+from compatcheck.project.overlay import with_paths
 
 _ATTENTIONS = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention", "xformers")
 _HALVES = ("float16", "bfloat16")
@@ -44,10 +45,10 @@ def with_trainer(environment: Environment, args: Any, model: Any, tokenizer: Any
     configuration = getattr(model, "config", None)
     if configuration is not None:
         known["model"] = _model(configuration, args, model)
-    environment = facts.overlay(environment, Facts(known))
+    environment = overlay(environment, Facts(known))
     folder = getattr(configuration, "_name_or_path", None)
     if isinstance(folder, str) and os.path.isfile(os.path.join(folder, "config.json")):
-        environment = facts.with_paths(environment, [folder], pins="ignored")
+        environment = with_paths(environment, [folder], pins="ignored")
     deepspeed = getattr(getattr(args, "hf_deepspeed_config", None), "config", None)
     return _with_deepspeed(environment, deepspeed) if isinstance(deepspeed, Mapping) else environment
 
@@ -201,7 +202,7 @@ def _with_deepspeed(environment: Environment, configuration: Mapping[str, Any]) 
             path = os.path.join(folder, "deepspeed.json")
             with open(path, "w", encoding="utf-8") as stream:
                 json.dump(configuration, stream, default=str)
-            read = facts.with_paths(environment, [path], pins="ignored")
+            read = with_paths(environment, [path], pins="ignored")
     except OSError as error:
         seen = error.strerror or str(error)
         raise CompatcheckError("writing", "a temporary file", seen, "free some space or set TMPDIR") from None

@@ -14,16 +14,19 @@ from typing import Any, Literal
 
 from transformers import TrainerCallback
 
-from compatcheck import facts, matrix
+from compatcheck import matrix
+from compatcheck.environment import Environment, Target
 from compatcheck.errors import CompatcheckError
+from compatcheck.installed.collect import collect
+from compatcheck.installed.target import find_target
 from compatcheck.integrations._diagnosis import explained, lines
-from compatcheck.integrations._growth import CUDA_FLOOR, PROCESS_FLOOR, GrowthWatch
+from compatcheck.integrations._memory_readings import CUDA_FLOOR, PROCESS_FLOOR, GrowthWatch
 from compatcheck.integrations._passes import ForwardWatch, cuda_bytes, process_bytes
 from compatcheck.integrations._running import with_trainer
 from compatcheck.integrations._watch import Alarm, LogWatch, PassWatch
-from compatcheck.model import STATUSES, Environment, Finding, Report, Target, failing
 from compatcheck.pipelines.check import check, confirm
 from compatcheck.report import render
+from compatcheck.results.findings import STATUSES, Finding, Report, failing
 
 _OWN_FAILURES = (CompatcheckError, OSError, LookupError, TypeError, ValueError, AttributeError)
 """What a damaged installation or an unusual model raises in the guard's own code: never a reason to end a training."""
@@ -122,7 +125,7 @@ class CompatGuard(TrainerCallback):  # type: ignore[misc]
         try:
             self.known = matrix.load()
             target = _this_interpreter()
-            self.environment = facts.collect(target, self.known.environ)
+            self.environment = collect(target, self.known.environ)
             if model is not None:
                 self.environment = with_trainer(self.environment, args, model, tokenizer)
             if not self.check or (self.probes and not self.speaks):
@@ -192,4 +195,4 @@ class CompatGuard(TrainerCallback):  # type: ignore[misc]
 
 def _this_interpreter() -> Target:
     shells = ("VIRTUAL_ENV", "CONDA_PREFIX")
-    return facts.find_target(None, {name: value for name, value in os.environ.items() if name not in shells})
+    return find_target(None, {name: value for name, value in os.environ.items() if name not in shells})

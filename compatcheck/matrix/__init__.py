@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from compatcheck.environment import Environment, Location
+from compatcheck.environment.keys import kind_of
+from compatcheck.inference.complete import complete
 from compatcheck.language import gettext as _
-from compatcheck.matrix._complete import complete
 from compatcheck.matrix._fetched import last_url, store
-from compatcheck.matrix._keys import kind_of
-from compatcheck.matrix._load import (
+from compatcheck.matrix._traits import trait_finder
+from compatcheck.matrix.loading import (
     FORMAT,
     Matrix,
     all_entries,
@@ -24,18 +26,26 @@ from compatcheck.matrix._load import (
     search,
     source_folder,
 )
-from compatcheck.matrix._match import Conditions, Occurrence, TraitFinder, Verdict, any_of, match_table, status_of, told
-from compatcheck.matrix._nearest import nearest
-from compatcheck.matrix._traits import trait_finder
-from compatcheck.model import Environment, Finding, Location, Remedy
+from compatcheck.matrix.matching.match import (
+    Conditions,
+    Occurrence,
+    TraitFinder,
+    Verdict,
+    any_of,
+    match_table,
+    status_of,
+    told,
+)
+from compatcheck.matrix.matching.suspicion import nearest
+from compatcheck.results.findings import Finding, Remedy
 
 if TYPE_CHECKING:
     from compatcheck.matrix._adopt import Adopted
-    from compatcheck.matrix._entry import Entry
-    from compatcheck.matrix._lint import Fault
-    from compatcheck.matrix._requested import Interval
     from compatcheck.matrix._survey import Told
-    from compatcheck.observation import Fit, Pattern, Suspect
+    from compatcheck.matrix.entry import Entry
+    from compatcheck.matrix.lint import Fault
+    from compatcheck.matrix.matching.requested_ranges import Interval
+    from compatcheck.results.logs import Fit, Pattern, Suspect
 
 __all__ = [
     "ARCHIVE",
@@ -119,7 +129,7 @@ def _ranges(table: Conditions) -> dict[str, str]:
 def _findings(
     raw: dict[str, Any], verdict: Verdict, ranges: tuple[Mapping[str, str], ...], environment: Environment
 ) -> Iterator[Finding]:
-    from compatcheck.matrix._entry import Entry
+    from compatcheck.matrix.entry import Entry
 
     entry = Entry.model_validate(raw)
     for occurrence in verdict.occurrences or (None,):
@@ -184,8 +194,8 @@ def _places(path: str, locations: Mapping[str, Location]) -> Iterator[tuple[int,
 
 def suspects(matrix: Matrix, environment: Environment) -> Iterator[Suspect]:
     """Every entry that is not withdrawn, for a reason to suspect it that lies outside the environment."""
-    from compatcheck.matrix._entry import Entry
-    from compatcheck.observation import Suspect
+    from compatcheck.matrix.entry import Entry
+    from compatcheck.results.logs import Suspect
 
     traits = trait_finder(matrix.table)
     known: dict[str, Verdict] = {}
@@ -226,7 +236,7 @@ def _failing(table: Conditions, environment: Environment, traits: TraitFinder) -
 
 def patterns(matrix: Matrix) -> tuple[Pattern, ...]:
     """The error patterns of all entries."""
-    from compatcheck.observation import Pattern
+    from compatcheck.results.logs import Pattern
 
     return tuple(Pattern(*pattern) for pattern in matrix.patterns())
 
@@ -246,7 +256,7 @@ def survey(
 
 def within(condition: str, version: str) -> bool:
     """Whether a release lies in a range of versions as entries state it."""
-    from compatcheck.matrix._order import contains, parse_range, parse_version
+    from compatcheck.packages.versions import contains, parse_range, parse_version
 
     parsed = parse_version(version)
     return parsed is not None and contains(parse_range(condition), parsed)
@@ -262,9 +272,9 @@ def lint_folder(folder: str | None, probes: Sequence[str], only: Sequence[str] =
     from pathlib import Path
 
     from compatcheck.errors import InputError
-    from compatcheck.matrix._compile import read_entries, read_toml
-    from compatcheck.matrix._lint import lint
-    from compatcheck.matrix._load import source_folder
+    from compatcheck.matrix.compile import read_entries, read_toml
+    from compatcheck.matrix.lint import lint
+    from compatcheck.matrix.loading import source_folder
 
     source = Path(source_folder(folder))
     entries = read_entries(source)
@@ -284,16 +294,16 @@ def compile_folder(folder: str, destination: str) -> dict[str, Any]:
     """Compile TOML sources into the form the wheel carries; returns the index."""
     from pathlib import Path
 
-    from compatcheck.matrix._compile import write_compiled
-    from compatcheck.matrix._load import source_folder
+    from compatcheck.matrix.compile import write_compiled
+    from compatcheck.matrix.loading import source_folder
 
     return write_compiled(Path(source_folder(folder)), Path(destination))
 
 
 def interval(condition: str) -> Interval | None:
     """The versions that a condition such as ``>=2.5.0,<2.5.1`` speaks of; None where there are none."""
-    from compatcheck.matrix._order import parse_range
-    from compatcheck.matrix._requested import interval_of
+    from compatcheck.matrix.matching.requested_ranges import interval_of
+    from compatcheck.packages.versions import parse_range
 
     return interval_of(parse_range(condition))
 
@@ -316,7 +326,7 @@ def impacts() -> tuple[str, ...]:
     """What an entry may name as the worst that a user meets."""
     from typing import get_args
 
-    from compatcheck.matrix._entry import Impact
+    from compatcheck.matrix.entry import Impact
 
     return get_args(Impact)
 
@@ -325,6 +335,6 @@ def tables(folder: str) -> dict[str, dict[str, Any]]:
     """Every pair table of a folder of sources, by name."""
     from pathlib import Path
 
-    from compatcheck.matrix._compile import read_tables
+    from compatcheck.matrix.compile import read_tables
 
     return read_tables(Path(folder))

@@ -10,11 +10,11 @@ import tempfile
 from collections.abc import Callable
 from typing import NamedTuple
 
-from compatcheck import _files
 from compatcheck.errors import DataError, InputError
+from compatcheck.files import storage
 from compatcheck.language import LANGUAGES
 from compatcheck.matrix._fetched import POINTER, About, Pointer, folder_of, newer_than, read_about, read_pointer, store
-from compatcheck.matrix._load import FORMAT, all_entries, bundled_folder, load_compiled
+from compatcheck.matrix.loading import FORMAT, all_entries, bundled_folder, load_compiled
 
 _FETCHED = "the fetched matrix"
 _STAYS = "the matrix in use stays"
@@ -74,7 +74,7 @@ def _pointer() -> Pointer | None:
 def _turn(pointer: Pointer) -> None:
     """Point to another folder, and remove those that nobody reads any more; a running check may read the previous."""
     told = {**pointer.about._asdict(), "folder": pointer.folder, "url": pointer.url, "previous": pointer.previous}
-    _files.write(os.path.join(store(), POINTER), json.dumps(told, indent=2) + "\n")
+    storage.write(os.path.join(store(), POINTER), json.dumps(told, indent=2) + "\n")
     revisions = os.path.join(store(), "revisions")
     for name in os.listdir(revisions):
         if name not in (pointer.folder, pointer.previous):
@@ -100,7 +100,7 @@ def _require_readable(folder: str) -> About:
     """What the matrix says of itself, where every part of it can be read by this version."""
     from pydantic import ValidationError
 
-    from compatcheck.matrix._entry import Entry
+    from compatcheck.matrix.entry import Entry
 
     about = read_about(folder, _STAYS)
     known = load_compiled(folder, _STAYS)

@@ -17,7 +17,7 @@ class CompileMatrix(BuildHookInterface[Any]):
         if version == "editable":
             return
         sys.path.insert(0, self.root)
-        from compatcheck.matrix._compile import write_compiled
+        from compatcheck.matrix.compile import write_compiled
 
         self._folder = TemporaryDirectory(prefix="compatcheck-")
         compiled = Path(self._folder.name, "matrix")

@@ -10,8 +10,8 @@ import json
 import os
 from typing import NamedTuple
 
-from compatcheck import _files
 from compatcheck.errors import DataError
+from compatcheck.files import storage
 
 ABOUT_KEYS = ("format", "revision", "entries", "date")
 """What tells one matrix from another: the number of its compiled form, and as the index has them the rest."""
@@ -41,7 +41,7 @@ class Pointer(NamedTuple):
 
 def store() -> str:
     """The folder of everything that was fetched."""
-    return os.path.join(_files.data_folder(), "matrix")
+    return os.path.join(storage.data_folder(), "matrix")
 
 
 def folder_of(pointer: Pointer) -> str:

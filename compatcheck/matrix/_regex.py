@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from compatcheck.observation import LONGEST_MATCHED
+from compatcheck.results.logs import LONGEST_MATCHED
 
 if sys.version_info >= (3, 11):
     from re import _constants as constants  # type: ignore[attr-defined]

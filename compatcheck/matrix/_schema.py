@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from compatcheck.matrix._entry import Entry
-from compatcheck.matrix._keys import Kind, keys
+from compatcheck.environment.keys import Kind, keys
+from compatcheck.matrix.entry import Entry
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -7,11 +7,12 @@ from functools import cache, lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
-from compatcheck.matrix._complete import complete
-from compatcheck.matrix._load import Matrix, all_entries
-from compatcheck.matrix._match import Conditions, TraitFinder, Verdict, any_of, match_table, status_of, told
+from compatcheck.environment import Environment
+from compatcheck.inference.complete import complete
 from compatcheck.matrix._traits import computed_traits, trait_finder
-from compatcheck.model import Environment, Status
+from compatcheck.matrix.loading import Matrix, all_entries
+from compatcheck.matrix.matching.match import Conditions, TraitFinder, Verdict, any_of, match_table, status_of, told
+from compatcheck.results.findings import Status
 
 Choice = Mapping[str, Any]
 Choices = Sequence[Choice]

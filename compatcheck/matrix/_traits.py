@@ -9,10 +9,10 @@ from datetime import date
 from functools import cache
 from typing import Any
 
-from compatcheck._torch_build import Table as Table
-from compatcheck.matrix._dated import day_of_report
-from compatcheck.matrix._match import TraitFinder, TraitVerdict
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.report_date import day_of_report
+from compatcheck.inference.torch_builds import Table as Table
+from compatcheck.matrix.matching.match import TraitFinder, TraitVerdict
 
 READ_FROM_CODE = (
     "added-tokens-inside-vocabulary",
@@ -159,6 +159,6 @@ def _family(environment: Environment, table: Table) -> Mapping[str, Any]:
     name = lookup(environment, "model.name")
     if not isinstance(name, str):
         return {}
-    from compatcheck.matrix._families import family_of
+    from compatcheck.inference.model_families import family_of
 
     return family_of(name, table("model-families")) or {}

@@ -8,17 +8,9 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from compatcheck import advice, matrix
+from compatcheck.environment import Environment, Target
 from compatcheck.errors import NothingInspectedError
-from compatcheck.model import (
-    STATUSES,
-    Environment,
-    Finding,
-    Outcome,
-    ProbeResult,
-    Report,
-    Status,
-    Target,
-)
+from compatcheck.results.findings import STATUSES, Finding, Outcome, ProbeResult, Report, Status
 
 OnProbe = Callable[[str, str, float], None]
 """Called with the name of the probe that runs, the stage it has reached, and the seconds left for all of them."""
@@ -101,9 +93,9 @@ def probe_context(environment: Environment) -> dict[str, Any]:
         context["memory_mib"] = min(memories)
     place = environment.locations.get("model")
     if place and os.path.isfile(os.path.join(place.file, "config.json")):
-        from compatcheck import facts
+        from compatcheck.project.model_files.model import model_config
 
-        context["config"], context["model_folder"] = facts.model_config(place.file)
+        context["config"], context["model_folder"] = model_config(place.file)
     return context
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from compatcheck import facts, matrix
-from compatcheck._repository import fingerprint
+from compatcheck import matrix
+from compatcheck.environment import Environment
+from compatcheck.environment.assumptions import assume_all
 from compatcheck.errors import InputError, NothingInspectedError
-from compatcheck.model import BAD, STATUSES, Environment, Finding, Report
 from compatcheck.pipelines.check import check
+from compatcheck.project.overlay import with_paths
+from compatcheck.results.findings import BAD, STATUSES, Finding, Report, fingerprint
 
 if TYPE_CHECKING:
-    from compatcheck.facts.project._commit import Change
+    from compatcheck.project.commit import Change
 
 
 class Judged(NamedTuple):
@@ -38,8 +40,8 @@ def judge(
     reports: dict[str, list[Report]] = {}
     for change in changes:
         try:
-            stated = facts.with_paths(Environment({}), change.paths, pins="instead")
-            report = check(facts.assume_all(stated, assume), known, select=select, ignore=ignore)
+            stated = with_paths(Environment({}), change.paths, pins="instead")
+            report = check(assume_all(stated, assume), known, select=select, ignore=ignore)
         except NothingInspectedError:
             continue
         except InputError:

@@ -10,21 +10,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from compatcheck import advice, matrix, symptoms
+from compatcheck.environment import Environment, Facts, Location, Unknown, lookup
 from compatcheck.errors import NothingInspectedError
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
-from compatcheck.model import Environment, Facts, Location, Unknown, lookup
-from compatcheck.observation import (
-    Diagnosis,
-    Dropped,
-    Explanation,
-    Fit,
-    Hit,
-    Log,
-    Run,
-    Signature,
-    Suspect,
-)
+from compatcheck.results.logs import Diagnosis, Dropped, Explanation, Fit, Hit, Log, Run, Signature, Suspect
 
 MOST_EXPLANATIONS = 5
 _FITS: tuple[Fit, ...] = ("affected", "possible", "open")
@@ -93,7 +83,7 @@ def _of_hits(log: Log) -> Run | None:
 
 def _joined(environment: Environment, logs: Iterable[Log], judged: Log, stated: Facts | None) -> Environment:
     """The environment with what the logs state; what was observed is that of the judged log alone."""
-    from compatcheck.facts import overlay
+    from compatcheck.environment.merge import overlay
 
     for log in logs:
         if log is not judged:

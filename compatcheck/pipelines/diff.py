@@ -11,9 +11,12 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from compatcheck import facts, matrix
+from compatcheck import matrix
+from compatcheck.environment import Environment
+from compatcheck.environment.snapshot import load_snapshot, read_snapshot
 from compatcheck.errors import InputError
-from compatcheck.model import STATUSES, Comparison, Environment, Finding, VerdictChange
+from compatcheck.results.findings import STATUSES, Finding
+from compatcheck.results.matrix_changes import Comparison, VerdictChange
 
 KNOWN_GOOD = "environments"
 """The folder of a matrix that holds recorded environments of well-run projects."""
@@ -86,7 +89,7 @@ def _files(path: str) -> list[str]:
 
 def _read(path: str) -> Iterator[Recorded]:
     if not path.endswith(".jsonl"):
-        yield _recorded(facts.load_file(path), path)
+        yield _recorded(read_snapshot(path), path)
         return
     try:
         with open(path, encoding="utf-8") as stream:
@@ -95,7 +98,7 @@ def _read(path: str) -> Iterator[Recorded]:
         raise InputError("reading environments in", path, str(error), "name a file of snapshots") from None
     for number, line in enumerate(lines, 1):
         if line.strip():
-            yield _recorded(facts.load(line, f"{path}, line {number}"), f"{path}:{number}")
+            yield _recorded(load_snapshot(line, f"{path}, line {number}"), f"{path}:{number}")
 
 
 def _recorded(environment: Environment, place: str) -> Recorded:

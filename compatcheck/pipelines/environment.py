@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from compatcheck.language import marked
 
 if TYPE_CHECKING:
-    from compatcheck.facts.project._pinned import Pins
-    from compatcheck.model import Environment, Target
+    from compatcheck.environment import Environment, Target
+    from compatcheck.project.overlay import Pins
 
 _NOT_THE_RUNS = marked(
     "compatcheck's own environment, which holds no torch; name the run's with --python, or its requirements"
@@ -35,39 +35,42 @@ def environment(
     interpreter; None takes what is remembered of them. ``pins`` is what requirements mean beside it; None takes what
     the way it was named suggests.
     """
-    from compatcheck import facts
+    from compatcheck.environment.assumptions import assume_all
+    from compatcheck.installed.collect import collect
+    from compatcheck.installed.target import find_target
+    from compatcheck.project.overlay import with_paths
 
-    target = None if snapshot is not None else facts.find_target(python, os.environ)
-    found = facts.collect(target, known.environ) if target else _recorded(snapshot)
+    target = None if snapshot is not None else find_target(python, os.environ)
+    found = collect(target, known.environ) if target else _recorded(snapshot)
     found = _not_of_the_run(found) if _is_our_own(python, target) else found
     pins = pins or _pins_mode(python, target)
-    stated = facts.with_paths(found, paths, pins=pins, weights=hash_weights, target=target) if paths else found
-    judged = facts.assume_all(stated, assume)
+    stated = with_paths(found, paths, pins=pins, weights=hash_weights, target=target) if paths else found
+    judged = assume_all(stated, assume)
     if target is None or judged.facts.get("distributions") != found.facts.get("distributions"):
         return judged, None
     return (judged if imports is False else _with_imports(judged, target, paths, examine=bool(imports))), target
 
 
 def _recorded(snapshot: str | Mapping[str, Any] | None) -> Environment:
-    from compatcheck import facts
+    from compatcheck.environment.snapshot import load_snapshot, read_snapshot
 
     if isinstance(snapshot, Mapping):
         import json
 
-        return facts.load(json.dumps(snapshot), "the snapshot")
-    return facts.load_file(snapshot or "-")
+        return load_snapshot(json.dumps(snapshot), "the snapshot")
+    return read_snapshot(snapshot or "-")
 
 
 def _with_imports(environment: Environment, target: Target, paths: tuple[str, ...], *, examine: bool) -> Environment:
     """The environment with the imports that fail in it: remembered ones, or found now, with progress."""
-    from compatcheck import facts
+    from compatcheck.import_check import with_imports
 
     if not examine:
-        return facts.with_imports(environment, target)
-    from compatcheck._progress import imports_progress
+        return with_imports(environment, target)
+    from compatcheck.terminal.progress import imports_progress
 
     with imports_progress() as show:
-        return facts.with_imports(environment, target, paths, examine=True, on_module=show)
+        return with_imports(environment, target, paths, examine=True, on_module=show)
 
 
 def _pins_mode(python: str | None, target: Target | None) -> Pins:
@@ -83,9 +86,9 @@ def _pins_mode(python: str | None, target: Target | None) -> Pins:
 
 def _is_our_own(python: str | None, target: Target | None) -> bool:
     """Whether it is only judged because compatcheck happens to run in it."""
-    from compatcheck import facts
+    from compatcheck.installed.target import is_active
 
-    return python is None and target is not None and target.prefix == sys.prefix and not facts.is_active(os.environ)
+    return python is None and target is not None and target.prefix == sys.prefix and not is_active(os.environ)
 
 
 def _not_of_the_run(found: Environment) -> Environment:

@@ -6,10 +6,15 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compatcheck import facts, probes
+from compatcheck import probes
+from compatcheck.environment import Environment
 from compatcheck.errors import InputError
-from compatcheck.model import Environment, ProbeResult
+from compatcheck.installed.collect import collect
+from compatcheck.installed.target import find_target
 from compatcheck.pipelines.check import OnProbe, probe_context, probe_memory
+from compatcheck.project.model_files.model import model_config
+from compatcheck.project.overlay import with_paths
+from compatcheck.results.findings import ProbeResult
 
 
 def context(model: str | None, training: str | None) -> dict[str, Any]:
@@ -19,12 +24,12 @@ def context(model: str | None, training: str | None) -> dict[str, Any]:
     """
     asked: dict[str, Any] = {}
     if training is not None:
-        asked = probe_context(facts.with_paths(Environment({}), [training]))
+        asked = probe_context(with_paths(Environment({}), [training]))
         if "training" not in asked:
             seen, advice = "no training setting is in it", "give a training configuration or a launch script"
             raise InputError("reading the training settings of", training, seen, advice)
     if model is not None:
-        asked["config"], folder = facts.model_config(model)
+        asked["config"], folder = model_config(model)
         if not asked["config"]:
             raise InputError("reading the architecture of", model, "its config.json is empty", "give the model's own")
         asked.pop("model_folder", None)
@@ -42,7 +47,7 @@ def probe(
     on_probe: OnProbe | None = None,
 ) -> tuple[ProbeResult, ...]:
     """Ask the same of each named probe, in the interpreter that ``python`` names or the active one."""
-    target = facts.find_target(python, os.environ)
-    memory = probe_memory(facts.collect(target, architectures=False), fresh)
+    target = find_target(python, os.environ)
+    memory = probe_memory(collect(target, architectures=False), fresh)
     trials = [(name, dict(asked)) for name in names]
     return probes.run_all(trials, target, budget_seconds=budget_seconds, on_progress=on_probe, memory=memory)

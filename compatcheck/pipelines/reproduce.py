@@ -9,12 +9,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from compatcheck import facts, probes
-from compatcheck._requirement import normalised
+from compatcheck import probes
 from compatcheck.advice import environment
 from compatcheck.advice.model import Place
+from compatcheck.environment import Environment
 from compatcheck.errors import CompatcheckError, InputError
-from compatcheck.model import Environment, ProbeResult
+from compatcheck.installed.collect import collect
+from compatcheck.installed.target import find_target
+from compatcheck.packages.names import normalised
+from compatcheck.results.findings import ProbeResult
 
 Verdict = Literal["reproduced", "not reproduced", "not tried"]
 _UNTRIED = ("skip", "crash", "timeout")
@@ -100,8 +103,8 @@ def _tried(entry: Mapping[str, Any], kind: str, offline: bool, on_line: Callable
     place = Place(recipe["python"], offline=offline)
     over = recipe.get(f"{kind}_afterwards", ())
     with environment.build(recipe[kind], place, over=over, on_line=on_line) as executable:
-        target = facts.find_target(executable, {})
-        seen = facts.collect(target, architectures=False)
+        target = find_target(executable, {})
+        seen = collect(target, architectures=False)
         (result,) = probes.run_all([(probe["name"], probe.get("request", {}))], target, on_progress=on_probe)
         told = _main_part(result, os.path.dirname(os.path.dirname(executable)))
     return Side((*recipe[kind], *over), target.version, _named(entry, seen), told, _gpus(seen))

@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compatcheck import matrix
-from compatcheck._releases import minors
-from compatcheck._torch_build import backend_of, driver_needed, minor, runtime_of
 from compatcheck.advice.search import cost
-from compatcheck.model import Environment, Report, Status, VersionMap
+from compatcheck.environment import Environment
+from compatcheck.inference.torch_builds import backend_of, driver_needed, minor, runtime_of
+from compatcheck.packages.releases import minors
+from compatcheck.results.findings import Report, Status, VersionMap
 
 _COLUMNS, _ROWS = "torch", ("transformers", "deepspeed")
 _MOST_MAPS = 2

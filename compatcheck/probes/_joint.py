@@ -8,9 +8,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from compatcheck.model import ProbeResult
 from compatcheck.probes import _process, _units
 from compatcheck.probes.distributed import _ranks
+from compatcheck.results.findings import ProbeResult
 
 JOINT = ("link_speed", "collectives", "ddp_gradients", "zero_training")
 _SCRIPT = _units.FOLDER / "distributed" / "_ranks" / "_rank.py"

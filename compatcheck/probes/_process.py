@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
+from compatcheck.environment import Target
 from compatcheck.errors import CompatcheckError, InputError
-from compatcheck.model import Target
 from compatcheck.probes._units import FOLDER
 
 TAIL_BYTES = 8192

@@ -15,10 +15,12 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
-from compatcheck import __version__, _files
+from compatcheck import __version__
+from compatcheck.environment import Target
 from compatcheck.errors import InputError
-from compatcheck.model import ProbeResult, Target
+from compatcheck.files import storage
 from compatcheck.probes._units import FOLDER, paths, unit
+from compatcheck.results.findings import ProbeResult
 
 _LARGEST = 8 << 20
 _KEPT = ("pass", "fail")
@@ -56,7 +58,7 @@ def remember(result: ProbeResult, target: Target, request: Mapping[str, Any], en
         }
         path = _path(result.probe, target, request)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        _files.write(path, json.dumps(note, ensure_ascii=False))
+        storage.write(path, json.dumps(note, ensure_ascii=False))
     except (OSError, InputError):
         return
 
@@ -64,7 +66,7 @@ def remember(result: ProbeResult, target: Target, request: Mapping[str, Any], en
 def _path(name: str, target: Target, request: Mapping[str, Any]) -> str:
     """One note for each probe, question and interpreter: a newer state takes the place of an older one."""
     word = _word(target.executable, json.dumps(request, sort_keys=True, default=str))
-    return os.path.join(_files.cache_folder(), "probes", f"{name}-{word[:16]}.json")
+    return os.path.join(storage.cache_folder(), "probes", f"{name}-{word[:16]}.json")
 
 
 def _state(name: str, target: Target, request: Mapping[str, Any], environment: str) -> str:

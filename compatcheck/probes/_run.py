@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from compatcheck.model import Outcome, ProbeResult, Target
+from compatcheck.environment import Target
 from compatcheck.probes import _remembered
 from compatcheck.probes._pace import OnProgress, Pace
 from compatcheck.probes._process import OnStage, Trace
 from compatcheck.probes._units import paths, unit
 from compatcheck.probes._warm import Children, weight
+from compatcheck.results.findings import Outcome, ProbeResult
 
 
 class Memory(NamedTuple):

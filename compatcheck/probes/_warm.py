@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from compatcheck.model import Target
+from compatcheck.environment import Target
 from compatcheck.probes import _process
 from compatcheck.probes._nursery import ENDED
 from compatcheck.probes._process import OnStage, Trace

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from compatcheck._terminal import PLAIN, Screen
-from compatcheck.model import Report
+from compatcheck.results.findings import Report
+from compatcheck.terminal.screen import PLAIN, Screen
 
 FORMATS = ("text", "json", "html", "markdown", "sarif", "github", "gitlab", "junit")
 

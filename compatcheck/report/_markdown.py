@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from compatcheck.model import Finding, Remedy
+from compatcheck.results.findings import Finding, Remedy
 
 
 def cell(text: str) -> str:

@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from compatcheck import _repository
-from compatcheck.model import Finding, Location, Report
+from compatcheck.environment import Location
+from compatcheck.files import repository
+from compatcheck.results.findings import Finding, Report
 
 _WHERE_VERSIONS_STAND = (
     "requirements.txt",
@@ -35,7 +36,7 @@ class Place(NamedTuple):
 
     @property
     def is_inside(self) -> bool:
-        return _repository.is_inside(self.path)
+        return repository.is_inside(self.path)
 
 
 def place(finding: Finding, report: Report, root: str) -> Place:
@@ -63,4 +64,4 @@ def below(location: Location, root: str) -> Place:
     file = location.file
     if os.path.isdir(file) and os.path.isfile(os.path.join(file, "config.json")):
         file = os.path.join(file, "config.json")
-    return Place(_repository.below(file, root), location.line, stated=True)
+    return Place(repository.below(file, root), location.line, stated=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown, lookup
 
 _ASKED_FOR = ("gpus", "cuda.driver", "training", "model")
 

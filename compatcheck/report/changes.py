@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 
-from compatcheck._terminal import PLAIN, Screen
-from compatcheck.model import Comparison, VerdictChange
-from compatcheck.report._lines import Line, written
 from compatcheck.report._markdown import cell
 from compatcheck.report.json import SCHEMA_VERSION
+from compatcheck.results.matrix_changes import Comparison, VerdictChange
+from compatcheck.terminal.lines import Line, written
+from compatcheck.terminal.screen import PLAIN, Screen
 
 _MOST_SHOWN = 200
 _ALARM = "known-good environments get a verdict of affected: a false alarm, unless they really are broken"

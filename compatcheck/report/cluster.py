@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compatcheck._terminal import PLAIN, Screen
-from compatcheck.fleet import ClusterReport, Difference, Failure, Group, Link, Member
-from compatcheck.model import Finding, Outcome, Status, Unknown, dump
-from compatcheck.report._lines import Line, written
+from compatcheck.environment import Unknown, dump
 from compatcheck.report.json import SCHEMA_VERSION, finding_shape, finite, matrix_shape, probe_shape
 from compatcheck.report.text import NAMED_DISTRIBUTIONS, described, head, stale
+from compatcheck.results.cluster import ClusterReport, Difference, Failure, Group, Link, Member
+from compatcheck.results.findings import Finding, Outcome, Status
+from compatcheck.terminal.lines import Line, written
+from compatcheck.terminal.screen import PLAIN, Screen
 
 _STYLES: dict[Status, str] = {"confirmed": "bold red", "affected": "bold red", "possible": "yellow", "refuted": "green"}
 _OUTCOMES: dict[Outcome, str] = {"pass": "green", "watch": "yellow", "skip": "dim"}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from xml.sax.saxutils import escape
 
-from compatcheck.observation import Curve
+from compatcheck.results.logs import Curve
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NOT_FINITE = "×"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from compatcheck._terminal import PLAIN, Screen
-from compatcheck.model import DataProblem, DataReport
-from compatcheck.report._lines import Line, unfolded, written
 from compatcheck.report.json import finite
+from compatcheck.results.data import DataProblem, DataReport
+from compatcheck.terminal.lines import Line, unfolded, written
+from compatcheck.terminal.screen import PLAIN, Screen
 
 SCHEMA_VERSION = 1
 _CUT = "the rest is cut off"

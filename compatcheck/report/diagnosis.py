@@ -6,16 +6,17 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from compatcheck._cells import cells, padded
-from compatcheck._terminal import PLAIN, Screen
+from compatcheck.environment import Location
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
-from compatcheck.model import Location, Remedy
-from compatcheck.observation import Diagnosis, Explanation, Log, Moment, Run
 from compatcheck.report import curves
-from compatcheck.report._lines import Line, unfolded, written
 from compatcheck.report.json import SCHEMA_VERSION, finite, matrix_shape
 from compatcheck.report.text import head, stale
+from compatcheck.results.findings import Remedy
+from compatcheck.results.logs import Diagnosis, Explanation, Log, Moment, Run
+from compatcheck.terminal.cells import cells, padded
+from compatcheck.terminal.lines import Line, unfolded, written
+from compatcheck.terminal.screen import PLAIN, Screen
 
 _INDENT = 10
 _ROOMY = 60
@@ -183,7 +184,7 @@ def _labelled(label: str, text: str, style: str = "") -> Line:
 
 
 def _shape(diagnosis: Diagnosis) -> dict[str, Any]:
-    from compatcheck.model import dump
+    from compatcheck.environment import dump
 
     return {
         "schema_version": SCHEMA_VERSION,

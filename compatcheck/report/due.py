@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from compatcheck._terminal import PLAIN, Screen
-from compatcheck.model import Watched
-from compatcheck.report._lines import Line, written
 from compatcheck.report.json import SCHEMA_VERSION
+from compatcheck.results.matrix_changes import Watched
+from compatcheck.terminal.lines import Line, written
+from compatcheck.terminal.screen import PLAIN, Screen
 
 _TITLES = {
     "range": "ranges that newer releases fall into, or just beyond",

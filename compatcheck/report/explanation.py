@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compatcheck._terminal import PLAIN, Screen
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
-from compatcheck.report._lines import Line, unfolded, written
+from compatcheck.terminal.lines import Line, unfolded, written
+from compatcheck.terminal.screen import PLAIN, Screen
 
 WIDTH = 88
 _KINDS = {

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from compatcheck import _repository
-from compatcheck.model import Finding, Remark, Report, Status
+from compatcheck.files import repository
 from compatcheck.report._places import Place, below, place
-from compatcheck.report._plain import lines, told
+from compatcheck.report._plain_text import lines, told
+from compatcheck.results.findings import Finding, Remark, Report, Status
 
 MOST_SHOWN = 10
 """So many annotations of a kind GitHub shows for a step; what comes first counts."""
@@ -26,7 +26,7 @@ _COMMANDS: dict[Status, str] = {
 
 def render(report: Report, *, exit_reason: str, refuted: bool = False) -> str:
     """A command for each finding, the worst first, and the verdict in words at the end."""
-    root = _repository.root()
+    root = repository.root()
     shown = told(report, refuted)
     commands = [_annotation(each, place(each, report, root)) for each in shown]
     commands += [_remark(each, root) for each in report.remarks]

@@ -9,10 +9,10 @@ import json
 from collections import Counter
 from typing import Any
 
-from compatcheck import _repository
-from compatcheck.model import Finding, Report, Status
+from compatcheck.files import repository
 from compatcheck.report._places import place
-from compatcheck.report._plain import told
+from compatcheck.report._plain_text import told
+from compatcheck.results.findings import Finding, Report, Status, fingerprint
 
 _SEVERITIES: dict[Status, str] = {
     "confirmed": "critical",
@@ -24,11 +24,11 @@ _SEVERITIES: dict[Status, str] = {
 
 def render(report: Report, *, exit_reason: str, refuted: bool = False) -> str:
     """Every finding but those set aside. GitLab wants each fingerprint once: that of a repeated one is counted on."""
-    root = _repository.root()
+    root = repository.root()
     seen: Counter[str] = Counter()
     issues = []
     for finding in told(report, refuted):
-        mark = _repository.fingerprint(finding)
+        mark = fingerprint(finding)
         seen[mark] += 1
         issues.append(_issue(finding, report, root, mark if seen[mark] == 1 else f"{mark}-{seen[mark]}"))
     return json.dumps(issues, indent=2, ensure_ascii=False) + "\n"

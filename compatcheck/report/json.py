@@ -7,12 +7,12 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from compatcheck._repository import fingerprint
-from compatcheck.model import Finding, ProbeResult, Remedy, Report, dump
+from compatcheck.environment import dump
+from compatcheck.results.findings import Finding, ProbeResult, Remedy, Report, fingerprint
 
 if TYPE_CHECKING:
-    from compatcheck.fleet import ClusterReport
-    from compatcheck.observation import Diagnosis
+    from compatcheck.results.cluster import ClusterReport
+    from compatcheck.results.logs import Diagnosis
 
 SCHEMA_VERSION = 1
 

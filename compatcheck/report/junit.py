@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from compatcheck import _repository
-from compatcheck.model import BAD, Finding, Report
+from compatcheck.files import repository
 from compatcheck.report._places import place
-from compatcheck.report._plain import lines, told, undecided
+from compatcheck.report._plain_text import lines, told, undecided
+from compatcheck.results.findings import BAD, Finding, Report
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -21,7 +21,7 @@ def render(report: Report, *, exit_reason: str, refuted: bool = False) -> str:
 
     Where there is none, one test that passed says so, since servers take a report without tests for a broken run.
     """
-    root = _repository.root()
+    root = repository.root()
     suite = Element("testsuite", {"name": "compatcheck"})
     for finding in told(report, refuted):
         case = _case(suite, finding, report, root)

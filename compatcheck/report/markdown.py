@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from compatcheck import __version__, _repository
-from compatcheck.model import STATUSES, Finding, Report, Status
+from compatcheck import __version__
+from compatcheck.files import repository
 from compatcheck.report._markdown import block, cell, code, evidence, ways_out
 from compatcheck.report._places import Place, place
 from compatcheck.report.text import described
+from compatcheck.results.findings import STATUSES, Finding, Report, Status
 
 _SIGNS: dict[Status, str] = {
     "confirmed": ":x: confirmed",
@@ -27,7 +28,7 @@ def render(report: Report, *, exit_reason: str, refuted: bool = False) -> str:
 
 
 def _page(report: Report, exit_reason: str, refuted: bool) -> Iterator[str]:
-    root = _repository.root()
+    root = repository.root()
     bad = report.bad
     yield from (f"### compatcheck: {_verdict(report)}", "", f"{cell(exit_reason)}.")
     if bad:

@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compatcheck._terminal import PLAIN, Screen
-from compatcheck.model import BAD, Environment, Finding, Report
-from compatcheck.report._lines import Line, unfolded, written
+from compatcheck.environment import Environment
 from compatcheck.report.json import finding_shape, finite
 from compatcheck.report.text import render_failing as render_findings
+from compatcheck.results.findings import BAD, Finding, Report
+from compatcheck.terminal.lines import Line, unfolded, written
+from compatcheck.terminal.screen import PLAIN, Screen
 
 SCHEMA_VERSION = 1
 _MARGIN = 15

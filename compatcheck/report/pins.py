@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from compatcheck._cells import cells
-from compatcheck._terminal import PLAIN, Screen
 from compatcheck.language import gettext as _
 from compatcheck.language import ngettext
-from compatcheck.model import Choice, Finding, Moved, Outcome, PinReport, Trial
-from compatcheck.report._lines import Line, written
 from compatcheck.report.json import SCHEMA_VERSION, finding_shape, finite, probe_shape
+from compatcheck.results.findings import Finding, Outcome
+from compatcheck.results.pins import Choice, Moved, PinReport, Trial
+from compatcheck.terminal.cells import cells
+from compatcheck.terminal.lines import Line, written
+from compatcheck.terminal.screen import PLAIN, Screen
 
 _MOST_ALONG = 6
 _STYLES: dict[Outcome, str] = {"pass": "green", "watch": "yellow", "skip": "dim"}

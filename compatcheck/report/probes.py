@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from compatcheck._terminal import PLAIN, Screen
-from compatcheck.model import Outcome, ProbeResult
-from compatcheck.report._lines import Line, unfolded, written
 from compatcheck.report.json import SCHEMA_VERSION, finite, probe_shape
+from compatcheck.results.findings import Outcome, ProbeResult
+from compatcheck.terminal.lines import Line, unfolded, written
+from compatcheck.terminal.screen import PLAIN, Screen
 
 _STYLES: dict[Outcome, str] = {
     "pass": "green",

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compatcheck._terminal import PLAIN, Screen
-from compatcheck.report._lines import Line, written
 from compatcheck.report.json import SCHEMA_VERSION, finite
+from compatcheck.terminal.lines import Line, written
+from compatcheck.terminal.screen import PLAIN, Screen
 
 _STYLES = {"reproduced": "green", "not reproduced": "bold red", "not tried": "yellow"}
 

@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
-from compatcheck import __version__, _repository
-from compatcheck.model import Finding, Report, Status, Suppressed
+from compatcheck import __version__
+from compatcheck.files import repository
 from compatcheck.report import _markdown
 from compatcheck.report._places import Place, below, place
-from compatcheck.report._plain import told, undecided
+from compatcheck.report._plain_text import told, undecided
 from compatcheck.report.json import finite
+from compatcheck.results.findings import Finding, Report, Status, Suppressed, fingerprint
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _ROOT = "%SRCROOT%"
@@ -33,7 +34,7 @@ def render(report: Report, *, exit_reason: str, exit_status: int | None = None, 
 
     GitHub does not heed suppressions: what is uploaded there should hold none, or each becomes an open alert.
     """
-    root = _repository.root()
+    root = repository.root()
     shown = told(report, refuted)
     everything = [*shown, *(each.finding for each in report.suppressed)]
     rules = list({finding.id: _rule(finding) for finding in reversed(everything)}.values())[::-1]
@@ -113,7 +114,7 @@ def _results(report: Report, shown: Iterable[Finding], rules: list[str], root: s
     pairs += [(each.finding, each) for each in report.suppressed]
     seen: Counter[str] = Counter()
     for finding, aside in pairs:
-        mark = _repository.fingerprint(finding)
+        mark = fingerprint(finding)
         seen[mark] += 1
         at = place(finding, report, root)
         yield {

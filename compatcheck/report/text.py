@@ -7,16 +7,17 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from compatcheck import __version__
-from compatcheck._terminal import PLAIN, Screen
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.language import gettext as _
 from compatcheck.language import marked, ngettext
-from compatcheck.model import Environment, Finding, Remedy, Report, Status, Unknown, lookup
-from compatcheck.report._lines import Line, unfolded, written
 from compatcheck.report._unknown import by_reason, problems, without_reason
+from compatcheck.results.findings import Finding, Remedy, Report, Status
+from compatcheck.terminal.lines import Line, unfolded, written
+from compatcheck.terminal.screen import PLAIN, Screen
 
 if TYPE_CHECKING:
-    from compatcheck.fleet import ClusterReport
-    from compatcheck.observation import Diagnosis
+    from compatcheck.results.cluster import ClusterReport
+    from compatcheck.results.logs import Diagnosis
 
 _UNCONFIRMED = marked("it stands on reports that nobody has confirmed yet")
 _STYLES: dict[Status, str] = {"confirmed": "bold red", "affected": "bold red", "possible": "yellow", "refuted": "green"}

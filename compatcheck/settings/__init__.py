@@ -15,7 +15,7 @@ from compatcheck.settings._model import Settings as Settings
 if TYPE_CHECKING:
     from datetime import date
 
-    from compatcheck.model import Report
+    from compatcheck.results.findings import Report
     from compatcheck.settings._edit import Edited
 
 

@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from compatcheck._reading import read_text
-from compatcheck._repository import fingerprint
 from compatcheck.errors import InputError
-from compatcheck.model import Finding, Report, Suppressed
+from compatcheck.files.reading import read_text
+from compatcheck.results.findings import Finding, Report, Suppressed, fingerprint
 
 _SCHEMA_VERSION = 1
 _RANKS = {"confirmed": 0, "affected": 0, "possible": 1, "refuted": 2}

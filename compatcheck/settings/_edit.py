@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from compatcheck._reading import read_text
 from compatcheck.errors import InputError
+from compatcheck.files.reading import read_text
 from compatcheck.settings import _find, _parse
 from compatcheck.settings._model import Ignore
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from compatcheck._reading import decoded, read_bytes
 from compatcheck.errors import InputError
+from compatcheck.files.reading import decoded, read_bytes
 from compatcheck.settings._model import NONE, Settings
 
 FILE = "pyproject.toml"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date
 
 from compatcheck.errors import InputError
-from compatcheck.model import Finding, Remark, Report, Suppressed
+from compatcheck.results.findings import Finding, Remark, Report, Suppressed
 from compatcheck.settings._model import Ignore, Settings
 
 

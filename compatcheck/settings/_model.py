@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from compatcheck.model import Location
+from compatcheck.environment import Location
 
 if TYPE_CHECKING:
     from datetime import date

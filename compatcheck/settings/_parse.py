@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, NamedTuple, NoReturn
 
+from compatcheck.environment import Location
 from compatcheck.errors import InputError
-from compatcheck.model import Location
 from compatcheck.settings._model import NONE, Ignore, Settings
 
 _FAIL_ON = ("confirmed", "affected", "possible", "never")

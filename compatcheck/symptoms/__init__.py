@@ -1,6 +1,6 @@
 """From a log to what it shows: the signature of its runs, where it began, its exceptions, and what it states.
 
-A plain file is a log format; the machinery that reads any size in bounded memory has an underscore.
+A log format is one file of `formats`; the rest reads logs of any size in bounded memory.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from compatcheck.observation import Log, Pattern
+    from compatcheck.results.logs import Log, Pattern
 
 
 def read(path: str, patterns: Sequence[Pattern] = (), chunk: int | None = None) -> Log:
@@ -17,7 +17,7 @@ def read(path: str, patterns: Sequence[Pattern] = (), chunk: int | None = None) 
 
     Raises `compatcheck.errors.InputError` where it cannot be read.
     """
-    from compatcheck.observation import Log
+    from compatcheck.results.logs import Log
     from compatcheck.symptoms import _observed, _scan, _signature
 
     scanned = _scan.scan(path, patterns, chunk)

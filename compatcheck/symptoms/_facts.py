@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from compatcheck import _missing_name
-from compatcheck.model import Facts, Location
+from compatcheck.environment import Facts, Location
+from compatcheck.packages import missing_names
 
 MARKS = (
-    *_missing_name.MARKS,
+    *missing_names.MARKS,
     "ersion",
     "DeepSpeed info",
     "batch size",
@@ -88,7 +88,7 @@ class StatedFacts:
             self._in_dump, self._half = True, {}
             return
         self._versions(number, text)
-        if any(mark in text for mark in _missing_name.MARKS):
+        if any(mark in text for mark in missing_names.MARKS):
             self._missing(number, text)
         if "DataParallel so batch size" in text:
             self._sizes.clear()
@@ -125,7 +125,7 @@ class StatedFacts:
 
     def _missing(self, number: int, text: str) -> None:
         """The names that errors say are missing, each once, with the line of the first."""
-        said = _missing_name.missing_name(text)
+        said = missing_names.missing_name(text)
         names, first = self._found.get("missing_names", ([], number))
         if said and said not in names and len(names) < _MOST_NAMES:
             self._state("missing_names", [*names, said], first)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from compatcheck.model import Facts, Location
-from compatcheck.observation import Run
+from compatcheck.environment import Facts, Location
+from compatcheck.results.logs import Run
 
 _NONFINITE = ("nan-gradients-filtered", "deepspeed-sentinel", "loss-nan", "grad-norm-nan", "overflow-at-every-step")
 _INTERMITTENT = ("labels-masked-sometimes", "loss-scaler-skips")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import NamedTuple, Protocol
 
-from compatcheck.model import Facts, Location
-from compatcheck.observation import ERROR_MARKS, LONGEST_MATCHED, Crash, Hit, Pattern
-from compatcheck.symptoms import _facts, _failures, tensorboard, trainer_state
+from compatcheck.environment import Facts, Location
+from compatcheck.files.units import units
+from compatcheck.results.logs import ERROR_MARKS, LONGEST_MATCHED, Crash, Hit, Pattern
+from compatcheck.symptoms import _facts, _failures
 from compatcheck.symptoms._reading import Reading
 from compatcheck.symptoms._run import RunReader
 from compatcheck.symptoms._stream import Batch, batches, head
 from compatcheck.symptoms._tracebacks import Raised, Tracebacks, without_prefix
+from compatcheck.symptoms.formats import tensorboard, trainer_state
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _BAR = re.compile(r"\A\s*\d+%\|[^|]*\|\s*(\d+)/(\d+) \[")
@@ -44,10 +44,7 @@ class Scanned(NamedTuple):
 
 def line_formats() -> tuple[LineFormat, ...]:
     """The formats that are read line by line, in the order of their names, what reads anybody's lines last."""
-    package = import_module("compatcheck.symptoms")
-    names = sorted(found.name for found in iter_modules(package.__path__) if not found.name.startswith("_"))
-    units = [import_module(f"compatcheck.symptoms.{name}") for name in names]
-    lined = [unit for unit in units if hasattr(unit, "MARKS")]
+    lined = [unit for unit in units("compatcheck.symptoms.formats").values() if hasattr(unit, "MARKS")]
     return tuple(sorted(lined, key=lambda unit: hasattr(unit, "FALLBACK")))
 
 

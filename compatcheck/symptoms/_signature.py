@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 from statistics import median
 
+from compatcheck.environment import Location
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
-from compatcheck.model import Location
-from compatcheck.observation import Crash, Curve, Moment, Run, Signature
+from compatcheck.results.logs import Crash, Curve, Moment, Run, Signature
 from compatcheck.symptoms import _failures
-from compatcheck.symptoms._growth import grows
+from compatcheck.symptoms._log_growth import grows
 from compatcheck.symptoms._run import Placed, RunReader, Stretch
 from compatcheck.symptoms._state import groups_behind
 

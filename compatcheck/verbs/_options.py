@@ -26,9 +26,9 @@ def _not_both(context: click.Context, parameter: click.Parameter, value: bool) -
     if value and (context.params.get("quiet") or context.params.get("verbose")):
         raise click.UsageError("--quiet and --verbose ask for opposite things: give one of them")
     if value and parameter.name == "quiet":
-        from compatcheck import _progress
+        from compatcheck.terminal import progress
 
-        _progress.silence()
+        progress.silence()
     return value
 
 

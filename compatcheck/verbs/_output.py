@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from compatcheck._terminal import PLAIN, Screen, is_live, screen
 from compatcheck.errors import InputError
+from compatcheck.terminal.screen import PLAIN, Screen, is_live, screen
 
 
 def screen_of(output: str | None) -> Screen:
@@ -19,9 +19,9 @@ def screen_of(output: str | None) -> Screen:
 
 def write(text: str, output: str | None) -> None:
     if output is not None:
-        from compatcheck import _files
+        from compatcheck.files import storage
 
-        _files.write(output, text)
+        storage.write(output, text)
         return
     if sys.stdout is None:
         raise InputError("writing", "standard output", "it is closed", "use -o")
@@ -62,7 +62,7 @@ def progress() -> Any:
     """Progress of probes; a request to stop, however it comes, ends the probe's process as well."""
     import signal
 
-    from compatcheck._progress import probe_progress
+    from compatcheck.terminal.progress import probe_progress
 
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):

@@ -15,7 +15,8 @@ from compatcheck.verbs._output import progress, screen_of, write
 from compatcheck.verbs._stopwatch import stage, tell
 
 if TYPE_CHECKING:
-    from compatcheck.model import Environment, Report, Target
+    from compatcheck.environment import Environment, Target
+    from compatcheck.results.findings import Report
     from compatcheck.settings import Settings
 
 
@@ -36,7 +37,7 @@ def judge(
     from compatcheck import matrix
     from compatcheck.pipelines.check import check as compare
     from compatcheck.pipelines.check import confirm
-    from compatcheck.pipelines.settled import selected, settle
+    from compatcheck.pipelines.settle import selected, settle
     from compatcheck.report import render
 
     _require_apart((*(file for _, file in options["reports"]), options["output"]))
@@ -84,8 +85,8 @@ def _require_apart(files: Sequence[str | None]) -> None:
 
 def _rendered(report: Report, status: int, reason: str, options: dict[str, Any]) -> str:
     """The report in the format asked for; a quiet one in text is what the exit status stands for."""
-    from compatcheck.model import failing
     from compatcheck.report import render, text
+    from compatcheck.results.findings import failing
 
     screen, form = screen_of(options["output"]), options["format_name"]
     if options["quiet"] and form == "text":
@@ -97,7 +98,7 @@ def _rendered(report: Report, status: int, reason: str, options: dict[str, Any])
 
 def _exit_status(report: Report, fail_on: str, require_probe: bool) -> tuple[int, str]:
     """The exit status, and the reason for it in words."""
-    from compatcheck.model import failing
+    from compatcheck.results.findings import failing
 
     unrun = [
         f for f in report.findings if f.probe_name and (not f.probe or f.probe.outcome in ("skip", "crash", "timeout"))

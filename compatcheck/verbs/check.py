@@ -51,7 +51,7 @@ def command(
     what it assumes say nothing of a --snapshot.
     """
     from compatcheck import matrix
-    from compatcheck.pipelines.settled import assumed
+    from compatcheck.pipelines.settle import assumed
 
     project = _options.settings_of(settings_file, isolated)
     if snapshot is None:

@@ -13,7 +13,7 @@ from compatcheck.verbs import _options, _status
 from compatcheck.verbs._output import make_folder, screen_of, write
 
 if TYPE_CHECKING:
-    from compatcheck.fleet import ClusterReport
+    from compatcheck.results.cluster import ClusterReport
 
 
 @click.command()
@@ -77,7 +77,7 @@ def command(
     """
     from compatcheck import matrix
     from compatcheck.pipelines import cluster
-    from compatcheck.pipelines.settled import ignored_everywhere
+    from compatcheck.pipelines.settle import ignored_everywhere
 
     known, project = matrix.load(), _options.settings_of(settings_file, isolated)
     chosen: dict[str, Any] = {
@@ -110,7 +110,7 @@ def _publish(report: ClusterReport, format_name: str, output: str | None, fail_o
 
 def _exit_status(report: ClusterReport, fail_on: str) -> tuple[int, str]:
     """The exit status, and the reason for it in words."""
-    from compatcheck.model import failing
+    from compatcheck.results.findings import failing
 
     count = sum(finding.status in failing(fail_on) for finding in report.findings)
     failed = sum(trial.outcome in ("fail", "crash", "timeout") for trial in report.trials)

@@ -13,8 +13,9 @@ from compatcheck.verbs import _options, _status
 from compatcheck.verbs._output import progress, screen_of, write
 
 if TYPE_CHECKING:
-    from compatcheck.model import DataProblem, DataReport, ProbeResult
-    from compatcheck.observation import Pattern
+    from compatcheck.results.data import DataProblem, DataReport
+    from compatcheck.results.findings import ProbeResult
+    from compatcheck.results.logs import Pattern
 
 _NO_MODEL = "name the model's folder with --model"
 _ABOUT = ("tokenizer", "transformers", "padding_side")
@@ -78,9 +79,9 @@ def command(
 
 def _stated(training: str | None) -> Mapping[str, Any]:
     """What the training configuration says; raises `InputError` where it is none."""
-    from compatcheck import facts
+    from compatcheck.project.reading import read_paths
 
-    return facts.read_paths([training]).environment.facts.get("training") or {} if training else {}
+    return read_paths([training]).environment.facts.get("training") or {} if training else {}
 
 
 def _nothing(found: Any) -> str:
@@ -103,16 +104,18 @@ def _run(
     import json
     import tempfile
 
-    from compatcheck import _files, facts, probes
+    from compatcheck import probes
     from compatcheck.errors import InputError
+    from compatcheck.files import storage
+    from compatcheck.installed.target import find_target
 
     if not os.path.isdir(model):
         raise InputError("reading the model folder", model, "there is no such folder", "give a folder with a tokenizer")
-    target = facts.find_target(python, os.environ)
+    target = find_target(python, os.environ)
     with tempfile.TemporaryDirectory(prefix="compatcheck-data-", ignore_cleanup_errors=True) as folder:
         path = os.path.join(folder, "rows.jsonl")
         rows = (json.dumps({"number": number, "messages": messages}) for number, messages in sample)
-        _files.write(path, "".join(f"{row}\n" for row in rows))
+        storage.write(path, "".join(f"{row}\n" for row in rows))
         request = {"model_file": model, "rows_file": path, "max_length": limit, "trust_remote_code": trusted}
         with progress() as show:
             return probes.run(
@@ -124,7 +127,7 @@ def _report(
     file: str, found: Any, result: ProbeResult | None, model: str | None, limit: int | None, framework: str | None
 ) -> DataReport:
     from compatcheck import data, matrix
-    from compatcheck.model import DataReport
+    from compatcheck.results.data import DataReport
 
     unread = _unread(result, model)
     problems = data.judge_rows(found, with_tokenizer=unread is None)
@@ -153,7 +156,7 @@ def _known_failure(unread: str, patterns: Iterable[Pattern]) -> Iterator[DataPro
     """The tokenizer's failure as a problem, where entries know its error line."""
     import re
 
-    from compatcheck.model import DataProblem
+    from compatcheck.results.data import DataProblem
 
     ids = [pattern.entry for pattern in patterns if re.search(pattern.regex, unread)]
     if ids:

@@ -16,7 +16,8 @@ def command(**options: Any) -> NoReturn:
     """Judge a recorded environment. It is that of a GLM-4 fine-tune on torch 2.5.0."""
     from importlib import resources
 
-    from compatcheck import facts, matrix
+    from compatcheck import matrix
+    from compatcheck.environment.snapshot import read_snapshot
 
     path = str(resources.files("compatcheck") / "demo" / "glm-4.json")
-    judge(facts.load_file(path), matrix.load(), None, None, False, options)
+    judge(read_snapshot(path), matrix.load(), None, None, False, options)

@@ -11,7 +11,7 @@ from compatcheck.verbs import _options, _status
 from compatcheck.verbs._output import screen_of, write
 
 if TYPE_CHECKING:
-    from compatcheck.model import Environment, Facts
+    from compatcheck.environment import Environment, Facts
 
 
 @click.command()
@@ -69,14 +69,15 @@ def _environment(
     known: Any, paths: tuple[str, ...], python: str | None, snapshot: str | None, assume: tuple[str, ...]
 ) -> tuple[Environment, Facts]:
     """The environment that was named, empty where none was, and what the user states over the logs."""
-    from compatcheck import facts
-    from compatcheck.model import Environment, Facts
+    from compatcheck.environment import Environment, Facts
+    from compatcheck.environment.assumptions import assume_all
     from compatcheck.pipelines.environment import environment as environment_of
+    from compatcheck.project.overlay import with_paths
 
     found = Environment({})
     if python is not None or snapshot is not None:
         found, _ = environment_of(known, paths, python, snapshot, ())
     elif paths:
-        found = facts.with_paths(found, paths)
-    stated = facts.assume_all(Environment({}), assume)
+        found = with_paths(found, paths)
+    stated = assume_all(Environment({}), assume)
     return found, Facts(stated.facts, stated.reasons, stated.locations)

@@ -28,7 +28,7 @@ def command(
     import json
 
     from compatcheck import matrix
-    from compatcheck.model import dump
+    from compatcheck.environment import dump
 
     environment, _ = environment_of(matrix.load(), paths, python, None, assume, hash_weights, imports)
     write(json.dumps(dump(environment), indent=2, ensure_ascii=False) + "\n", output)

@@ -10,8 +10,8 @@ from compatcheck.verbs import _options
 from compatcheck.verbs._output import screen_of, write, write_page
 
 if TYPE_CHECKING:
-    from compatcheck._terminal import Screen
     from compatcheck.matrix import Matrix
+    from compatcheck.terminal.screen import Screen
 
 _MOST_NEAR = 3
 

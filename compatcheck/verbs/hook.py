@@ -10,7 +10,7 @@ import click
 from compatcheck.verbs import _options, _status
 
 if TYPE_CHECKING:
-    from compatcheck.model import Report
+    from compatcheck.results.findings import Report
 
 
 @click.command()
@@ -38,14 +38,14 @@ def command(
     here does not count, and nothing is run or fetched: state the machine that trains with --assume, or in
     [tool.compatcheck].
     """
-    from compatcheck import facts
+    from compatcheck.project.commit import read_changes
 
-    changes = facts.changes(files)
+    changes = read_changes(files)
     if not changes:
         sys.exit(_status.CLEAN)
     from compatcheck import matrix, settings
     from compatcheck.pipelines import commit
-    from compatcheck.pipelines.settled import assumed, selected, settle
+    from compatcheck.pipelines.settle import assumed, selected, settle
     from compatcheck.report import render
     from compatcheck.verbs._output import write
 
@@ -73,6 +73,6 @@ def command(
 
 def _told(report: Report, fail_on: str) -> Report:
     """The report with what makes a commit fail: who commits is not to read what may be."""
-    from compatcheck.model import failing
+    from compatcheck.results.findings import failing
 
     return report._replace(findings=tuple(each for each in report.findings if each.status in failing(fail_on)))

@@ -21,20 +21,21 @@ def command(entry: str, reason: str | None, until: str | None, paths: tuple[str,
 
     It is the file whose [tool.compatcheck] counts here, else the nearest one, else a new one. Comments and order stay.
     """
-    from compatcheck import _files, matrix, settings
+    from compatcheck import matrix, settings
+    from compatcheck.files import storage
 
     if remove and (reason is not None or until is not None):
         raise click.UsageError("--remove goes with ID and --path only")
     if remove:
         path, text, same = settings.without_ignore(".", entry.upper(), paths)
         _require_some(same, path, entry.upper(), paths)
-        _files.write(path, text)
+        storage.write(path, text)
         click.echo(f"{path}: {entry.upper()} is ignored no more{_where(paths)}")
         return
     found = matrix.find_entry(matrix.load(), entry)
     ignore = settings.Ignore(found["id"], *_given(found["id"], reason, until), paths)
     path, text, same = settings.with_ignore(".", ignore)
-    _files.write(path, text)
+    storage.write(path, text)
     again = "now " if same else ""
     click.echo(f"{path}: {found['id']} is ignored{_where(paths)} {again}until {ignore.until}: {found['title']}")
 

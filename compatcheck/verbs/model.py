@@ -11,7 +11,8 @@ from compatcheck.verbs import _options, _status
 from compatcheck.verbs._output import screen_of, write
 
 if TYPE_CHECKING:
-    from compatcheck.model import Environment, Report
+    from compatcheck.environment import Environment
+    from compatcheck.results.findings import Report
 
 
 @click.command()
@@ -38,15 +39,16 @@ def command(
     MODEL is a folder, or a hub id as org/name or org/name@revision that is in a local cache. Weights are not read but
     for their headers, and no code is run. Exit status 1 where a file is damaged or a finding is affected.
     """
-    from compatcheck import facts
+    from compatcheck.environment.assumptions import assume_all
+    from compatcheck.project.model_files.model import compare_models, read_model
     from compatcheck.report import model as pages
 
     if against is not None:
-        comparison = facts.compare_models(model, against, online=online, weights=hash_weights)
+        comparison = compare_models(model, against, online=online, weights=hash_weights)
         damaged = any(comparison[side].get("file_problems") for side in ("old", "new"))
         write(pages.render_comparison(comparison, format_name, screen_of(output)), output)
         sys.exit(_status.FINDINGS if damaged else _status.CLEAN)
-    environment = facts.assume_all(facts.read_model(model, online=online, weights=hash_weights), assume)
+    environment = assume_all(read_model(model, online=online, weights=hash_weights), assume)
     report = _of_the_model(environment)
     if quiet and format_name == "text":
         write(pages.render_failing(report, screen_of(output)), output)

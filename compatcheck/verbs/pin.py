@@ -18,8 +18,9 @@ from compatcheck.verbs._output import write
 from compatcheck.verbs._stopwatch import stage, tell
 
 if TYPE_CHECKING:
-    from compatcheck.model import PinReport, Target
+    from compatcheck.environment import Target
     from compatcheck.pipelines.pin import Plan
+    from compatcheck.results.pins import PinReport
 
 _OF_SUBJECT = (
     "python", "snapshot", "python_version", "platform", "torch_backend", "output", "offline", "strict", "latest",
@@ -68,10 +69,10 @@ def command(**options: Any) -> NoReturn:
     steers nothing.
     """
     from compatcheck import matrix
-    from compatcheck._progress import resolving_progress
     from compatcheck.advice import search
     from compatcheck.pipelines import pin
-    from compatcheck.pipelines.settled import assumed, ignored_everywhere
+    from compatcheck.pipelines.settle import assumed, ignored_everywhere
+    from compatcheck.terminal.progress import resolving_progress
 
     output = _output(options)
     format_name = _format(output, options)
@@ -147,14 +148,14 @@ def _content(path: str) -> str | None:
     """The text of an ordinary file; None for one that is not there yet, and for a pipe or a device."""
     if not os.path.isfile(path):
         return None
-    from compatcheck._reading import marked_text
+    from compatcheck.files.reading import marked_text
 
     return marked_text(path)
 
 
 def _proven(planned: Plan, installed: Target | None) -> Plan:
-    from compatcheck._progress import building_progress
     from compatcheck.pipelines import pin
+    from compatcheck.terminal.progress import building_progress
     from compatcheck.verbs._output import progress
 
     return pin.prove(planned, installed, building_progress, progress)
@@ -162,8 +163,8 @@ def _proven(planned: Plan, installed: Target | None) -> Plan:
 
 def _tell(report: PinReport, left_out: Iterable[str], options: Mapping[str, Any]) -> None:
     """Say what became of the request; a quiet one only where something is wrong with these pins."""
-    from compatcheck._terminal import screen
     from compatcheck.report import pins
+    from compatcheck.terminal.screen import screen
 
     for line in left_out:
         click.echo(line, err=True)

@@ -12,7 +12,7 @@ from compatcheck.verbs import _options, _status
 from compatcheck.verbs._output import progress, screen_of, write
 
 if TYPE_CHECKING:
-    from compatcheck.model import ProbeResult
+    from compatcheck.results.findings import ProbeResult
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

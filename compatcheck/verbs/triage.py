@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from compatcheck._cells import cells
 from compatcheck.language import gettext as _
+from compatcheck.terminal.cells import cells
 from compatcheck.verbs import _options
 from compatcheck.verbs._output import write
 from compatcheck.verbs._verdict import judge
 
 if TYPE_CHECKING:
-    from compatcheck.model import Environment
+    from compatcheck.environment import Environment
 
 _WIDEST = 60
 SUSPECTED = 3
@@ -38,11 +38,13 @@ def command(
     """
     import json
 
-    from compatcheck import facts, matrix
-    from compatcheck.model import dump
+    from compatcheck import matrix
+    from compatcheck.bug_report import read_report_file
+    from compatcheck.environment import dump
+    from compatcheck.environment.assumptions import assume_all
 
-    stated = facts.read_report_file(file)
-    environment = facts.assume_all(stated, assume)
+    stated = read_report_file(file)
+    environment = assume_all(stated, assume)
     _require_something(environment, "standard input" if file == "-" else file)
     snapshot = json.dumps(dump(environment), indent=2, ensure_ascii=False) + "\n"
     if snapshot_out is not None:

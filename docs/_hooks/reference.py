@@ -14,7 +14,7 @@ from mkdocs.structure.files import File, Files
 
 from compatcheck import matrix, probes
 from compatcheck.cli import cli
-from compatcheck.facts._snapshot_model import Snapshot
+from compatcheck.environment._schema import Snapshot
 from compatcheck.probes import _units
 
 _SEPARATE = "\n\n"

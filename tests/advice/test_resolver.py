@@ -19,8 +19,8 @@ from compatcheck.advice import resolver
 from compatcheck.advice._credentials import redacted
 from compatcheck.advice.model import Demands, Line, Place, Solution, Unsolvable, Wanted
 from compatcheck.advice.wanted import read
+from compatcheck.environment import Location
 from compatcheck.errors import InputError
-from compatcheck.model import Location
 
 from .tiny_wheels import write_wheel
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 
 from compatcheck.advice.search import ways
-from compatcheck.matrix._order import contains, parse_range, parse_version
-from compatcheck.model import Finding, Remedy
+from compatcheck.packages.versions import contains, parse_range, parse_version
+from compatcheck.results.findings import Finding, Remedy
 
 
 def spelled(

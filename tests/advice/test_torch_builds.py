@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck._torch_build import backend_of
 from compatcheck.advice import resolver, torch_builds
 from compatcheck.advice.model import Demands, Line, Place, Unsolvable, Wanted
+from compatcheck.environment import Environment, lookup
+from compatcheck.inference.torch_builds import backend_of
 from compatcheck.matrix.traits import driver_below_cuda_floor, torch_lacks_gpu_architecture
-from compatcheck.model import Environment, lookup
 from tests.advice.pytorch_index import Wheel, serve
 
 SOURCES = Path(__file__).parents[2] / "matrix"

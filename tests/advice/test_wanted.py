@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from compatcheck.advice import wanted
+from compatcheck.environment import Location
 from compatcheck.errors import InputError
-from compatcheck.model import Location
 
 LINUX = {"python_version": "3.11", "python_full_version": "3.11.7", "sys_platform": "linux"}
 PROJECT = """\

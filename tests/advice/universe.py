@@ -10,8 +10,8 @@ from packaging.version import Version
 
 from compatcheck.advice.model import Demands, Solution, Unsolvable, Violation
 from compatcheck.advice.search import ways
-from compatcheck.matrix._order import contains, parse_range, parse_version
-from compatcheck.model import Finding, Remedy
+from compatcheck.packages.versions import contains, parse_range, parse_version
+from compatcheck.results.findings import Finding, Remedy
 
 Releases = Mapping[str, Mapping[str, str]]
 """The requirements of each version: its dependencies' specifiers by name."""

@@ -24,12 +24,14 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from compatcheck import __version__, cluster, facts, matrix
+from compatcheck import __version__, cluster, matrix
 from compatcheck.cluster._channel import Channel
 from compatcheck.cluster._hub import Hub
 from compatcheck.cluster._lead import Leader
 from compatcheck.cluster._messages import Greeting, Has, Hello, Over, Snapshot, Want
-from compatcheck.model import Environment, dump
+from compatcheck.environment import Environment, dump
+from compatcheck.installed.collect import collect
+from compatcheck.installed.target import find_target
 from compatcheck.pipelines.cluster import judge
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -72,7 +74,7 @@ def measured(ranks: int, kinds: int) -> Cost:
 def lead(ranks: int, kinds: int, answers: Any) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     known = matrix.load()
-    snapshot = dump(facts.collect(facts.find_target(sys.executable, os.environ), known.environ))
+    snapshot = dump(collect(find_target(sys.executable, os.environ), known.environ))
     judge(_one(snapshot), known, "warming up", 1)
     launch = cluster.Launch("benchmark", 0, ranks, 0, "node", "", "127.0.0.1", (0,), "job")
     with Hub(launch) as hub, _Peak() as peak:
@@ -136,7 +138,7 @@ def _of_kind(snapshot: dict[str, Any], kind: int) -> dict[str, Any]:
 
 
 def _one(snapshot: dict[str, Any]) -> cluster.Gathered:
-    from compatcheck.fleet import Member
+    from compatcheck.results.cluster import Member
 
     return cluster.Gathered({"one": [Member(0, "node")]}, {"one": _environment(snapshot)}, {"one": snapshot})
 

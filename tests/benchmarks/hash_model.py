@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from compatcheck.facts.model_files import _hashing
+from compatcheck.project.model_files import _hashing
 
 _BUDGET = 0.9
 

@@ -52,7 +52,7 @@ def commands(target: str) -> dict[str, list[str]]:
 def grow_matrix(folder: str, number: int) -> None:
     """Copy this installation's package with a matrix of at least ``number`` entries: today's, and under new ids."""
     import compatcheck
-    from compatcheck.matrix._compile import compile_entries, read_entries, read_tables, write_files
+    from compatcheck.matrix.compile import compile_entries, read_entries, read_tables, write_files
 
     sources = Path(__file__).parents[2] / "matrix"
     entries = list(read_entries(sources).values())

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.data import _of_rows
+from compatcheck.data import _row_checks
 from compatcheck.data._records import Record
 from compatcheck.data._shapes import recognise
 from compatcheck.data._survey import survey
@@ -89,7 +89,7 @@ def test_glm_4_tools_and_observations_are_taken_over_whole() -> None:
 
 def problems(*conversations: list[Any], with_tokenizer: bool = False) -> dict[str, Any]:
     found = survey([Record(number, {"messages": turns}) for number, turns in enumerate(conversations, 1)], 9)
-    return {problem.name: problem for problem in _of_rows.judge(found, with_tokenizer)}
+    return {problem.name: problem for problem in _row_checks.judge(found, with_tokenizer)}
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_tokenizer_that_accepts_the_roles_makes_their_order_and_end_a_note() -
 
 def test_an_answer_that_is_no_text_is_not_called_empty_as_well() -> None:
     found = survey([Record(1, {"instruction": "q", "output": 3})], 9)
-    assert [each.name for each in _of_rows.judge(found, False)] == ["no-message"]
+    assert [each.name for each in _row_checks.judge(found, False)] == ["no-message"]
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_an_answer_that_is_no_text_is_not_called_empty_as_well() -> None:
 )
 def test_images_are_a_note_where_tokens_are_counted(record: dict[str, Any]) -> None:
     found = survey([Record(1, record), Record(2, chat())], 9)
-    assert [(each.name, each.level, each.rows) for each in _of_rows.judge(found, True)] == [("media", "note", (1,))]
-    assert list(_of_rows.judge(found, False)) == []
+    assert [(each.name, each.level, each.rows) for each in _row_checks.judge(found, True)] == [("media", "note", (1,))]
+    assert list(_row_checks.judge(found, False)) == []
 
 
 def test_empty_and_missing_answers_carry_the_symptoms_of_masked_labels() -> None:
@@ -191,4 +191,4 @@ def test_a_small_file_is_its_own_sample() -> None:
 def test_several_shapes_in_one_file_are_told() -> None:
     found = survey([Record(1, chat()), Record(2, chat()), Record(3, {"instruction": "q", "output": "a"})], 9)
     assert found.shape == "messages" and found.rows == 3
-    assert next(_of_rows.judge(found, False)).seen == "the rows have several shapes: 2 of messages, 1 of alpaca"
+    assert next(_row_checks.judge(found, False)).seen == "the rows have several shapes: 2 of messages, 1 of alpaca"

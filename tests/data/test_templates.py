@@ -14,8 +14,8 @@ import pytest
 pytest.importorskip("transformers")
 
 from compatcheck import data, matrix
-from compatcheck.model import DataProblem
 from compatcheck.probes.training import chat_template
+from compatcheck.results.data import DataProblem
 from tests.data.conftest import CHATML, MakeModel, chat
 
 pytestmark = pytest.mark.stack

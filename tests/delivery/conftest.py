@@ -18,7 +18,7 @@ import click
 import pytest
 
 from compatcheck.errors import CompatcheckError
-from compatcheck.matrix import _load, compile_folder
+from compatcheck.matrix import compile_folder, loading
 from compatcheck.verbs import matrix as verbs
 from tests.conftest import ROOT
 
@@ -227,7 +227,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def client(server: Server, publisher: Publisher, bundled: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> Client:
-    monkeypatch.setattr(_load, "_COMPILED", str(bundled))
+    monkeypatch.setattr(loading, "_COMPILED", str(bundled))
     for name in ("COMPATCHECK_MATRIX_URL", "COMPATCHECK_MATRIX_ROOT", "HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SSL_CERT_DIR", str(bundled))  # reading the real certificates takes longer than the rest

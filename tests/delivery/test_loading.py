@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck import facts, matrix, probes
-from compatcheck.matrix import _load, compile_folder
-from compatcheck.model import Environment, Finding, Report
+from compatcheck import matrix, probes
+from compatcheck.environment import Environment
+from compatcheck.installed.target import find_target
+from compatcheck.matrix import compile_folder, loading
 from compatcheck.pipelines.check import confirm
+from compatcheck.results.findings import Finding, Report
 from tests.delivery.conftest import IDS, Answer, Client, Publisher, run
 
 Damage = Callable[[Path, Path], None]
@@ -72,7 +74,7 @@ def test_damage_that_shows_later_is_told_with_what_mends_it(client: Client, data
 
 @pytest.mark.parametrize(
     "damage",
-    [in_pointer(format=_load.FORMAT + 1), in_pointer(date="2020-01-01")],
+    [in_pointer(format=loading.FORMAT + 1), in_pointer(date="2020-01-01")],
     ids=["another form", "an older date"],
 )
 def test_one_that_does_not_fit_is_passed_over(client: Client, data: Path, damage: Damage) -> None:
@@ -86,7 +88,7 @@ def test_an_upgrade_brings_a_newer_one(
 ) -> None:
     client.update()
     compile_folder(str(matrices[3]), str(tmp_path / "newer"))
-    monkeypatch.setattr(_load, "_COMPILED", str(tmp_path / "newer"))
+    monkeypatch.setattr(loading, "_COMPILED", str(tmp_path / "newer"))
     assert client.listed() == IDS
     assert "stays in use" in client.update().text
 
@@ -100,7 +102,7 @@ def test_a_probe_of_a_later_version_leaves_its_finding(client: Client, publisher
     finding = Finding("CC-2026-0001", "x", "affected", "hang", "reported", ("torch",), "x", (), (), ())
     report = Report(Environment({}), (finding._replace(probe_name="from_the_future"),), "abc", 1)
     assert "from_the_future" not in probes.names()
-    assert confirm(report, facts.find_target(sys.executable, {})).findings == report.findings
+    assert confirm(report, find_target(sys.executable, {})).findings == report.findings
 
 
 def test_nothing_is_written_by_reading(client: Client, data: Path) -> None:

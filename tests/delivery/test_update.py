@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from compatcheck.delivery import only_one
-from compatcheck.matrix import _load
 from tests.conftest import Wheel, run_command
 from tests.delivery.conftest import IDS, Client, Publisher, Server, run
 
@@ -88,7 +87,7 @@ def test_what_is_lacking_is_said(client: Client, arguments: tuple[str, ...], sai
 
 
 def test_a_checkout_is_not_updated(monkeypatch: pytest.MonkeyPatch, data: Path, client: Client) -> None:
-    monkeypatch.setattr(_load, "_COMPILED", str(data))
+    monkeypatch.setattr(loading, "_COMPILED", str(data))
     done = client.update()
     assert done.status == 2 and "this is a checkout" in done.text
     assert not data.exists()
@@ -143,9 +142,9 @@ def test_two_updates_do_not_meet(client: Client, data: Path) -> None:
 
 FULL_DISK = """
 import resource, sys
-from compatcheck.matrix import _load
+from compatcheck.matrix import loading
 from compatcheck.cli import main
-_load._COMPILED = sys.argv.pop(1)
+loading._COMPILED = sys.argv.pop(1)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
 del sys.argv[1]
 main()

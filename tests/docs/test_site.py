@@ -13,7 +13,7 @@ import click
 import pytest
 
 from compatcheck import cli, matrix, probes
-from compatcheck.facts._snapshot_model import Snapshot
+from compatcheck.environment._schema import Snapshot
 from tests.conftest import ROOT
 
 pytest.importorskip("mkdocs", reason="the extra docs is not installed")

@@ -21,9 +21,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from compatcheck.model import ProbeResult, Target
+from compatcheck.environment import Target
 from compatcheck.probes import _units, run
 from compatcheck.probes._criterion import RANK, verdict
+from compatcheck.results.findings import ProbeResult
 
 Plant = Callable[[], contextlib.AbstractContextManager[Any]]
 CPU = {"device": "cpu"}

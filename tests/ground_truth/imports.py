@@ -62,20 +62,21 @@ def imported(python: Path, statements: list[str], ends: float) -> dict[str, Any]
 
 def compare(name: str, folder: Path, ends: float) -> tuple[int, int, int, int]:
     """Hits, misses, false alarms and agreed successes for one stack, each failure in a line of its own."""
-    from compatcheck import facts
-    from compatcheck.facts import imports
-    from compatcheck.facts.imports._entry_points import statements
+    from compatcheck import import_check
+    from compatcheck.import_check._entry_points import statements
+    from compatcheck.installed.collect import collect
+    from compatcheck.installed.target import find_target
 
     def in_time(module: str) -> None:
         if time.monotonic() > ends:
             raise TimeoutError(module)
 
-    target = facts.find_target(str(build(name, folder, ends)), {})
+    target = find_target(str(build(name, folder, ends)), {})
     shutil.rmtree(folder / name / "notes", ignore_errors=True)
-    lines = list(statements(facts.collect(target).facts["distributions"]))
+    lines = list(statements(collect(target).facts["distributions"]))
     began = time.process_time()
     with mock.patch.dict(os.environ, XDG_CACHE_HOME=str(folder / name / "notes")):
-        found = imports.collect(target, in_time).known["unresolved_imports"]
+        found = import_check.collect(target, in_time).known["unresolved_imports"]
     seconds = time.process_time() - began
     told = {line: each for each in found for line in each["statements"]}
     real = imported(Path(target.executable), lines, ends)

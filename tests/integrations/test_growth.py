@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compatcheck._growth import Floor, grows, slope, trend
-from compatcheck.integrations._growth import CUDA_FLOOR, PROCESS_FLOOR, GrowthWatch
+from compatcheck.integrations._memory_readings import CUDA_FLOOR, PROCESS_FLOOR, GrowthWatch
+from compatcheck.symptoms.growth import Floor, grows, slope, trend
 
 BASE = 50e6
 MIB = float(1 << 20)

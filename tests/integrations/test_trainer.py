@@ -17,10 +17,10 @@ pytest.importorskip("transformers")
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments
 
+from compatcheck.environment import Environment
 from compatcheck.integrations import _passes
 from compatcheck.integrations._running import with_trainer
 from compatcheck.integrations.transformers import CompatGuard, TrainingRefused
-from compatcheck.model import Environment
 
 pytestmark = pytest.mark.stack
 
@@ -126,7 +126,7 @@ def test_one_all_masked_batch_is_told_and_explained(tmp_path: Path, capsys: Any)
 def test_a_damaged_matrix_is_told_in_a_line_and_the_watch_goes_on(
     index: str | None, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compatcheck.matrix._load._COMPILED", str(tmp_path))
+    monkeypatch.setattr("compatcheck.matrix.loading._COMPILED", str(tmp_path))
     about = {"format": 1, "revision": "x", "entries": 1, "date": "2026-11-21"}
     keys = {**about, "environ": None, "guards": [], "unguarded": {}, "of_model": []}
     (tmp_path / "index.json").write_text(json.dumps(keys) if index is None else index, encoding="utf-8")

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compatcheck import matrix
+from compatcheck.environment import Environment
 from compatcheck.integrations._diagnosis import explained, lines
 from compatcheck.integrations._watch import Alarm, LogWatch, Pass, PassWatch
-from compatcheck.model import Environment
 
 NAN = math.nan
 

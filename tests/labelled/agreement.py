@@ -9,8 +9,8 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from compatcheck._requirement import normalised
-from compatcheck.model import Finding, Remedy
+from compatcheck.packages.names import normalised
+from compatcheck.results.findings import Finding, Remedy
 from tests.labelled.fix import below, specifier
 from tests.labelled.settings import DTYPES, NAMES
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from compatcheck import matrix
+from compatcheck.environment import Environment
 from compatcheck.errors import NothingInspectedError
-from compatcheck.model import Environment, Finding
 from compatcheck.pipelines.check import check
+from compatcheck.results.findings import Finding
 
 
 def findings_of(known: matrix.Matrix, environment: Environment, *, suspected: int = 0) -> tuple[Finding, ...]:

@@ -9,11 +9,12 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from compatcheck import facts, matrix
-from compatcheck._requirement import normalised
-from compatcheck._torch_build import minor
-from compatcheck.facts.reports._gpus import gpus_in
-from compatcheck.model import Environment, Facts, lookup
+from compatcheck import matrix
+from compatcheck.bug_report._gpus import gpus_in
+from compatcheck.environment import Environment, Facts, lookup
+from compatcheck.environment.merge import overlay
+from compatcheck.inference.torch_builds import minor
+from compatcheck.packages.names import normalised
 from tests.labelled.settings import DTYPES, fact_of, put, version_of
 
 _OF_RELEASE = 3
@@ -54,7 +55,7 @@ def applied(environment: Environment, fix: Mapping[str, Any], matrix_in_use: mat
         if not _has_build(versions["torch"], environment, matrix_in_use):
             versions["torch"] = versions["torch"].partition("+")[0]
             left["cuda"] = {key: value for key, value in (left.get("cuda") or {}).items() if key != "runtime"}
-    return facts.overlay(environment._replace(facts=left), Facts(known))
+    return overlay(environment._replace(facts=left), Facts(known))
 
 
 def _torch_of(moved: Mapping[str, str], torch: str, matrix_in_use: matrix.Matrix) -> dict[str, str]:

@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from compatcheck import facts, matrix
-from compatcheck.model import Environment, Facts, Finding, lookup
+from compatcheck import matrix
+from compatcheck.bug_report import read_report
+from compatcheck.environment import Environment, Facts, lookup
+from compatcheck.environment.merge import overlay
+from compatcheck.results.findings import Finding
 from tests.labelled.findings import findings_of
 from tests.labelled.snapshot import snapshot
 
@@ -25,12 +28,12 @@ class Difference(NamedTuple):
 def compared(known: matrix.Matrix, case: Mapping[str, Any]) -> tuple[list[Difference], bool]:
     """How the pasted text differs from the snapshot on the facts that both can hold, and whether findings agree."""
     given = snapshot(case)
-    pasted = facts.read_report(case["env_block"], "env_block")
+    pasted = read_report(case["env_block"], "env_block")
     differences = list(_facts_compared(case, given, pasted))
     training = Facts({key: given.facts[key] for key in ("training", "model") if key in given.facts})
     shared = _restricted(given, pasted)
-    ours = _statuses(findings_of(known, facts.overlay(pasted, training)))
-    theirs = _statuses(findings_of(known, facts.overlay(shared, training)))
+    ours = _statuses(findings_of(known, overlay(pasted, training)))
+    theirs = _statuses(findings_of(known, overlay(shared, training)))
     for found in sorted(ours.keys() | theirs.keys()):
         if ours.get(found) != theirs.get(found):
             differences.append(Difference(case["id"], found, ours.get(found, "-"), theirs.get(found, "-"), "finding"))

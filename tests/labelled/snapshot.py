@@ -7,14 +7,14 @@ from calendar import monthrange
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck import facts
-from compatcheck._requirement import normalised
-from compatcheck.facts._image import contents_of, mentioned
-from compatcheck.facts.reports import _issue
-from compatcheck.facts.reports._gpus import Gpus, gpus_in
-from compatcheck.facts.reports._names import SPOKEN, distribution
-from compatcheck.facts.reports._platform import platform_claims
-from compatcheck.model import Environment, Facts
+from compatcheck.bug_report import _issue, read_report
+from compatcheck.bug_report._gpus import Gpus, gpus_in
+from compatcheck.bug_report._names import SPOKEN, distribution
+from compatcheck.bug_report._platform import platform_claims
+from compatcheck.environment import Environment, Facts
+from compatcheck.environment.merge import overlay
+from compatcheck.packages.container_images import contents_of, mentioned
+from compatcheck.packages.names import normalised
 from tests.labelled.settings import ATTENTION, DTYPES, fact_of, put, version_of
 
 _FRAMEWORKS = {
@@ -71,7 +71,7 @@ def snapshot(case: Mapping[str, Any], *, reported: bool = True) -> Environment:
             known.setdefault("distribution_ranges", {})[used] = ""
     if reported:
         filed = _issue.stated(_day(case.get("date") or ""), _repository(case.get("source") or ""))
-        newest |= facts.read_report(str(context.get("other")), "other").facts.get("report", {}).get("newest", {})
+        newest |= read_report(str(context.get("other")), "other").facts.get("report", {}).get("newest", {})
         known["report"] = filed["report"] | ({"newest": newest} if newest else {})
         ranges = {**filed.get("distribution_ranges", {}), **known.get("distribution_ranges", {})}
         known["distribution_ranges"] = {name: asked for name, asked in ranges.items() if name not in versions}
@@ -188,8 +188,8 @@ def _training(context: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(other, dict):
         _put_others(said, other)
     if isinstance(other, str):
-        told = facts.read_report(other if method == "inference" else f"training, {other}", "other")
-        return dict(facts.overlay(told, Facts({"training": said})).facts["training"])
+        told = read_report(other if method == "inference" else f"training, {other}", "other")
+        return dict(overlay(told, Facts({"training": said})).facts["training"])
     return said
 
 

@@ -18,9 +18,9 @@ from babel.messages.pofile import write_po
 from compatcheck import errors
 from compatcheck.cli import cli
 from compatcheck.language import _source
-from compatcheck.matrix._compile import read_entries
-from compatcheck.matrix._entry import Confidence, Entry, Impact
-from compatcheck.model import STATUSES
+from compatcheck.matrix.compile import read_entries
+from compatcheck.matrix.entry import Confidence, Entry, Impact
+from compatcheck.results.findings import STATUSES
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "compatcheck"

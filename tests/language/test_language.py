@@ -11,7 +11,7 @@ import pytest
 
 from compatcheck import language, matrix
 from compatcheck.errors import InputError
-from compatcheck.matrix import _load
+from compatcheck.matrix import loading
 from tests.conftest import Wheel, run_command
 
 CHINESE_LOCALE = {"LANG": "zh_CN.UTF-8"}
@@ -150,5 +150,5 @@ def test_a_sentence_that_was_edited_is_told_in_english(tmp_path: Path) -> None:
     texts = {"a title": "一个标题"}
     entry = {"title": "a title", "summary": "new words", "mechanism": "m", "remedies": [{"why": "w"}]}
     known = matrix.load()._replace(texts=lambda language: texts)
-    told = _load.in_language(known, entry, "zh")
+    told = loading.in_language(known, entry, "zh")
     assert (told["title"], told["summary"], told["remedies"]) == ("一个标题", "new words", [{"why": "w"}])

@@ -11,9 +11,9 @@ import pytest
 from packaging.version import Version
 
 from compatcheck import matrix
-from compatcheck.matrix._dated import with_limits
+from compatcheck.environment import Environment
+from compatcheck.inference.report_date import with_limits
 from compatcheck.matrix.traits import built_for_another_torch
-from compatcheck.model import Environment
 from tests.tables import _metadata, built_for_torch
 
 METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}"

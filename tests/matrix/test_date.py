@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from compatcheck import matrix
-from compatcheck.matrix._compile import compile_entries, read_entries, read_tables
-from compatcheck.matrix._entry import Entry, Withdrawn
-from compatcheck.model import Environment
+from compatcheck.environment import Environment
+from compatcheck.matrix.compile import compile_entries, read_entries, read_tables
+from compatcheck.matrix.entry import Entry, Withdrawn
 from compatcheck.pipelines.check import check
 from compatcheck.pipelines.diagnose import diagnose
 from compatcheck.report import diagnosis, render

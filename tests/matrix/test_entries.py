@@ -10,9 +10,9 @@ import pytest
 
 from compatcheck import matrix, probes
 from compatcheck.errors import DataError, InputError
-from compatcheck.matrix._compile import compile_entries, read_entries, read_entry
-from compatcheck.matrix._lint import Fault, lint
-from tests.matrix.conftest import SOURCES
+from compatcheck.matrix.compile import compile_entries, read_entries, read_entry
+from compatcheck.matrix.lint import Fault, lint
+from tests.conftest import SOURCES
 
 ENTRIES = read_entries(SOURCES)
 TODAY = date(2026, 11, 21)

@@ -11,8 +11,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from compatcheck import matrix
+from compatcheck.environment import Environment
 from compatcheck.matrix.traits import excluded_by_next_release
-from compatcheck.model import Environment
 from tests.tables import excluded_afterwards
 from tests.tables.excluded_afterwards import Exclusion
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
+from compatcheck.environment import Environment
 from compatcheck.matrix.traits import torch_lacks_gpu_architecture
-from compatcheck.model import Environment
 
 H100 = {"name": "NVIDIA H100", "compute_capability": "9.0"}
 RTX_5090 = {"name": "NVIDIA GeForce RTX 5090", "compute_capability": "12.0"}

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compatcheck import facts, matrix
+from compatcheck import matrix
+from compatcheck.environment import Environment
+from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.errors import DataError
-from compatcheck.matrix import _load
-from compatcheck.matrix._compile import read_entries, write_compiled
-from compatcheck.model import Environment
-from tests.matrix.conftest import SOURCES
+from compatcheck.matrix import loading
+from compatcheck.matrix.compile import read_entries, write_compiled
+from tests.conftest import SOURCES
 
 MACHINES = sorted((SOURCES.parent / "tests" / "machines").glob("*.json"))
 ENTRIES = list(read_entries(SOURCES).values())
@@ -82,7 +83,7 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def compiled(compiled_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a compiled matrix that a test may damage, in the place of the wheel's own."""
     shutil.copytree(compiled_once, tmp_path, dirs_exist_ok=True)
-    monkeypatch.setattr(_load, "_COMPILED", str(tmp_path))
+    monkeypatch.setattr(loading, "_COMPILED", str(tmp_path))
     return tmp_path
 
 
@@ -91,7 +92,7 @@ def test_the_compiled_form_says_what_the_sources_say(known: matrix.Matrix, compi
     assert loaded[:6] == known[:6]
     assert matrix.all_entries(loaded) == matrix.all_entries(known)
     for machine in MACHINES:
-        environment = facts.load_file(str(machine))
+        environment = read_snapshot(str(machine))
         assert matrix.complete(loaded, environment) == matrix.complete(known, environment)
         assert matrix.match(loaded, environment) == matrix.match(known, environment)
 
@@ -124,7 +125,7 @@ def test_an_index_of_another_shape_is_told(compiled: Path, text: str) -> None:
         matrix.load()
 
 
-@pytest.mark.parametrize("number", [0, _load.FORMAT + 1, None, "1"])
+@pytest.mark.parametrize("number", [0, loading.FORMAT + 1, None, "1"])
 def test_another_form_is_told(compiled: Path, number: object) -> None:
     (compiled / "index.json").write_text(index_with(compiled, format=number), encoding="utf-8")
     with pytest.raises(DataError, match=f"{re.escape(str(compiled))}.*format"):

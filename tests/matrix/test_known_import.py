@@ -11,10 +11,10 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from compatcheck import matrix
-from compatcheck.matrix._match import match_table
+from compatcheck.environment import Environment
 from compatcheck.matrix._traits import trait_finder
+from compatcheck.matrix.matching.match import match_table
 from compatcheck.matrix.traits import known_import_missing
-from compatcheck.model import Environment
 
 
 def environment(more: dict[str, Any] | None = None, **distributions: str) -> Environment:

@@ -11,8 +11,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from compatcheck import matrix
+from compatcheck.environment import Environment
 from compatcheck.matrix.traits import known_requirement_unmet
-from compatcheck.model import Environment
 from tests.tables import declared_requirements
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from compatcheck.environment import Environment, Location
 from compatcheck.matrix import _location
-from compatcheck.matrix._match import Verdict
-from compatcheck.model import Environment, Location
+from compatcheck.matrix.matching.match import Verdict
 
 AT = {
     "distributions.torch": Location("requirements.txt", 1),

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compatcheck.matrix._match import Occurrence, TraitVerdict, Verdict, any_of, match_table
-from compatcheck.model import Environment
+from compatcheck.environment import Environment
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict, Verdict, any_of, match_table
 
 KEYS = ("distributions.torch", "training.attention", "training.packing")
 CONDITIONS = {"distributions.torch": ">=2.5", "training.attention": "sdpa", "training.packing": True}

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.model import Environment, Finding
+from compatcheck.environment import Environment
+from compatcheck.results.findings import Finding
 
 LACKS = "CC-2024-0500"
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from compatcheck import matrix
+from compatcheck.environment import Environment
 from compatcheck.errors import DataError
-from compatcheck.matrix._compile import read_entry
-from compatcheck.matrix._lint import lint
 from compatcheck.matrix._regex import check_regex, longest_literal
-from compatcheck.model import Environment
-from compatcheck.observation import LONGEST_MATCHED
+from compatcheck.matrix.compile import read_entry
+from compatcheck.matrix.lint import lint
+from compatcheck.results.logs import LONGEST_MATCHED
 
 SOURCES = Path(__file__).parents[2] / "matrix"
 PATTERN = "[[error_patterns]]\nregex = {regex}\nexample = {example}\nnot_examples = [{other}]\n\n"
@@ -106,17 +106,17 @@ def test_a_pattern_is_proved_by_its_own_lines(
 
 
 def test_the_compiled_form_gives_the_same_patterns_in_a_file_of_their_own(known: matrix.Matrix, tmp_path: Path) -> None:
-    from compatcheck.matrix import _load
+    from compatcheck.matrix import loading
 
     matrix.compile_folder(str(SOURCES), str(tmp_path))
-    compiled = _load.load_compiled(str(tmp_path))
+    compiled = loading.load_compiled(str(tmp_path))
     assert compiled.patterns() == known.patterns() and len(known.patterns()) > 10
     assert not any(
         pattern in (tmp_path / "index.json").read_text(encoding="utf-8") for _, pattern, _ in known.patterns()
     )
     (tmp_path / "patterns.jsonl").unlink()
     with pytest.raises(DataError, match="missing"):
-        _load.load_compiled(str(tmp_path))
+        loading.load_compiled(str(tmp_path))
     shutil.rmtree(tmp_path)
 
 

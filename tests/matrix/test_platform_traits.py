@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
+from compatcheck.environment import Environment
 from compatcheck.matrix.traits import (
     conda_torch_beside_newer_mkl,
     driver_older_than_cuda_build,
@@ -18,7 +19,6 @@ from compatcheck.matrix.traits import (
     several_gpus_visible,
     wheel_of_another_cxx_interface,
 )
-from compatcheck.model import Environment
 
 OLD, NEW = "2.6.3+cu123torch{}cxx11abiFALSE", "2.6.3+cu123torch{}cxx11abiTRUE"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from compatcheck.environment import Environment
 from compatcheck.matrix.traits._ranks import several_ranks
-from compatcheck.model import Environment
 
 
 @pytest.mark.parametrize(

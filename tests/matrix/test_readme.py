@@ -14,8 +14,7 @@ from compatcheck import matrix, probes
 from compatcheck.pipelines import draft
 from compatcheck.pipelines.diff import compare, read_environments
 from compatcheck.report import changes
-from tests.conftest import ROOT, run_command
-from tests.matrix.conftest import SOURCES
+from tests.conftest import ROOT, SOURCES, run_command
 from tests.matrix_readme import README, fields, replaced
 
 TEXT = README.read_text(encoding="utf-8")

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from compatcheck import facts, matrix, symptoms
-from compatcheck.facts import model_files, trainer_code
-from compatcheck.matrix._match import TraitVerdict
-from compatcheck.matrix._order import contains, parse_range
+from compatcheck import matrix, symptoms
+from compatcheck.bug_report import read_report
+from compatcheck.environment import Environment, Facts, Location, lookup
+from compatcheck.matrix.matching.match import TraitVerdict
 from compatcheck.matrix.traits import imports_name_of_other_releases, name_of_other_releases
-from compatcheck.model import Environment, Facts, Location, lookup
+from compatcheck.packages.versions import contains, parse_range
+from compatcheck.project import model_files, scripts
 
 GONE = {"module": "transformers.modeling_utils", "name": "shard_checkpoint"}
 
@@ -92,7 +93,7 @@ def test_an_error_in_a_log_or_a_report_says_what_is_missing(
     read = symptoms.read(str(log)).facts
     assert read.known["missing_names"] == expected
     assert read.locations["missing_names"] == Location(str(log), 2)
-    assert lookup(facts.read_report(log.read_text(encoding="utf-8"), "report"), "missing_names") == expected
+    assert lookup(read_report(log.read_text(encoding="utf-8"), "report"), "missing_names") == expected
 
 
 @pytest.mark.parametrize(
@@ -128,12 +129,12 @@ def test_a_script_is_told_of_with_its_line_unless_it_is_prepared(known: matrix.M
     plain, tried = tmp_path / "train.py", tmp_path / "tried.py"
     plain.write_text(SCRIPT.format(IMPORT), encoding="utf-8")
     tried.write_text(SCRIPT.format(f"try:\n    {IMPORT}\nexcept ImportError:\n    pass"), encoding="utf-8")
-    verdict = imported(known, trainer_code.read([str(plain)]))
+    verdict = imported(known, scripts.read([str(plain)]))
     assert verdict.holds
     assert [each.location for each in verdict.occurrences] == [Location(str(plain), 2)]
-    assert imported(known, trainer_code.read([str(plain)]), "4.46.3").holds is False
-    assert imported(known, trainer_code.read([str(tried)])).holds is False
-    both = imported(known, trainer_code.read([str(plain), str(tried)]))
+    assert imported(known, scripts.read([str(plain)]), "4.46.3").holds is False
+    assert imported(known, scripts.read([str(tried)])).holds is False
+    both = imported(known, scripts.read([str(plain), str(tried)]))
     assert (both.holds, both.missing) == (None, ("trainer.script",))
 
 

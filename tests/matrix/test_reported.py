@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 from compatcheck import matrix
-from compatcheck.model import Environment
+from compatcheck.environment import Environment
 from compatcheck.pipelines.check import check
 from compatcheck.report import text
-from tests.matrix.conftest import SOURCES
+from tests.conftest import SOURCES
 from tests.matrix.test_entries import ENTRY
 
 SUSPECTED = Environment({"distributions": {"torch": "2.5.0"}, "training": {"packing": True}})

@@ -11,9 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
 from compatcheck import matrix
-from compatcheck.matrix._compile import read_toml
-from tests.conftest import run_command
-from tests.matrix.conftest import SOURCES
+from compatcheck.matrix.compile import read_toml
+from tests.conftest import SOURCES, run_command
 from tests.matrix.test_entries import ENTRIES, ENTRY
 
 KEPT = SOURCES / "entry.schema.json"

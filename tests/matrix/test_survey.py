@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from compatcheck import matrix
-from compatcheck.model import Environment
+from compatcheck.environment import Environment
 from compatcheck.report.site import MAPPED
 from compatcheck.report.site._scenarios import GPUS, SETUPS, UNSTATED, models
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.facts.reports._platform import platform_claims
+from compatcheck.bug_report._platform import platform_claims
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix.traits import (
     deepspeed_refuses_cuda_toolkit,
     driver_below_cuda_floor,
     flash_attn_cannot_be_compiled,
 )
-from compatcheck.model import Environment, Unknown, lookup
 
 FLASH = {"attention": "flash_attention_2"}
 

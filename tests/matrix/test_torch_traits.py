@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.matrix._order import parse_version
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix.traits import (
     awq_kernels_of_another_torch,
     bitsandbytes_lacks_cuda_library,
@@ -17,7 +17,7 @@ from compatcheck.matrix.traits import (
     torchvision_lacks_operators,
     torchvision_of_another_torch,
 )
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.packages.versions import parse_version
 
 SOLUTIONS = Path(__file__).parent / "default_torch.txt"
 

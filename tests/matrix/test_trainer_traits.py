@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.model import Environment
+from compatcheck.environment import Environment
 
 LACKS = ["train-sampler-takes-no-dataset"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compatcheck.model import Finding, Outcome, ProbeResult, Status
 from compatcheck.pipelines.check import judge
+from compatcheck.results.findings import Finding, Outcome, ProbeResult, Status
 
 
 def finding(status: Status, *missing: str) -> Finding:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from compatcheck import matrix, probes
-from compatcheck.model import STATUSES, Environment, Finding, Location, Outcome, ProbeResult, Report, Target
+from compatcheck.environment import Environment, Location, Target
 from compatcheck.pipelines.check import check, confirm
+from compatcheck.results.findings import STATUSES, Finding, Outcome, ProbeResult, Report
 from tests.conftest import ROOT
 
 TARGET = Target("/venv/bin/python", "3.11.7", "/venv", (), "--python")

@@ -13,11 +13,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from compatcheck import facts, matrix
-from compatcheck._terminal import PLAIN
-from compatcheck.model import Environment, Facts
+from compatcheck import matrix
+from compatcheck.environment import Environment, Facts
+from compatcheck.environment.assumptions import assume_all
+from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.pipelines.diagnose import diagnose
+from compatcheck.project.overlay import with_paths
 from compatcheck.report import diagnosis
+from compatcheck.terminal.screen import PLAIN
 from tests.conftest import ROOT, run_command
 
 LOGS = ROOT / "tests" / "symptoms" / "logs"
@@ -43,9 +46,9 @@ def shape(
 ) -> Any:
     """The JSON report, from within this process."""
     known = matrix_of_the_checkout()
-    named = facts.load_file(str(snapshot)) if snapshot else Environment({})
-    named = facts.with_paths(named, [str(path) for path in config]) if config else named
-    stated = facts.assume_all(Environment({}), assume)
+    named = read_snapshot(str(snapshot)) if snapshot else Environment({})
+    named = with_paths(named, [str(path) for path in config]) if config else named
+    stated = assume_all(Environment({}), assume)
     found = diagnose([str(log) for log in logs], named, known, Facts(stated.facts))
     return json.loads(diagnosis.render(found, "json"))
 

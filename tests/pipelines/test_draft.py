@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compatcheck import matrix, probes
+from compatcheck.bug_report import read_report
 from compatcheck.errors import InputError
-from compatcheck.facts import read_report
-from compatcheck.matrix._compile import read_toml, tomllib
+from compatcheck.matrix.compile import read_toml, tomllib
 from compatcheck.pipelines import draft
 from compatcheck.pipelines.draft._evidence import drafted
 from compatcheck.pipelines.draft._issue import LABELS, Issue

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from compatcheck import facts, matrix
+from compatcheck import matrix
 from compatcheck.advice import search, wanted
 from compatcheck.advice.model import Demands, Move, Place, Solution
-from compatcheck.model import Environment, PinReport
+from compatcheck.environment import Environment, dump
 from compatcheck.pipelines import pin
 from compatcheck.pipelines.pin import _plan
+from compatcheck.results.pins import PinReport
 from tests.advice.index import CUDA, write_index
 from tests.advice.tiny_wheels import write_wheel
 
@@ -193,7 +194,7 @@ def test_what_is_read_of_files_that_are_replaced_counts_no_more(known: matrix.Ma
     assert not {"torch_build", "unmet_requirements"} & set(after.facts)
     same = pin.solved(before, Solution({"torch": "2.5.0"}, unversioned=("pkg @ file:///x",)))
     assert same.facts["cuda"]["runtime"] == "12.4" and same.facts["distributions_complete"] is False
-    assert facts.dump(same)
+    assert dump(same)
 
 
 def test_a_build_whose_index_is_out_of_reach_is_pinned_unseen_and_judged_as_that_build(

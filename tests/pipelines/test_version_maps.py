@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from compatcheck import facts, matrix
-from compatcheck.model import Report, Status, VersionMap
+from compatcheck import matrix
+from compatcheck.environment.snapshot import load_snapshot, read_snapshot
 from compatcheck.pipelines import version_maps
 from compatcheck.pipelines.check import check
 from compatcheck.pipelines.version_maps import maps_of_pins, with_maps
+from compatcheck.results.findings import Report, Status, VersionMap
 from tests.conftest import ROOT
 
 SNAPSHOT = json.loads((ROOT / "compatcheck" / "demo" / "glm-4.json").read_text(encoding="utf-8"))
@@ -24,7 +25,7 @@ def judged(**distributions: str | None) -> Report:
     if distributions.get("torch", SNAPSHOT["distributions"]["torch"]) != SNAPSHOT["distributions"]["torch"]:
         del snapshot["torch_build"]
         snapshot["cuda"] = {"runtime": "11.8", "driver": "535.104.05", "driver_api": "12.2", "toolkit": None}
-    return check(facts.load(json.dumps(snapshot), "the snapshot"), KNOWN)
+    return check(load_snapshot(json.dumps(snapshot), "the snapshot"), KNOWN)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_the_nearest_clean_cell_that_the_ways_out_ask_for_is_advised(drawn: Vers
 def test_the_package_that_a_way_out_speaks_of_has_a_map() -> None:
     """A fault that no version of transformers clears, and one of peft does."""
     path = ROOT / "tests" / "machines" / "gemma-qlora-embeddings-peft-0.10.0.json"
-    report = with_maps(check(facts.load_file(str(path)), KNOWN), KNOWN)
+    report = with_maps(check(read_snapshot(str(path)), KNOWN), KNOWN)
     first = report.maps[0]
     assert first.names == ("torch", "peft") and first.here == ("2.3.0+cu121", "0.10.0")
     assert first.advised is not None and first.advised[0] == "2.3.0+cu121"

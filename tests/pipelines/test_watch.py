@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from compatcheck.errors import InputError
-from compatcheck.model import Watched
 from compatcheck.pipelines.watch import PYPI, question, watch
 from compatcheck.report import due as pages
+from compatcheck.results.matrix_changes import Watched
 
 from ..conftest import ROOT, run_command
 from ..matrix.test_entries import ENTRY

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.model import Target
+from compatcheck.environment import Target
 
 Plant = Callable[[str], Target]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.model import Target
+from compatcheck.environment import Target
 from compatcheck.probes import _criterion, run
 from compatcheck.probes.operators import attention_masked
 from tests.probes.inside import measured

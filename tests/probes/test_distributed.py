@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.model import Target
+from compatcheck.environment import Target
 from compatcheck.probes import _criterion, _process, _units
 from compatcheck.probes.distributed import _ranks
 from tests.probes.conftest import Plant

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.model import Target
+from compatcheck.environment import Target
 from compatcheck.probes import run
 from compatcheck.probes.operators import (
     bitwise_repeat,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.model import Target
+from compatcheck.environment import Target
 from compatcheck.probes import run
 from compatcheck.probes.training import memory_fit
 from compatcheck.probes.training._memory import estimate, measured

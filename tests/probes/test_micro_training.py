@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.model import Target
+from compatcheck.environment import Target
 from compatcheck.probes import run
 from compatcheck.probes.training import micro_training
 from tests.probes.conftest import Plant

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.model import Target
+from compatcheck.environment import Target
 from compatcheck.probes import run
 from compatcheck.probes.operators import adamw, gradient_clipping
 from tests.probes.inside import measured

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.facts.imports import _entry_points
-from compatcheck.model import Environment, ProbeResult, Target
+from compatcheck.environment import Environment, Target
+from compatcheck.import_check import _entry_points
 from compatcheck.pipelines.check import check, confirm
 from compatcheck.probes import run
 from compatcheck.probes.imports import package_imports
+from compatcheck.results.findings import ProbeResult
 from tests.conftest import ROOT
 from tests.probes.conftest import target
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from compatcheck.model import Outcome, ProbeResult, Target
+from compatcheck.environment import Target
 from compatcheck.probes import Memory, _remembered, _run, run_all
+from compatcheck.results.findings import Outcome, ProbeResult
 
 NAME = "labels_masked"
 Ask = Callable[..., ProbeResult]

@@ -18,11 +18,12 @@ from typing import Any
 
 import pytest
 
+from compatcheck.environment import Target
 from compatcheck.errors import CompatcheckError, InputError
-from compatcheck.model import Outcome, ProbeResult, Target
 from compatcheck.probes import _process, _run, _units, _warm, describe, names, run, run_all
 from compatcheck.probes._pace import Pace
 from compatcheck.probes._process import OnStage
+from compatcheck.results.findings import Outcome, ProbeResult
 from tests.probes.conftest import target
 
 SAMPLES = Path(__file__).parent / "samples"

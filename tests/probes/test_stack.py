@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.model import Target
+from compatcheck.environment import Target
 from compatcheck.probes import run
 
 pytestmark = pytest.mark.stack

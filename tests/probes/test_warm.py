@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from compatcheck.model import ProbeResult, Target
+from compatcheck.environment import Target
 from compatcheck.probes import _run, _units, _warm
+from compatcheck.results.findings import ProbeResult
 from tests.probes.test_run import SAMPLES, alive, passing, unit
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="children are forked on Linux alone")
@@ -159,7 +160,7 @@ def test_a_kill_of_ours_leaves_no_process_and_no_file(
     code = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from compatcheck.model import Target\n"
+        "from compatcheck.environment import Target\n"
         "from compatcheck.probes._warm import Children\n"
         "from tests.probes.test_run import unit\n"
         f"children = Children(Target({here.executable!r}, '', '', (), ''))\n"

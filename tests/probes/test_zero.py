@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from compatcheck.model import Target
+from compatcheck.environment import Target
 from compatcheck.probes import run
 from compatcheck.probes.distributed import zero_backward_passes, zero_gradients
 from tests.probes.conftest import Plant, target

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compatcheck.model import Environment, Finding, Location, ProbeResult, Remark, Remedy, Report, Suppressed
+from compatcheck.environment import Environment, Location
 from compatcheck.report import FORMATS, _markdown, render
 from compatcheck.report.github import MOST_SHOWN, command
+from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Report, Suppressed
 from tests.conftest import run_command
 
 HOSTILE = "100%, a|b `c` <script> [x](y) @all *z*\r\n::error::no \x1b[31m中文"

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compatcheck.observation import Curve
 from compatcheck.report import curves
+from compatcheck.results.logs import Curve
 
 NAN = math.nan
 LOSS = Curve("loss", "", tuple((float(n), 2.0 - n / 50 if n < 60 else 0.0) for n in range(1, 101)), 60.0)

@@ -8,11 +8,11 @@ from functools import cache
 import pytest
 
 from compatcheck import matrix
-from compatcheck._terminal import Screen
-from compatcheck.model import Environment
-from compatcheck.observation import Diagnosis
+from compatcheck.environment import Environment
 from compatcheck.pipelines.diagnose import diagnose
 from compatcheck.report import diagnosis
+from compatcheck.results.logs import Diagnosis
+from compatcheck.terminal.screen import Screen
 from tests.conftest import ROOT
 
 NAN = ROOT / "tests" / "symptoms" / "logs" / "transformers-4.48-nan-from-step-16.log"

@@ -15,8 +15,8 @@ from packaging.version import Version
 
 from compatcheck import matrix
 from compatcheck.errors import InputError
-from compatcheck.matrix._entry import EvidenceKind
-from compatcheck.matrix._order import contains, parse_range
+from compatcheck.matrix.entry import EvidenceKind
+from compatcheck.packages.versions import contains, parse_range
 from compatcheck.report import csv as table
 from compatcheck.report import osv
 from compatcheck.report.site import _entry as site_entry

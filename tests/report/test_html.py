@@ -11,40 +11,16 @@ from typing import Any
 
 import pytest
 
-from compatcheck import facts, matrix
-from compatcheck.model import (
-    Choice,
-    Environment,
-    Facts,
-    Finding,
-    Location,
-    Moved,
-    PinReport,
-    ProbeResult,
-    Remark,
-    Remedy,
-    Report,
-    Status,
-    Suppressed,
-    Trial,
-    VersionMap,
-)
-from compatcheck.observation import (
-    Crash,
-    Curve,
-    Diagnosis,
-    Dropped,
-    Explanation,
-    Hit,
-    Log,
-    Moment,
-    Run,
-    Signature,
-)
+from compatcheck import matrix
+from compatcheck.environment import Environment, Facts, Location
+from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.pipelines.check import check
 from compatcheck.probes import _criterion
 from compatcheck.report import html, render
 from compatcheck.report.html import _bars
+from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Report, Status, Suppressed, VersionMap
+from compatcheck.results.logs import Crash, Curve, Diagnosis, Dropped, Explanation, Hit, Log, Moment, Run, Signature
+from compatcheck.results.pins import Choice, Moved, PinReport, Trial
 from tests.conftest import ROOT, run_command
 from tests.report.page import HOSTILE, Page
 
@@ -53,7 +29,7 @@ DEMO = ROOT / "compatcheck" / "demo" / "glm-4.json"
 
 @pytest.fixture(scope="module")
 def demo() -> Report:
-    return check(facts.load_file(str(DEMO)), matrix.load())
+    return check(read_snapshot(str(DEMO)), matrix.load())
 
 
 def words(text: str) -> str:

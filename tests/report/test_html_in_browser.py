@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.model import ProbeResult
 from compatcheck.report import html
+from compatcheck.results.findings import ProbeResult
 from tests.conftest import ROOT, run_command
 from tests.report.browser import CONTRAST, Browser
 

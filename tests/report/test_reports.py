@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 
-from compatcheck import facts, matrix
-from compatcheck._cells import cells
-from compatcheck._terminal import Screen
-from compatcheck.model import Environment, Finding, Location, ProbeResult, Remark, Remedy, Report, Unknown, lookup
+from compatcheck import matrix
+from compatcheck.environment import Environment, Location, Unknown, lookup
+from compatcheck.environment.snapshot import load_snapshot, read_snapshot
 from compatcheck.pipelines.check import check
 from compatcheck.probes import card, describe, names
+from compatcheck.project.reading import read_paths
 from compatcheck.report import FORMATS, explanation, probes, render
 from compatcheck.report.text import render_failing
+from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Report
+from compatcheck.terminal.cells import cells
+from compatcheck.terminal.screen import Screen
 
 ROOT = Path(__file__).parents[2]
 PROBE = ProbeResult("attention_masked", "fail", "theta is infinite in dq", {"theta": float("inf")}, 1.5)
@@ -70,7 +73,7 @@ def test_json_has_the_shape_that_scripts_rely_on() -> None:
 
 def test_the_environment_in_json_is_a_snapshot(tmp_path: Path) -> None:
     shape = json.loads(render(REPORT, "json", exit_reason=""))
-    assert facts.load(json.dumps(shape["environment"]), "report") == REPORT.environment
+    assert load_snapshot(json.dumps(shape["environment"]), "report") == REPORT.environment
 
 
 def test_text_says_the_verdict_the_place_and_the_way_out() -> None:
@@ -207,7 +210,7 @@ def test_remedies_are_spelled_as_the_users_own_files_spell_them() -> None:
 
 def test_the_demo_is_the_glm_4_case() -> None:
     known = matrix.load(str(ROOT / "matrix"))
-    report = check(facts.load_file(str(ROOT / "compatcheck" / "demo" / "glm-4.json")), known)
+    report = check(read_snapshot(str(ROOT / "compatcheck" / "demo" / "glm-4.json")), known)
     assert [(f.id, f.status) for f in report.findings] == [("CC-2024-0001", "affected")]
 
 
@@ -238,5 +241,5 @@ def test_what_is_to_be_set_in_a_deepspeed_file_is_read_there_as_it_was_meant(
     for section, given in json.loads(f"{{{setting}}}").items():
         before[section] = {**before.get(section, {}), **given} if isinstance(given, dict) else given
     file.write_text(json.dumps(before), encoding="utf-8")
-    read = lookup(facts.read_paths([str(file)]).environment, path)
+    read = lookup(read_paths([str(file)]).environment, path)
     assert isinstance(read, Unknown) if value == "none" else read == value

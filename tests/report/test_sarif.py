@@ -12,11 +12,12 @@ from urllib.parse import unquote
 import jsonschema
 import pytest
 
-from compatcheck import facts, matrix
-from compatcheck._repository import fingerprint
-from compatcheck.model import Finding, Location, ProbeResult, Remark, Report, Suppressed
+from compatcheck import matrix
+from compatcheck.environment import Location
+from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.pipelines.check import check
 from compatcheck.report import render
+from compatcheck.results.findings import Finding, ProbeResult, Remark, Report, Suppressed, fingerprint
 from tests.conftest import ROOT, run_command
 from tests.report.sarif_rules import RULES
 
@@ -27,7 +28,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="names of files and links are
 
 @pytest.fixture(scope="module")
 def demo() -> Report:
-    return check(facts.load_file(str(ROOT / "compatcheck" / "demo" / "glm-4.json")), matrix.load(str(ROOT / "matrix")))
+    return check(read_snapshot(str(ROOT / "compatcheck" / "demo" / "glm-4.json")), matrix.load(str(ROOT / "matrix")))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.model import Environment
+from compatcheck.environment import Environment
 from compatcheck.report.site._scenarios import GPUS, SETUPS
 from tests.report.browser import CONTRAST, Browser
 

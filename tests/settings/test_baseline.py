@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from compatcheck import settings
+from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
-from compatcheck.model import Environment, Finding, Location, Report, Status
 from compatcheck.report import render
+from compatcheck.results.findings import Finding, Report, Status
 from tests.settings.conftest import AFFECTED, Run
 
 Settle = Callable[..., None]

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from compatcheck import settings
-from compatcheck.model import Environment, Finding, Location, Report
+from compatcheck.environment import Environment, Location
+from compatcheck.results.findings import Finding, Report
 from compatcheck.settings import Ignore, Settings
 from compatcheck.settings._ignores import any_matches
 from tests.settings.conftest import IGNORE, Run

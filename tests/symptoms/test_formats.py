@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from compatcheck import symptoms
-from compatcheck.symptoms import _scan, deepspeed, mmengine, piped, plain, records, torchtune
+from compatcheck.symptoms import _scan
 from compatcheck.symptoms._reading import Reading
+from compatcheck.symptoms.formats import deepspeed, mmengine, piped, plain, records, torchtune
 
 LOGS = Path(__file__).parent / "logs"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from compatcheck import symptoms
-from compatcheck.observation import Log, Run
-from compatcheck.symptoms._growth import grows
+from compatcheck.results.logs import Log, Run
+from compatcheck.symptoms._log_growth import grows
 
 LOGS = Path(__file__).parent / "logs"
 

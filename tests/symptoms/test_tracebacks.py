@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compatcheck import matrix, symptoms
-from compatcheck.observation import Log
+from compatcheck.results.logs import Log
 
 LOSS = "{'loss': %s, 'grad_norm': 0.5, 'learning_rate': 1e-05, 'epoch': %s}\n"
 OOM = (

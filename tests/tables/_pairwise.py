@@ -15,12 +15,12 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from compatcheck.facts.imports import _lazy, _natives, _source
-from compatcheck.facts.imports._finder import Finder, is_stdlib
-from compatcheck.facts.imports._report import record
-from compatcheck.facts.imports._running import Simulation
-from compatcheck.facts.imports._values import UNKNOWN, Array, Missing, Module, Native, Raised, Table, Value
-from compatcheck.model import Target
+from compatcheck.environment import Target
+from compatcheck.import_check import _lazy, _natives, _source
+from compatcheck.import_check._finder import Finder, is_stdlib
+from compatcheck.import_check._report import record
+from compatcheck.import_check._running import Simulation
+from compatcheck.import_check._values import UNKNOWN, Array, Missing, Module, Native, Raised, Table, Value
 
 MODULES = {
     "auto-gptq": "auto_gptq",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compatcheck.facts.imports._entry_points import _STATEMENTS
+from compatcheck.import_check._entry_points import _STATEMENTS
 from tests.tables._pairwise import MODULES
 
 STATEMENTS = {

@@ -29,8 +29,8 @@ from packaging.version import InvalidVersion, Version
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from compatcheck.matrix._compile import read_toml
-from compatcheck.matrix._order import contains, is_range, parse_range
+from compatcheck.matrix.compile import read_toml
+from compatcheck.packages.versions import contains, is_range, parse_range
 from tests.tables import _pairwise, _toml
 from tests.tables._pairwise import ALONE, CROWDED, Demand, Failure
 from tests.tables._statements import NOT_FOLLOWED, PARTS, PROVIDERS, STATEMENTS, module_of

@@ -46,7 +46,7 @@ from packaging.version import InvalidVersion, Version
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from compatcheck.matrix._compile import read_toml
+from compatcheck.matrix.compile import read_toml
 from tests.tables._statements import PROVIDERS, STATEMENTS, module_of
 
 PYPI = "https://pypi.org/simple"

@@ -30,8 +30,8 @@ from packaging.version import Version
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from compatcheck.facts._syntax import parse_code
-from compatcheck.matrix._compile import read_toml
+from compatcheck.files.python_syntax import parse_code
+from compatcheck.matrix.compile import read_toml
 from tests.tables import _toml, lay_out
 from tests.tables._statements import module_of
 

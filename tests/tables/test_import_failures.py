@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.matrix._compile import read_toml
+from compatcheck.matrix.compile import read_toml
 from tests.tables import import_failures
 
 PROVIDER = {"1.0": "old = kept = 1\n", "1.1": "kept = 1\n", "2.0": "kept = new = 1\n", "2.1": "new = 1\n"}

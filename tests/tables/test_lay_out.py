@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from compatcheck.facts.distributions import scan
-from compatcheck.model import Target
+from compatcheck.environment import Target
+from compatcheck.installed.distributions import scan
 from tests.tables import lay_out
 from tests.tables.lay_out import File
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, run_command
-from tests.facts.imports.conftest import install
+from tests.import_check.conftest import install
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck._cells import cells
-from compatcheck._terminal import Screen
 from compatcheck.report import explanation
+from compatcheck.terminal.cells import cells
+from compatcheck.terminal.screen import Screen
 from tests.conftest import ROOT, run_command
 from tests.report.test_reports import entries, undrawn
 

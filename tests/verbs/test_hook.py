@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck import facts
 from compatcheck.errors import InputError
+from compatcheck.installed.target import is_active
+from compatcheck.project.commit import read_changes
 from tests.conftest import ROOT
 from tests.settings.conftest import AFFECTED, Run, installation, run
 
@@ -34,7 +35,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def judged(*files: str) -> list[tuple[str, tuple[str, ...]]]:
-    return [(change.project, change.paths) for change in facts.changes(files)]
+    return [(change.project, change.paths) for change in read_changes(files)]
 
 
 def test_a_configuration_is_judged_with_the_packages_of_its_own_project(
@@ -116,7 +117,7 @@ def test_a_broken_file_is_told_where_the_commit_touches_it(project: Path, monkey
     monkeypatch.chdir(project)
     (project / "old" / "ds_config.json").write_text('{"zero_optimization": ', encoding="utf-8")
     with pytest.raises(InputError, match="ds_config.json"):
-        facts.changes(["old/ds_config.json"])
+        read_changes(["old/ds_config.json"])
 
 
 @pytest.mark.parametrize(
@@ -144,6 +145,6 @@ def test_the_hook_asks_for_the_files_we_read(name: str, wanted: bool) -> None:
 
 def test_the_environment_of_a_hook_is_nobodys() -> None:
     of_a_hook = {"VIRTUAL_ENV": "/cache/repo1/py_env-python3.11", "PRE_COMMIT": "1"}
-    assert not facts.is_active(of_a_hook) and not facts.is_active({})
-    assert facts.is_active({"VIRTUAL_ENV": "/home/me/.venv", "PRE_COMMIT": "1"})
-    assert facts.is_active({"CONDA_PREFIX": "/opt/conda"})
+    assert not is_active(of_a_hook) and not is_active({})
+    assert is_active({"VIRTUAL_ENV": "/home/me/.venv", "PRE_COMMIT": "1"})
+    assert is_active({"CONDA_PREFIX": "/opt/conda"})

@@ -67,16 +67,16 @@ def test_quiet_and_verbose_exclude_each_other(verb: list[str]) -> None:
 
 WORK = """
 import sys, time
-from compatcheck import _progress
+from compatcheck.terminal import progress
 if sys.argv[1:] == ["quiet"]:
-    _progress.silence()
-with _progress.imports_progress() as show:
+    progress.silence()
+with progress.imports_progress() as show:
     show("torch.nn"); time.sleep(0.3)
-with _progress.probe_progress() as show:
+with progress.probe_progress() as show:
     show("matmul", "importing torch", 12.0); time.sleep(0.3)
-with _progress.bytes_progress("hashing 2 files", 10**9) as advance:
+with progress.bytes_progress("hashing 2 files", 10**9) as advance:
     advance(10**9); time.sleep(0.3)
-with _progress.resolving_progress(60) as show:
+with progress.resolving_progress(60) as show:
     show(); time.sleep(0.3)
 """
 

@@ -12,12 +12,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from compatcheck._files import cache_folder
 from compatcheck.advice import _uv, resolver
 from compatcheck.advice._credentials import redacted
 from compatcheck.advice.environment import _leftovers, _room
 from compatcheck.advice.model import Demands, Line, Place, Solution, Wanted
 from compatcheck.errors import InputError
+from compatcheck.files.storage import cache_folder
 
 _CLOCK_SECONDS = 1.0
 """How far the times of a file system may lag behind the clock."""

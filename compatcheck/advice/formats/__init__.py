@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from compatcheck._requirements_file import logical_lines
 from compatcheck.advice._credentials import redacted, without_credentials
 from compatcheck.advice._marks import OWN
 from compatcheck.advice.model import Line, Move, Solution, Wanted
+from compatcheck.packages.requirements_file import logical_lines
 
 _NAMES = ("requirements", "constraints", "pylock", "pyproject")
 _ONLY_VERSIONS = {"constraints": "constraints", "pyproject": "a pyproject.toml"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck._requirement import normalised
 from compatcheck.advice.model import Move, Solution, Wanted
+from compatcheck.packages.names import normalised
 
 
 def render(

@@ -9,13 +9,13 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
-from compatcheck._requirement import edge, normalised
 from compatcheck.advice import _uv
 from compatcheck.advice._credentials import redacted, without_credentials
 from compatcheck.advice._requirement_text import version_of
 from compatcheck.advice.model import Demands, Place, Solution, Unsolvable, Wanted
 from compatcheck.advice.resolver._failures import failure, unbuildable
 from compatcheck.errors import InputError
+from compatcheck.packages.names import edge, normalised
 
 _PINNED = re.compile(r"^([a-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)(?:[^#]*)(?:# via (.*))?$")
 _NAMED = re.compile(r"^([a-z0-9][a-z0-9._-]*)(?:\[|\s|$)")

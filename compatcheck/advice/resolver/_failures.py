@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from compatcheck._requirement import normalised
 from compatcheck.advice import _uv
 from compatcheck.advice._credentials import redacted
 from compatcheck.advice.model import Demands, Place, Unsolvable, Wanted
 from compatcheck.errors import CompatcheckError, InputError
+from compatcheck.packages.names import normalised
 
 _MARKS = re.compile(r"^[ \t]*(?:[×│]|error:)?[ \t]*", re.MULTILINE)
 _CAUSE = re.compile(r"\s*\n[ \t]*(?:cause:|Caused by:|[├╰]─▶)[ \t]*")

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from packaging.version import Version
 
-from compatcheck._requirement import normalised
 from compatcheck.advice.model import Demands
 from compatcheck.advice.search._cost import GONE, above, below, both, parsed, satisfied, specifiers
-from compatcheck.model import Finding
+from compatcheck.packages.names import normalised
+from compatcheck.results.findings import Finding
 
 _COMPARATOR = re.compile(r"\s*(>=|<=|==|>|<)\s*([^\s,*]+)\s*$")
 

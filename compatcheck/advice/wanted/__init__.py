@@ -43,9 +43,9 @@ def pins_in(path: str) -> dict[str, str]:
     """
     import os
 
-    from compatcheck._reading import marked_text
-    from compatcheck._requirements_file import logical_lines
     from compatcheck.advice._requirement_text import pins
+    from compatcheck.files.reading import marked_text
+    from compatcheck.packages.requirements_file import logical_lines
 
     if not os.path.lexists(path):
         return {}

@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from compatcheck._requirement import normalised
-from compatcheck._requirements_file import without_options
 from compatcheck.advice.model import Line
+from compatcheck.environment import Location
 from compatcheck.errors import InputError
-from compatcheck.model import Location
+from compatcheck.packages.names import normalised
+from compatcheck.packages.requirements_file import without_options
 
 if TYPE_CHECKING:
     from packaging.markers import Marker

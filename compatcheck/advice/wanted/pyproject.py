@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compatcheck._reading import marked_text
-from compatcheck._requirement import normalised
 from compatcheck.advice import _arrays, _marks
 from compatcheck.advice._requirement_text import pins as pins_of
 from compatcheck.advice.model import Line
 from compatcheck.advice.wanted._lines import DOING, Read, absolute, requirement
+from compatcheck.environment import Location
 from compatcheck.errors import InputError
-from compatcheck.model import Location
+from compatcheck.files.reading import marked_text
+from compatcheck.packages.names import normalised
 
 _SOURCES = ("git", "url", "path", "workspace")
 

@@ -6,13 +6,13 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
-from compatcheck._reading import marked_text
-from compatcheck._requirements_file import LARGEST, LogicalLine, entered, included, logical_lines
 from compatcheck.advice._marks import BROUGHT, OWN
 from compatcheck.advice.model import Line
 from compatcheck.advice.wanted._lines import DOING, Read, absolute, expanded, located, requirement
+from compatcheck.environment import Location
 from compatcheck.errors import InputError
-from compatcheck.model import Location
+from compatcheck.files.reading import marked_text
+from compatcheck.packages.requirements_file import LARGEST, LogicalLine, entered, included, logical_lines
 
 _OPTION = re.compile(r"(-[a-z]|--[a-z][a-z-]*)(?:\s*=\s*|\s+|\Z)(.*)\Z")
 _FOR_THE_RESOLVER = frozenset(

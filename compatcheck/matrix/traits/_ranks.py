@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compatcheck.matrix._match import TraitVerdict
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import TraitVerdict
 
 _ZERO_STAGE, _WORLD_SIZE = "training.deepspeed.zero_stage", "training.world_size"
 _SEVERAL = "training.several_ranks"

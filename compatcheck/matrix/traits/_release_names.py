@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from packaging.version import Version
 
+from compatcheck.environment import Location
 from compatcheck.language import marked
-from compatcheck.matrix._match import Occurrence
-from compatcheck.matrix._order import contains, parse_range
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Location
+from compatcheck.matrix.matching.match import Occurrence
+from compatcheck.packages.versions import contains, parse_range
 
 _ITSELF, _PERHAPS = ".", "?"
 """The row of a module that some releases do not have at all, and the mark of a run that may have the names."""

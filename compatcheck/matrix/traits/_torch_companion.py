@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck._torch_build import minor
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import contains, is_vendor_build, parse_range, parse_version
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.torch_builds import minor
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.packages.versions import contains, is_vendor_build, parse_range, parse_version
 
 
 def find_mismatch(companion: str, environment: Environment, table: Mapping[str, Any]) -> TraitVerdict:

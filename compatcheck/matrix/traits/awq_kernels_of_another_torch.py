@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from packaging.version import Version
 
-from compatcheck._torch_build import minor
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import is_vendor_build, parse_version
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.torch_builds import minor
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.packages.versions import is_vendor_build, parse_version
 
 _TORCH = "distributions.torch"
 _FIRST_WITHOUT = Version("0.2.0")

@@ -12,10 +12,10 @@ from typing import Any
 
 from packaging.version import Version
 
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import parse_version
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.packages.versions import parse_version
 
 _FACTS = ("distributions.bitsandbytes", "cuda.runtime")
 _MACHINES = ("x86_64", "AMD64")

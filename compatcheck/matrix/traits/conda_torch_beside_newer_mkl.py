@@ -5,11 +5,11 @@ MKL 2024.1 dropped iJIT_NotifyEvent. Wheels carry their own MKL inside: https://
 
 from __future__ import annotations
 
-from compatcheck._torch_build import backend_of
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import contains, parse_range, parse_version
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.torch_builds import backend_of
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.packages.versions import contains, parse_range, parse_version
 
 _MKL, _TORCH = ">=2024.1", "<2.3.0"
 _OF_CONDA = ("pytorch-cuda", "pytorch-mutex", "cudatoolkit")

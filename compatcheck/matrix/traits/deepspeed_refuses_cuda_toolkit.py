@@ -7,10 +7,10 @@ https://github.com/deepspeedai/DeepSpeed/blob/v0.19.5/op_builder/builder.py (cud
 
 from __future__ import annotations
 
-from compatcheck._torch_build import minor
-from compatcheck.matrix._match import TraitVerdict
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.torch_builds import minor
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import TraitVerdict
 
 _FORGIVING = ("10", "11", "12")
 

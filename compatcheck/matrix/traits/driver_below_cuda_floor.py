@@ -5,11 +5,11 @@ Where the build is not known, the one that the package index serves stands for i
 
 from __future__ import annotations
 
-from compatcheck._torch_build import default_runtime, driver_needed, minor
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import is_vendor_build
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.torch_builds import default_runtime, driver_needed, minor
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.packages.versions import is_vendor_build
 
 _FACTS = ("cuda.runtime", "cuda.driver")
 _OFFERED = ("cuda.driver_api",)

@@ -7,10 +7,10 @@ https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.ht
 
 from __future__ import annotations
 
-from compatcheck._torch_build import carried_forward, minor, numbers
-from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.torch_builds import carried_forward, minor, numbers
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 
 _FACTS = ("cuda.runtime", "cuda.driver")
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from packaging.version import Version
 
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import final_release
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.matrix.traits._rows import Row, rows_of
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.packages.versions import final_release
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:

@@ -6,9 +6,9 @@ https://github.com/pytorch/pytorch/pull/97602
 
 from __future__ import annotations
 
-from compatcheck.matrix._match import Occurrence, TraitVerdict
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 
 _PACKAGE = "distributions.flash-attn"
 _NEEDED = ("cuda.toolkit", "cuda.runtime", "training.attention")

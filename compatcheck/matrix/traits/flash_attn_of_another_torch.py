@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 
-from compatcheck._torch_build import minor
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import is_vendor_build, parse_version
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.torch_builds import minor
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.packages.versions import is_vendor_build, parse_version
 
 _LABEL = re.compile(r"\+cu\d+torch(\d+\.\d+)(cxx11abiTRUE)?", re.IGNORECASE)
 _LOADS_ALL_THE_SAME = ("2.6", "2.7")

@@ -7,11 +7,11 @@ https://github.com/Dao-AILab/flash-attention/blob/v2.8.0.post1/.github/workflows
 
 from __future__ import annotations
 
-from compatcheck._torch_build import numbers
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import parse_version
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.torch_builds import numbers
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.packages.versions import parse_version
 
 _FIRST, _NEEDED = "2.8.0.post1", (2, 32)
 

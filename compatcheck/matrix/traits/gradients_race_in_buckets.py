@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compatcheck.matrix._match import TraitVerdict
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
+from compatcheck.matrix.matching.match import TraitVerdict
 from compatcheck.matrix.traits._ranks import several_ranks
-from compatcheck.model import Environment, Unknown, lookup
 
 _LARGE_BUCKET = 1e8
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import final_release
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.matrix.traits._release_names import WHY, known_of
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.packages.versions import final_release
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:

@@ -6,9 +6,9 @@ Axolotl and TRL's SFTTrainer make it themselves.
 
 from __future__ import annotations
 
-from compatcheck.matrix._match import TraitVerdict
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import TraitVerdict
 
 _CONCERNED = ("training.quantization", "training.lora")
 

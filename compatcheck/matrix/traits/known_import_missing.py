@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from packaging.version import Version
 
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import contains, final_release, parse_range
-from compatcheck.matrix._telling import FRAMEWORKS
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.matrix.matching.relevance import FRAMEWORKS
+from compatcheck.packages.versions import contains, final_release, parse_range
 
 _FOLLOWED = "unresolved_imports"
 _ALWAYS_IMPORTED = frozenset({"accelerate", "datasets", "huggingface-hub", "peft", "tokenizers", "transformers", "trl"})

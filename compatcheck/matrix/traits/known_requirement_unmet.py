@@ -7,12 +7,12 @@ from typing import Any
 
 from packaging.version import Version
 
-from compatcheck._torch_build import minor
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import final_release, parse_version
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.torch_builds import minor
 from compatcheck.matrix._traits import Table
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.matrix.traits._rows import rows_of
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.packages.versions import final_release, parse_version
 
 _METADATA = "unmet_requirements"
 _CHECKED_AT_IMPORT = {"transformers": ("numpy",)}

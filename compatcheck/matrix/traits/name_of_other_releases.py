@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import final_release
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.matrix.traits._release_names import known_of, occurrence
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.packages.versions import final_release
 
 _SAID = "missing_names"
 

@@ -8,11 +8,11 @@ https://github.com/vllm-project/vllm/issues/3069, https://github.com/vllm-projec
 
 from __future__ import annotations
 
-from compatcheck._torch_build import backend_of
-from compatcheck.matrix._match import TraitVerdict
-from compatcheck.matrix._order import contains, parse_range, parse_version
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.torch_builds import backend_of
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import TraitVerdict
+from compatcheck.packages.versions import contains, parse_range, parse_version
 
 _NEWER = "nvidia-nccl-cu12"
 _PACKAGES, _TORCH = parse_range(">=2.19.3,<=2.20.5"), parse_range(">=2.2.0,<2.5.0")

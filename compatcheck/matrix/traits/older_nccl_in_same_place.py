@@ -6,10 +6,10 @@ and no record on the machine says which that was. A newer one does no harm, sinc
 
 from __future__ import annotations
 
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import parse_version
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.packages.versions import parse_version
 
 _MAJORS = ("11", "12", "13")
 

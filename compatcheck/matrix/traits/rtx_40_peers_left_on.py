@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from compatcheck._torch_build import numbers
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import contains, parse_range, parse_version
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.torch_builds import numbers
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.packages.versions import contains, parse_range, parse_version
 
 _ANY_DRIVER, _OLD_DRIVER = parse_range(">=0.25.0,<0.29.0"), parse_range(">=0.29.0")
 _OF_ITS_TIME = parse_range("<1.0.0")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compatcheck.matrix._match import TraitVerdict
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import TraitVerdict
 
 _VISIBLE = "environ.CUDA_VISIBLE_DEVICES"
 

@@ -7,9 +7,9 @@ have such a build whatever they train with elsewhere.
 
 from __future__ import annotations
 
-from compatcheck.matrix._match import TraitVerdict
+from compatcheck.environment import Environment, lookup
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, lookup
+from compatcheck.matrix.matching.match import TraitVerdict
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:

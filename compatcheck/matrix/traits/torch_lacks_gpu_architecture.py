@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from compatcheck._torch_build import (
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.torch_builds import (
     Build,
     ahead_of,
     builds_for_runtime,
@@ -22,10 +23,9 @@ from compatcheck._torch_build import (
     listed_builds,
     runs_on,
 )
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import is_vendor_build
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.packages.versions import is_vendor_build
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:

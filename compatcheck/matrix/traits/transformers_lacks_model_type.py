@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from packaging.version import Version
 
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import is_vendor_build, parse_version
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.packages.versions import is_vendor_build, parse_version
 
 _OWN_MODELS = ("nemo", "torchtune")
 _REGISTERED_ELSEWHERE = ("llava", "mamba", "mpt")

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from compatcheck._torch_build import backend_of, minor, numbers
-from compatcheck.matrix._match import Occurrence, TraitVerdict
-from compatcheck.matrix._order import is_vendor_build
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.torch_builds import backend_of, minor, numbers
 from compatcheck.matrix._traits import Table
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.packages.versions import is_vendor_build
 
 _LABELLED = ("flash-attn", "causal-conv1d", "mamba-ssm")
 _LABEL = re.compile(r"\+cu\d+torch(?P<torch>\d+\.\d+)(?:\.\d+)?cxx11abi(?P<new>TRUE|FALSE)", re.IGNORECASE)

@@ -7,14 +7,17 @@ import os
 import socket
 from collections.abc import Callable, Collection
 
-from compatcheck import _files, cluster, facts, matrix, probes
+from compatcheck import cluster, matrix, probes
+from compatcheck.environment import Environment, dump
+from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.errors import InputError, NothingInspectedError
-from compatcheck.fleet import ClusterReport, Failure, Group
+from compatcheck.files import storage
 from compatcheck.language import marked
-from compatcheck.model import Environment, Finding, dump
 from compatcheck.pipelines.check import check
 from compatcheck.pipelines.cluster._live import Live, Trials, follow, lead
 from compatcheck.pipelines.cluster._present import Presented, here, present
+from compatcheck.results.cluster import ClusterReport, Failure, Group
+from compatcheck.results.findings import Finding
 
 __all__ = ["Trials", "choose", "judge", "record", "recorded", "take_part"]
 
@@ -38,7 +41,7 @@ def recorded(
     folder: str, known: matrix.Matrix, *, select: Collection[str] = (), ignore: Collection[str] = ()
 ) -> ClusterReport:
     """The verdict on the machines whose snapshots lie in a folder."""
-    gathered = cluster.gather(folder, facts.load_file)
+    gathered = cluster.gather(folder, read_snapshot)
     world = sum(len(members) for members in gathered.members.values()) + len(gathered.failures)
     return judge(gathered, known, f"snapshots in {folder}", world, select=select, ignore=ignore)
 
@@ -90,7 +93,7 @@ def record(
     name = ".".join(str(part) for part in node.values())
     path = os.path.join(folder, f"{name}.json")
     text = json.dumps({**dump(found), "node": node}, indent=2, ensure_ascii=False) + "\n"
-    _files.write(path, text)
+    storage.write(path, text)
     return path
 
 

@@ -12,16 +12,17 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from compatcheck import __version__, cluster, probes
-from compatcheck._progress import probe_progress
 from compatcheck.cluster._conduct import Conductor, Plan
 from compatcheck.cluster._hub import Hub, Stopped
 from compatcheck.cluster._lead import Leader
 from compatcheck.cluster._messages import Has, Work
 from compatcheck.cluster._participant import Participant
+from compatcheck.environment import Environment
 from compatcheck.errors import CompatcheckError
-from compatcheck.fleet import Link
-from compatcheck.model import Environment, ProbeResult
 from compatcheck.pipelines.cluster._present import Presented, hello
+from compatcheck.results.cluster import Link
+from compatcheck.results.findings import ProbeResult
+from compatcheck.terminal.progress import probe_progress
 
 _SLOW_SHARE = 0.4
 _NODES_THAT_COMPARE = 3

@@ -6,10 +6,13 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from compatcheck import __version__, cluster, facts, matrix
+from compatcheck import __version__, cluster, matrix
 from compatcheck.cluster._messages import Has, Hello
+from compatcheck.environment import Environment, Target, dump
+from compatcheck.environment.merge import overlay
 from compatcheck.errors import CompatcheckError
-from compatcheck.model import Environment, Target, dump
+from compatcheck.installed.gpu_state import collect_gpu_state
+from compatcheck.installed.target import find_target
 from compatcheck.pipelines.environment import environment
 
 # Variables of communication and of the loader; none that holds a secret or is each rank's own.
@@ -65,8 +68,8 @@ def here(
     found, _ = environment(known, paths, python, None, (), hash_weights, imports=False)
     variables = {name: value for name, value in os.environ.items() if _between_machines(name)}
     stated = {**found.facts, "environ": {**(found.facts.get("environ") or {}), **variables}}
-    target = facts.find_target(python, os.environ)
-    return facts.overlay(found._replace(facts=stated), facts.state_of_gpus(target)), target
+    target = find_target(python, os.environ)
+    return overlay(found._replace(facts=stated), collect_gpu_state(target)), target
 
 
 def _between_machines(name: str) -> bool:

@@ -7,9 +7,10 @@ import re
 from datetime import date
 from typing import NamedTuple
 
-from compatcheck import facts, matrix
-from compatcheck._requirement import normalised
+from compatcheck import matrix
+from compatcheck.bug_report import read_report
 from compatcheck.errors import InputError
+from compatcheck.packages.names import normalised
 from compatcheck.pipelines.draft import _issue, _toml
 from compatcheck.pipelines.draft._evidence import Draft, drafted
 
@@ -43,7 +44,7 @@ def from_issue(path: str, today: date, package: str | None = None, title: str | 
 
 def skeleton(package: str, title: str | None, today: date) -> Draft:
     """A draft of which nothing is known but the package and perhaps what breaks."""
-    empty = _issue.Issue(dict.fromkeys(_issue.LABELS, ""), "", facts.read_report("", ""))
+    empty = _issue.Issue(dict.fromkeys(_issue.LABELS, ""), "", read_report("", ""))
     return drafted(empty, require_name(package), title, today)
 
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from compatcheck import matrix
-from compatcheck._requirement import normalised
-from compatcheck.observation import ERROR_MARKS
+from compatcheck.packages.names import normalised
 from compatcheck.pipelines.draft._issue import Issue
 from compatcheck.pipelines.draft._versions import Range, range_of, versions_of
+from compatcheck.results.logs import ERROR_MARKS
 
 TODO = "TODO"
 _CARRIED = ("torch", "transformers", "accelerate", "peft", "trl", "deepspeed", "bitsandbytes", "flash-attn", "numpy")

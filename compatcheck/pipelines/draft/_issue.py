@@ -7,9 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from compatcheck import facts
+from compatcheck.bug_report import read_report, read_text_of_report
+from compatcheck.environment import Environment, Facts
+from compatcheck.environment.merge import overlay
+from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.errors import InputError
-from compatcheck.model import Environment, Facts
 
 LABELS = {
     "title": "What breaks, in one line",
@@ -48,7 +50,7 @@ class Issue(NamedTuple):
 
 def read(path: str) -> Issue:
     """The issue in a file, ``-`` being standard input. Raises InputError where it is none or larger than 256 KiB."""
-    text, source = facts.read_text_of_report(path)
+    text, source = read_text_of_report(path)
     if len(text) > _LARGEST:
         raise InputError(_DOING, source, "it is larger than any issue", _ADVICE)
     body, title, url = _parts(text, source)
@@ -100,12 +102,12 @@ def _environment(fields: Mapping[str, str], source: str) -> Environment:
     """The facts of all fields; what the environment itself says counts over what was typed beside it."""
     typed = [fields["training"]]
     typed += [f"GPU: {fields['gpu']}"] if fields["gpu"] else []
-    beside = facts.read_report("\n\n".join(typed), source)
+    beside = read_report("\n\n".join(typed), source)
     if _MODEL.fullmatch(fields["model"]):
-        beside = facts.overlay(beside, Facts({"model": {"name": fields["model"]}}))
+        beside = overlay(beside, Facts({"model": {"name": fields["model"]}}))
     pasted = fields["environment"]
     if pasted.startswith("{") and '"schema_version"' in pasted:
-        stated = facts.load(pasted, f"the environment in {source}")
+        stated = load_snapshot(pasted, f"the environment in {source}")
     else:
-        stated = facts.read_report(pasted, source)
-    return facts.overlay(beside, Facts(stated.facts, stated.reasons))
+        stated = read_report(pasted, source)
+    return overlay(beside, Facts(stated.facts, stated.reasons))

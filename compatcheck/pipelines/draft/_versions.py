@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
-from compatcheck._requirement import normalised
+from compatcheck.packages.names import normalised
 
 _NAMED = re.compile(
     r"(?:([A-Za-z][A-Za-z0-9_-]{0,60}?)[ \t]*(?:===?|[=@:-]|[ \t])[ \t]*)?"

@@ -7,14 +7,16 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from compatcheck import matrix
-from compatcheck._requirement import edge
 from compatcheck.advice import edits, resolver, search, torch_builds
 from compatcheck.advice._requirement_text import version_of
 from compatcheck.advice.model import Demands, Move, Solution, Unsolvable, Violation
+from compatcheck.environment import Environment, lookup
 from compatcheck.errors import NothingInspectedError
-from compatcheck.model import BAD, Choice, Environment, Finding, Moved, PinReport, Remedy, lookup
+from compatcheck.packages.names import edge
 from compatcheck.pipelines.check import check
 from compatcheck.pipelines.pin._task import BY_HAND_COSTS, Task
+from compatcheck.results.findings import BAD, Finding, Remedy
+from compatcheck.results.pins import Choice, Moved, PinReport
 
 _OF_FILES = ("unmet_requirements", "unresolved_imports", "distribution_problems", "distribution_ranges", "target")
 _OF_TORCH = ("runtime", "cudnn", "nccl")

@@ -7,11 +7,13 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from compatcheck.advice.model import Solution
+from compatcheck.environment import Target
 from compatcheck.errors import CompatcheckError
-from compatcheck.model import ProbeResult, Target, Trial
 from compatcheck.pipelines.check import OnProbe, probe_context
 from compatcheck.pipelines.pin._plan import Plan
 from compatcheck.pipelines.pin._task import Task
+from compatcheck.results.findings import ProbeResult
+from compatcheck.results.pins import Trial
 
 Building = Callable[[], AbstractContextManager[Callable[[str], None]]]
 Probing = Callable[[], AbstractContextManager[OnProbe]]
@@ -75,11 +77,12 @@ def _built(what: str, task: Task, solution: Solution, torch_backend: str | None,
 
 def _measured(executable: str, trials: Sequence[Asked], probing: Probing) -> tuple[ProbeResult, ...]:
     """What came of each trial; entries that ask the same of a probe share one run of it."""
-    from compatcheck import facts, probes
+    from compatcheck import probes
+    from compatcheck.installed.target import find_target
 
     distinct = {repr(trial): trial for trial in trials}
     with probing() as on_probe:
-        results = probes.run_all(list(distinct.values()), facts.find_target(executable, {}), on_progress=on_probe)
+        results = probes.run_all(list(distinct.values()), find_target(executable, {}), on_progress=on_probe)
     by_trial = dict(zip(distinct, results))
     return tuple(by_trial[repr(trial)] for trial in trials)
 

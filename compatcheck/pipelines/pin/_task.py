@@ -7,12 +7,19 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from compatcheck import facts, matrix
-from compatcheck._torch_build import backend_of
+from compatcheck import matrix
 from compatcheck.advice import resolver, wanted
 from compatcheck.advice.model import Place, Wanted
+from compatcheck.environment import Environment, Target
+from compatcheck.environment.assumptions import assume_all
+from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.errors import NothingInspectedError
-from compatcheck.model import Environment, Target
+from compatcheck.inference.torch_builds import backend_of
+from compatcheck.installed.collect import collect
+from compatcheck.installed.declared import marker_environment, top_level
+from compatcheck.installed.target import find_target, is_active
+from compatcheck.project.overlay import with_paths
+from compatcheck.project.reading import requirements_among
 
 BY_HAND_COSTS = {"nearest": 50, "pins": 10**6, "config": 0}
 
@@ -68,18 +75,18 @@ def subject(
     prefer: str | None = None,
 ) -> Subject:
     """What to pin. Raises NothingInspectedError where neither the files nor the environment ask for anything."""
-    target = None if snapshot else facts.find_target(python, os.environ)
-    here = facts.collect(target, known.environ) if target else facts.load_file(str(snapshot))
-    context = facts.with_paths(here, paths, pins="ignored") if paths else here
-    environment = facts.assume_all(context, assume)
+    target = None if snapshot else find_target(python, os.environ)
+    here = collect(target, known.environ) if target else read_snapshot(str(snapshot))
+    context = with_paths(here, paths, pins="ignored") if paths else here
+    environment = assume_all(context, assume)
     versions = here.facts.get("distributions") or {}
-    sources = tuple(facts.requirements_among(paths))
+    sources = tuple(requirements_among(paths))
     if sources:
-        asked = wanted.read(sources, facts.marker_environment(target) if target else None)
+        asked = wanted.read(sources, marker_environment(target) if target else None)
         asked = wanted.preferring(asked, wanted.pins_in(output) if output and os.path.isfile(output) else {})
         asked = wanted.preferring(asked, versions) if _is_meant(python, snapshot) else asked
     else:
-        asked = wanted.installed(facts.top_level(target) if target else versions, versions)
+        asked = wanted.installed(top_level(target) if target else versions, versions)
         asked = asked._replace(complete=bool(here.facts.get("distributions_complete")))
     place = target.prefix if target else str(snapshot)
     if not any(line.asked for line in asked.lines):
@@ -104,7 +111,7 @@ def subject(
 
 def _is_meant(python: str | None, snapshot: str | None) -> bool:
     """Whether the pins are for the environment at hand: named or active, not the one we happen to run in."""
-    return bool(python or snapshot or facts.is_active(os.environ))
+    return bool(python or snapshot or is_active(os.environ))
 
 
 def _place(

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from compatcheck import matrix
 from compatcheck.errors import InputError
-from compatcheck.model import Due, Watched
 from compatcheck.pipelines.watch import _caps, _index, _ranges, _tables
+from compatcheck.results.matrix_changes import Due, Watched
 
 __all__ = ["PYPI", "Question", "question", "watch"]
 

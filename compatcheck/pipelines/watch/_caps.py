@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 
-from compatcheck._requirement import normalised
-from compatcheck.model import Due
+from compatcheck.packages.names import normalised
 from compatcheck.pipelines.watch._index import Release
+from compatcheck.results.matrix_changes import Due
 
 
 class Pair(NamedTuple):

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
-from compatcheck.model import Due
 from compatcheck.pipelines.watch._index import Release
 from compatcheck.pipelines.watch._ranges import day
+from compatcheck.results.matrix_changes import Due
 
 _MOST_NAMED = 6
 

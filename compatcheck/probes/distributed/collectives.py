@@ -25,8 +25,8 @@ from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _exchange
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
     from compatcheck.probes.distributed._ranks._rank import Rank
+    from compatcheck.results.findings import Outcome
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 400.0

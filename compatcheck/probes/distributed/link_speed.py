@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping,
 from compatcheck.probes.distributed import _ranks
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
     from compatcheck.probes.distributed._ranks._rank import Rank
+    from compatcheck.results.findings import Outcome
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 240.0

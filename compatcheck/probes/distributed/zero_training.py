@@ -27,8 +27,8 @@ from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _run, _zero
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
     from compatcheck.probes.distributed._ranks._rank import Rank
+    from compatcheck.results.findings import Outcome
 
 NEEDS: Dict[str, str] = _zero.NEEDS
 TIMEOUT: float = 240.0

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping,
 from compatcheck.probes.imports._import_chain import stands_still, told, top_level, versions
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+    from compatcheck.results.findings import Outcome
 
 NEEDS: dict[str, str] = {}
 TIMEOUT: float = 420.0

@@ -8,15 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, Optional
 
-from compatcheck.probes._criterion import (
-    RANK,
-    UNIT_ROUNDOFF,
-    Tensors,
-    accumulation,
-    compare,
-    verdict,
-    within_budget,
-)
+from compatcheck.probes._criterion import RANK, UNIT_ROUNDOFF, Tensors, accumulation, compare, verdict, within_budget
 
 
 def attention_logits(q: Any, k: Any, mask: Any) -> Any:

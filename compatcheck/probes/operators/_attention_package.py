@@ -9,7 +9,7 @@ from compatcheck.probes.operators._attention import Attention
 from compatcheck.probes.operators._operator import attempt, draw, rounded
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+    from compatcheck.results.findings import Outcome
 
 DIMENSIONS = (64, 128, 256)
 SEQUENCES = (7, 64, 1, 130)

@@ -51,7 +51,7 @@ from compatcheck.probes.operators._attention import Attention
 from compatcheck.probes.operators._operator import CANNOT_RUN, attempt
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+    from compatcheck.results.findings import Outcome
 
 NEEDS: Dict[str, str] = {"torch": ">=2.0"}
 TIMEOUT: float = 90.0

@@ -25,7 +25,7 @@ from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, draw, dtypes_of, placed, rounded, trial
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+    from compatcheck.results.findings import Outcome
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 90.0

@@ -12,15 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 from compatcheck.probes._criterion import verdict
 from compatcheck.probes.training._batches import on, padded, sequences, singles
 from compatcheck.probes.training._exact import float64_everywhere
-from compatcheck.probes.training._model import (
-    BUILD_ERRORS,
-    Built,
-    Unbuildable,
-    build,
-    exact_instance,
-    instance,
-    load,
-)
+from compatcheck.probes.training._model import BUILD_ERRORS, Built, Unbuildable, build, exact_instance, instance, load
 from compatcheck.probes.training._passes import Pass, compared, run, sums
 from compatcheck.probes.training._recipe import Recipe, apply, dense, recipe_of, trainable
 from compatcheck.probes.training._steps import WRITTEN_OUT, Descent, WrittenOut, descend, scored

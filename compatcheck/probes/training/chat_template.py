@@ -21,7 +21,7 @@ import re
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Optional, Tuple
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+    from compatcheck.results.findings import Outcome
 
 NEEDS: dict[str, str] = {}
 TIMEOUT: float = 180.0

@@ -38,7 +38,7 @@ from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._model import Unbuildable, build, instance
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+    from compatcheck.results.findings import Outcome
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13", "transformers": ">=4.31", "accelerate": ">=0.20"}
 TIMEOUT: float = 180.0

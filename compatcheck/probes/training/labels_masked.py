@@ -20,7 +20,7 @@ import json
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+    from compatcheck.results.findings import Outcome
 
 NEEDS: dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 60.0

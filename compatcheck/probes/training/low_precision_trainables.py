@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Tuple
 from compatcheck.probes._device import NO_DEVICE, device_of
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+    from compatcheck.results.findings import Outcome
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13", "transformers": ">=4.31", "peft": ">=0.5"}
 TIMEOUT: float = 120.0

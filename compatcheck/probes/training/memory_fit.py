@@ -39,7 +39,7 @@ from compatcheck.probes.training._memory.setup import Setup, stated
 from compatcheck.probes.training._model import Unbuildable
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+    from compatcheck.results.findings import Outcome
 
 NEEDS: dict[str, str] = {"torch": ">=1.13", "transformers": ">=4.31"}
 TIMEOUT: float = 120.0

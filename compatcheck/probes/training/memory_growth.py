@@ -30,7 +30,7 @@ from compatcheck.probes.training._model import Unbuildable, build, instance
 from compatcheck.probes.training._recipe import apply, computing, optimizer_of, recipe_of, trainable
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+    from compatcheck.results.findings import Outcome
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13", "transformers": ">=4.31"}
 TIMEOUT: float = 180.0
@@ -65,7 +65,7 @@ def measure(
 
 def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
     """A leak that goes on in the second window fails, where plain torch keeps its memory."""
-    from compatcheck._growth import Floor, grows, slope
+    from compatcheck.symptoms.growth import Floor, grows, slope
 
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])

@@ -36,7 +36,7 @@ from compatcheck.probes._criterion import judge_rows, verdict
 from compatcheck.probes._device import NO_DEVICE, device_of
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+    from compatcheck.results.findings import Outcome
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13", "transformers": ">=4.31"}
 TIMEOUT: float = 120.0

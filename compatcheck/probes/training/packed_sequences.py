@@ -33,7 +33,7 @@ from compatcheck.probes.training._model import Built, Unbuildable, build, exact_
 from compatcheck.probes.training._recipe import recipe_of
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+    from compatcheck.results.findings import Outcome
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13", "transformers": ">=4.31"}
 TIMEOUT: float = 120.0

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compatcheck.model import PinReport, ProbeResult, Report
-from compatcheck.observation import Diagnosis
 from compatcheck.report.html import _check, _diagnosis, _pins, _probes
 from compatcheck.report.html._page import element, page
+from compatcheck.results.findings import ProbeResult, Report
+from compatcheck.results.logs import Diagnosis
+from compatcheck.results.pins import PinReport
 
 
 def render(report: Report, *, exit_reason: str, refuted: bool = False) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from compatcheck.model import Outcome, ProbeResult
 from compatcheck.report._markup import Html, joined, tag
+from compatcheck.results.findings import Outcome, ProbeResult
 
 BOUND, FAILS = 1.0, 4.0
 """An error in units of what rounding explains: healthy up to the first, a fault beyond the second."""

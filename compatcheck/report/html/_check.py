@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from compatcheck.model import STATUSES, Finding, Report
 from compatcheck.report._markup import Html, impact_mark, joined, listed, tag
 from compatcheck.report._unknown import unstated
 from compatcheck.report.html import _environment, _findings, _map
 from compatcheck.report.html._verdict import Judge, Verdict, banner, footer
+from compatcheck.results.findings import STATUSES, Finding, Report
 
 
 def body(report: Report, *, exit_reason: str, refuted: bool) -> Iterator[str | None]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compatcheck.observation import Diagnosis, Dropped, Explanation, Run
 from compatcheck.report import curves
 from compatcheck.report._markup import Html, joined, listed, section, tag
 from compatcheck.report.diagnosis import FITS, moment_in_words
 from compatcheck.report.html import _environment, _findings
 from compatcheck.report.html._verdict import Judge, Verdict, banner, footer
+from compatcheck.results.logs import Diagnosis, Dropped, Explanation, Run
 
 _LONGEST_LINE = 600
 _SIGNS = {"affected": ("bad", "×"), "possible": ("may", "?"), "open": ("none", "–")}

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compatcheck.model import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.report import _unknown
 from compatcheck.report._markup import Html, section, tag
 

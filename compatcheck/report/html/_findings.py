@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from compatcheck.environment import Location
 from compatcheck.language import gettext, marked
-from compatcheck.model import Finding, Location, ProbeResult, Remark, Remedy, Status, Suppressed
 from compatcheck.report._markup import Html, impact_mark, joined, link, listed, section, tag
 from compatcheck.report.html._bars import details
+from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Status, Suppressed
 
 MARKS: dict[Status, tuple[str, str]] = {
     "confirmed": ("bad", "×"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from compatcheck.model import BAD, Status, VersionMap
-from compatcheck.report import _signs
+from compatcheck.report import _map_symbols
 from compatcheck.report._markup import Html, impact_mark, joined, listed, section, tag
+from compatcheck.results.findings import BAD, Status, VersionMap
 
 _TOLD: tuple[tuple[tuple[str, ...], str], ...] = ((BAD, "known bad"), (("possible",), "may be bad"))
 _ALIKE = {"none": "have nothing known against them", "may": "may be bad as well"}
@@ -34,7 +34,7 @@ def _map(drawn: VersionMap) -> Html:
         "div",
         tag("h3", f"{column} and {row}"),
         tag("p", told, _goal(drawn)),
-        _signs.legend(kinds),
+        _map_symbols.legend(kinds),
         listed(frames, class_="legend", aria_label="Frames"),
         tag("div", _table(drawn), class_="wide"),
         _entries(drawn),
@@ -55,7 +55,7 @@ def _at(drawn: VersionMap, place: tuple[str, str]) -> bool:
 
 
 def kind_of(cell: Mapping[str, Status], drawn: VersionMap) -> str:
-    return _signs.kind_of(
+    return _map_symbols.kind_of(
         (drawn.entries[entry][1] for entry, status in cell.items() if status in BAD), "possible" in cell.values()
     )
 
@@ -81,7 +81,7 @@ def _cell(drawn: VersionMap, place: tuple[str, str], cell: Mapping[str, Status])
     frames = [("here", "you are here"), ("advised", "go here")]
     framed = [each for each in frames if getattr(drawn, each[0]) == place]
     said = "; ".join((*(words for _, words in framed), *_said(cell))) or "nothing known"
-    symbol = _signs.symbol(kind).strip() or ("→" if ("advised", "go here") in framed else "")
+    symbol = _map_symbols.symbol(kind).strip() or ("→" if ("advised", "go here") in framed else "")
     sign = tag("span", symbol, aria_hidden="true")
     classes = " ".join(("cell", kind, *(name for name, _ in framed)))
     return tag("td", tag("span", sign, tag("span", said, class_="unseen"), class_=classes, title=said))

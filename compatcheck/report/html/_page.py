@@ -8,7 +8,7 @@ from hashlib import sha256
 from importlib.resources import files
 
 from compatcheck import __version__
-from compatcheck.report import _look
+from compatcheck.report import _styles
 from compatcheck.report._markup import Html, tag
 
 _ROOT = ".compatcheck"
@@ -22,7 +22,7 @@ _DARK_PLACES = ("[data-jp-theme-light=false]", ".vscode-dark", "html[theme=dark]
 
 def page(title: str, *body: str | None) -> str:
     """A whole page with its style and script inside, to be opened from a file."""
-    style, script = Html(_style(_ROOT) + _own("page.css")), Html(_look.copy_script())
+    style, script = Html(_style(_ROOT) + _own("page.css")), Html(_styles.copy_script())
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     )
@@ -52,7 +52,7 @@ def element(*body: str | None) -> str:
 def _style(root: str) -> str:
     light, dark = (", ".join(f"{each} {root}" for each in places) for places in (_LIGHT_PLACES, _DARK_PLACES))
     of_root = _own("root.css").replace(_ROOT, root)
-    return _look.palette(root, light, dark) + of_root + _look.scoped(_look.style() + _own("report.css"), root)
+    return _styles.palette(root, light, dark) + of_root + _styles.scoped(_styles.style() + _own("report.css"), root)
 
 
 def _own(name: str) -> str:

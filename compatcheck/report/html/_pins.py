@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from compatcheck.model import Moved, PinReport, ProbeResult, Trial
 from compatcheck.report import pins as pages
 from compatcheck.report._markup import Html, joined, listed, section, tag
 from compatcheck.report.html import _bars, _findings, _map
 from compatcheck.report.html._probes import sign
 from compatcheck.report.html._verdict import Verdict, banner, footer
+from compatcheck.results.findings import ProbeResult
+from compatcheck.results.pins import Moved, PinReport, Trial
 
 
 def body(report: PinReport) -> Iterator[str | None]:

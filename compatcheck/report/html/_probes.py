@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from compatcheck.model import Outcome, ProbeResult
 from compatcheck.report import probes as pages
 from compatcheck.report._markup import Html, joined, section, tag
 from compatcheck.report.html import _bars
 from compatcheck.report.html._verdict import Verdict, banner, footer
+from compatcheck.results.findings import Outcome, ProbeResult
 
 _WORST_FIRST: tuple[Outcome, ...] = ("fail", "crash", "timeout", "watch", "pass", "skip")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from compatcheck.report import _look
+from compatcheck.report import _styles
 from compatcheck.report.site import _entry, _index, _version_map
 from compatcheck.report.site._folder import require_ours, write
 from compatcheck.report.site._source import Source
@@ -25,8 +25,8 @@ def render(source: Source) -> dict[str, str]:
         "index.html": _index.render(source, footer),
         "search.js": _index.search_data(source),
         "map.html": _version_map.render(source, footer),
-        "style.css": _look.palette() + _look.style() + _text("style.css"),
-        "script.js": _text("script.js") + _look.copy_script(),
+        "style.css": _styles.palette() + _styles.style() + _text("style.css"),
+        "script.js": _text("script.js") + _styles.copy_script(),
     }
     for entry in source.entries:
         pages[f"entries/{entry['id']}.html"] = _entry.render(entry, source, footer)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, product
 from typing import Any
 
-from compatcheck._releases import minors
+from compatcheck.packages.releases import minors
+from compatcheck.report._map_symbols import legend
 from compatcheck.report._markup import Html, data_block, tag
-from compatcheck.report._signs import legend
 from compatcheck.report.site._frame import page
 from compatcheck.report.site._scenarios import GPUS, SETUPS, UNSTATED, Scenario, models
 from compatcheck.report.site._source import Choice, Source, Told

@@ -31,7 +31,7 @@ def command(folder: str, matrix_folder: str | None) -> None:
 
 def _source(folder: str | None) -> Source:
     from compatcheck import matrix, probes
-    from compatcheck.model import Environment
+    from compatcheck.environment import Environment
     from compatcheck.report.site import Source
 
     known = matrix.load(folder)

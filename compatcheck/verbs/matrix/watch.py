@@ -31,10 +31,10 @@ def command(
     These are entries whose range reaches past their review, tables that miss a release, and advice that newer metadata
     forbids. Exit status 1 where something is due, 3 where the index could be asked for nothing.
     """
-    from compatcheck._progress import asking_progress
     from compatcheck.errors import NothingInspectedError
     from compatcheck.pipelines import watch
     from compatcheck.report import due
+    from compatcheck.terminal.progress import asking_progress
 
     asked = watch.question(folder, packages)
     with asking_progress(len(asked.packages)) as show:

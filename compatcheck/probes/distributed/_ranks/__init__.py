@@ -40,7 +40,7 @@ from typing import (
 from compatcheck.probes import _criterion
 
 if TYPE_CHECKING:
-    from compatcheck.model import Outcome
+    from compatcheck.results.findings import Outcome
 
 JOIN_SECONDS = 120.0
 CASE_SECONDS = 90.0

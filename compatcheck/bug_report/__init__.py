@@ -1,0 +1,32 @@
+"""Environments as people paste them into a report, a file per format in `formats`.
+
+``TITLE`` names the format, ``recognises(block)`` gives the lines that are its own, and ``read(lines)`` what they
+claim. ``TYPED`` marks one that people also write by hand, to say what they advise. What no format recognises is read
+as prose.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from compatcheck.environment import Environment
+
+
+def read_report(text: str, source: str) -> Environment:
+    """The environment that the text of a bug report states; what its lines contradict is unknown, with the reason."""
+    from compatcheck.bug_report import _read
+
+    return _read.read_report(text, source)
+
+
+def read_report_file(path: str) -> Environment:
+    """The environment that the report in a file states; ``-`` is standard input."""
+    return read_report(*read_text_of_report(path))
+
+
+def read_text_of_report(path: str) -> tuple[str, str]:
+    """The text of a file, ``-`` being standard input, and what to call it; encodings and limits as for reports."""
+    from compatcheck.bug_report import _input
+
+    return _input.read_input(path)

@@ -1,0 +1,212 @@
+"""What single lines of a report claim, and what they say together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from compatcheck.environment import Facts, Location
+from compatcheck.packages.names import normalised
+
+_VERSIONS = ("distributions.", "python", "cuda.", "torch_build.")
+_CALLED = {"pytorch": "torch"}
+_RUN_BY = {
+    "transformers": ("trl", "llama-factory", "ms-swift", "axolotl", "sentence-transformers", "setfit"),
+    "trl": ("llama-factory", "ms-swift", "axolotl"),
+    "lightning": ("nemo",),
+    "sentence-transformers": ("setfit",),
+}
+"""Whose trainers a framework's own are run by: a report that names both is of the second."""
+
+
+class Claim(NamedTuple):
+    """One fact as one line has it; ``None`` is "known to be absent".
+
+    ``doubt`` says why the line does not settle the fact after all; its value counts for nothing then. ``stands`` is
+    false for what no line says and a configuration that begins there implies.
+    """
+
+    path: str
+    value: Any
+    line: int
+    doubt: str | None = None
+    stands: bool = True
+
+
+def version_claim(path: str, text: str, line: int) -> Claim:
+    """The version at a path, or the doubt where the text is no version of PEP 440."""
+    from packaging.version import InvalidVersion, Version
+
+    bare = text.strip().rstrip(".,;:)'\"")
+    try:
+        Version(bare)
+    except InvalidVersion:
+        return Claim(path, None, line, f"gives {bare!r:.60}, which is no version")
+    return Claim(path, bare.removeprefix("v").removeprefix("V"), line)
+
+
+def distribution_claim(name: str, text: str, line: int) -> Claim:
+    return version_claim(f"distributions.{_CALLED.get(normalised(name), normalised(name))}", text, line)
+
+
+def doubted(claims: Iterable[Claim], why: str) -> Iterator[Claim]:
+    return (claim if claim.doubt else claim._replace(doubt=why) for claim in claims)
+
+
+def joined(claims: Sequence[Claim], source: str) -> Facts:
+    """The facts on which all lines agree, each where it is said most exactly.
+
+    A fact that two lines state differently is unknown, and the reason names both; so is one that only doubtful lines
+    speak of.
+    """
+    known: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
+    locations: dict[str, Location] = {}
+    for path, group in _by_path(claims).items():
+        settled = [claim for claim in group if claim.doubt is None]
+        if not settled:
+            reasons[path] = f"line {group[0].line}{'' if group[0].doubt[:1] == ':' else ' '}{group[0].doubt}"  # type: ignore[index]
+            continue
+        best = settled[0]
+        for claim in settled[1:]:
+            agreed = _agreed(path, best, claim)
+            if agreed is None:
+                reasons[path] = f"line {best.line} says {_said(best)}, line {claim.line} says {_said(claim)}"
+                break
+            best = agreed
+        else:
+            known[path] = best.value
+            if best.stands:
+                locations[path] = Location(source, best.line)
+    _settle_sections(known, reasons, locations)
+    _settle_runtime(known, reasons, locations)
+    _settle_libraries(known, reasons, locations)
+    sections = {path.rpartition(".")[0] for path in known}
+    open_still = {path: why for path, why in reasons.items() if path not in sections}
+    return Facts(_nested(known), open_still, locations)
+
+
+def _by_path(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
+    groups: dict[str, list[Claim]] = {}
+    for claim in claims:
+        groups.setdefault(claim.path, []).append(claim)
+    return groups
+
+
+def _agreed(path: str, one: Claim, other: Claim) -> Claim | None:
+    """The more exact of two claims, or None where they contradict each other."""
+    if one.value == other.value:
+        return one if one.stands else other
+    if one.value is None or other.value is None:
+        return None
+    if path == "gpus":
+        return _agreed_gpus(one, other)
+    if path == "missing_names":
+        return one._replace(value=[*one.value, *(each for each in other.value if each not in one.value)])
+    if path == "training.framework":
+        return next((a for a, b in ((one, other), (other, one)) if a.value in _RUN_BY.get(b.value, ())), None)
+    if path.startswith(_VERSIONS):
+        for exact, loose in ((one, other), (other, one)):
+            if _refines(str(exact.value), str(loose.value)):
+                return exact
+    return None
+
+
+def _refines(exact: str, loose: str) -> bool:
+    """Whether ``2.5.1+cu118`` may be what ``2.5.1`` or ``2.5`` stands for."""
+    public, _, label = exact.partition("+")
+    loose_public, _, loose_label = loose.partition("+")
+    if loose_label and loose_label != label:
+        return False
+    if not loose_public.replace(".", "").isdigit():
+        return public == loose_public
+    return public == loose_public or public.startswith(f"{loose_public}.")
+
+
+def _agreed_gpus(one: Claim, other: Claim) -> Claim | None:
+    """Two lists of the same model of GPU: the longer one, by the fuller name."""
+    words = [{frozenset(_words(gpu.get("name") or "")) for gpu in claim.value} for claim in (one, other)]
+    if len(words[0]) != 1 or len(words[1]) != 1:
+        return None
+    first, second = next(iter(words[0])), next(iter(words[1]))
+    if not (first <= second or second <= first):
+        return None
+    fuller, longer = max(one, other, key=lambda c: len(c.value[0])), max(one, other, key=lambda c: len(c.value))
+    named = one if second <= first else other
+    merged = {**fuller.value[0], **named.value[0]}
+    if not (one.value[0].get("uncounted") and other.value[0].get("uncounted")):
+        merged.pop("uncounted", None)
+    gpus = [merged] * len(longer.value)
+    return named._replace(value=gpus)
+
+
+def _words(name: str) -> list[str]:
+    import re
+
+    words = re.findall(r"[a-z]+\d+[a-z]*|\d+|[a-z]+", name.lower())
+    return [word for word in words if word not in ("nvidia", "geforce", "tesla", "gpu", "gb", "g")]
+
+
+def _said(claim: Claim) -> str:
+    if claim.path == "gpus":
+        return ", ".join(sorted({gpu.get("name") or "a GPU" for gpu in claim.value})) or "no GPU"
+    return "absent" if claim.value is None else str(claim.value)
+
+
+def _settle_sections(known: dict[str, Any], reasons: dict[str, str], locations: dict[str, Location]) -> None:
+    """What one file has nothing of may stand in another; only where a line says that it is absent, that contradicts.
+
+    Where one line says that something is there and another what it is, the second says both. Nothing is absent of which
+    lines speak without settling what it is.
+    """
+    for section in [path for path, value in known.items() if value in (None, {})]:
+        inside = [path for path in known if path.startswith(f"{section}.")]
+        absent = known[section] is None
+        if not inside and not (absent and any(path.startswith(f"{section}.") for path in reasons)):
+            continue
+        del known[section]
+        at = locations.pop(section, None)
+        if at and absent and inside:
+            line = next((locations[path].line for path in inside if path in locations), None)
+            reasons[section] = f"line {at.line} says that there is none, line {line} says what it is"
+            for path in inside:
+                del known[path]
+                locations.pop(path, None)
+
+
+def _settle_runtime(known: dict[str, Any], reasons: dict[str, str], locations: dict[str, Location]) -> None:
+    """The label of torch's own version decides what it was built with; a line that says otherwise is of another one."""
+    torch, runtime = known.get("distributions.torch"), known.get("cuda.runtime")
+    label = str(torch or "").partition("+")[2]
+    digits = label[2:] if label.startswith("cu") and label[2:].isdigit() else ""
+    if not digits:
+        return
+    reasons.pop("cuda.runtime", None)
+    if isinstance(runtime, str) and runtime.replace(".", "") != digits:
+        at = locations.pop("cuda.runtime", None)
+        del known["cuda.runtime"]
+        reasons["cuda.runtime"] = f"line {at.line if at else 1} says {runtime}, but torch is {torch}"
+
+
+def _settle_libraries(known: dict[str, Any], reasons: dict[str, str], locations: dict[str, Location]) -> None:
+    """cuDNN and NCCL come to torch from distributions: the one for its CUDA, else the only one there is."""
+    generation = str(known.get("cuda.runtime") or "").partition(".")[0]
+    for library in ("cudnn", "nccl"):
+        fact, stem = f"cuda.{library}", f"distributions.nvidia-{library}-cu"
+        found = [path for path in known if path.startswith(stem) and known[path]]
+        fitting = [path for path in found if path == f"{stem}{generation}"] or found
+        if len(fitting) == 1 and fact not in known:
+            known[fact], locations[fact] = known[fitting[0]], locations[fitting[0]]
+            reasons.pop(fact, None)
+
+
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for path, value in flat.items():
+        free = path.startswith(("distributions.", "environ."))
+        *parents, last = path.split(".", 1) if free else path.split(".")
+        section = result
+        for parent in parents:
+            section = section.setdefault(parent, {})
+        section[last] = value
+    return result

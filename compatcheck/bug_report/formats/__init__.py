@@ -1,0 +1,1 @@
+"""Formats of what people paste into a report, a reader each."""

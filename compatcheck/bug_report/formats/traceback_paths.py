@@ -1,0 +1,39 @@
+"""The paths in a traceback: the Python that ran, what patches the libraries that it names, that text is generated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from compatcheck.bug_report._blocks import Block, Line
+from compatcheck.bug_report._claims import Claim, distribution_claim
+
+TITLE = "the paths of a traceback"
+_PYTHON = re.compile(r"[/\\]python(3\.\d{1,2})[/\\](?:site|dist)-packages[/\\]")
+_WINDOWS = re.compile(r"[/\\]Python(3)(\d{1,2})[/\\]lib[/\\]site-packages[/\\]", re.I)
+_METADATA = re.compile(
+    r"-packages[/\\]([A-Za-z][\w.]{0,60})-(\d[\w.+!]{0,60}?)(?:-py3\.\d{1,2}[\w.-]{0,40}\.egg|\.dist-info)[/\\]"
+)
+_PATCHED = re.compile(r"-packages[/\\]unsloth(?:_zoo)?[/\\]|[/\\]unsloth_compiled_cache[/\\]")
+_GENERATES = re.compile(r"-packages[/\\]transformers[/\\]generation[/\\]utils\.py\b")
+
+
+def recognises(block: Block) -> tuple[Line, ...]:
+    forms = (_PYTHON, _WINDOWS, _PATCHED, _GENERATES)
+    return tuple(line for line in block.short() if any(form.search(line.text) for form in forms))
+
+
+def read(lines: Sequence[Line]) -> Iterator[Claim]:
+    said = set()
+    for line in lines:
+        posix, windows, metadata = (form.search(line.text) for form in (_PYTHON, _WINDOWS, _METADATA))
+        version = posix[1] if posix else f"3.{windows[2]}" if windows else None
+        if version and version not in said:
+            said.add(version)
+            yield Claim("python", version, line.number)
+        if metadata:
+            yield distribution_claim(metadata[1], metadata[2], line.number)
+        for fact, pattern in (("unsloth", _PATCHED), ("predict_with_generate", _GENERATES)):
+            if pattern.search(line.text) and fact not in said:
+                said.add(fact)
+                yield Claim(f"training.{fact}", True, line.number)

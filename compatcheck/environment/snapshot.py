@@ -1,0 +1,68 @@
+"""An environment as a JSON document, so that a bug report, a login node or a test can stand for a machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from compatcheck.environment import SNAPSHOT_SCHEMA_VERSION, Environment, Location
+from compatcheck.errors import InputError
+from compatcheck.files.json_text import LARGEST_JSON, json_object
+from compatcheck.files.reading import decoded, read_text
+from compatcheck.packages.names import normalised
+
+_DOING = "reading the snapshot"
+
+
+def load_snapshot(text: str, source: str) -> Environment:
+    """The environment that a snapshot states; keys this version does not know are kept.
+
+    Raises `InputError` where it is not JSON, of another schema version, or a value has a wrong type.
+    """
+    document = json_object(text, source)
+    _require_version(document, source)
+    require_types(document, source)
+    facts = {key: value for key, value in document.items() if key not in ("schema_version", "unknown", "locations")}
+    for listed in ("distributions", "distribution_ranges"):
+        if facts.get(listed):
+            facts[listed] = {normalised(name): version for name, version in facts[listed].items()}
+    places = document.get("locations", {})
+    locations = {path: Location(at["file"], at.get("line")) for path, at in places.items()}
+    return Environment(facts, document.get("unknown", {}), locations)
+
+
+def read_snapshot(path: str) -> Environment:
+    """The environment in a snapshot file; ``-`` is standard input. Errors as for `load_snapshot`."""
+    if path != "-":
+        return load_snapshot(read_text(path), path)
+    import sys
+
+    return load_snapshot(decoded(sys.stdin.buffer.read(LARGEST_JSON), "standard input"), "standard input")
+
+
+def _require_version(document: dict[str, Any], source: str) -> None:
+    version = document.get("schema_version")
+    if version == SNAPSHOT_SCHEMA_VERSION and isinstance(version, int) and not isinstance(version, bool):
+        return
+    seen = f"its schema_version is {version!r}" if "schema_version" in document else "it has no schema_version"
+    advice = f"this compatcheck reads version {SNAPSHOT_SCHEMA_VERSION}; write it anew with `compatcheck env`"
+    raise InputError(_DOING, source, seen, advice)
+
+
+def require_types(document: Mapping[str, Any], source: str, doing: str = _DOING) -> None:
+    """Raise `InputError` where the value of a key that is known has another type or is none of the words it may be."""
+    from pydantic import ValidationError
+
+    from compatcheck.environment._schema import Snapshot
+
+    try:
+        Snapshot.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = ".".join(str(part) for part in first["loc"] if not _BRANCH.match(str(part)))
+        seen = f"{path}: {first['msg'][:1].lower()}{first['msg'][1:]}, not {first['input']!r:.60}"
+        raise InputError(doing, source, seen, "correct that value, or leave it out if it is not known") from None
+
+
+_BRANCH = re.compile(r"(int|float|constrained-str|literal\[.*\])\Z")

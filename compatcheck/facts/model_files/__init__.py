@@ -1,5 +1,0 @@
-"""A model's own files: its folder, the caches of the hubs, weights, tokenizer and code. The door."""
-
-from compatcheck.facts.model_files._folder import code_files as code_files
-from compatcheck.facts.model_files._folder import read as read
-from compatcheck.facts.model_files._folder import recognises as recognises

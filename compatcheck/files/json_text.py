@@ -1,0 +1,76 @@
+"""JSON with the place of what is wrong in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from compatcheck.errors import InputError
+from compatcheck.files.reading import LARGEST
+from compatcheck.files.reading import OversizeError as OversizeError
+from compatcheck.files.reading import read_text as read_text
+
+LARGEST_JSON = LARGEST
+
+
+def parse_json(text: str, source: str) -> Any:
+    """The JSON value; raises `InputError` with line and column where it is not strict JSON."""
+    try:
+        return json.loads(text, object_pairs_hook=_without_repeats)
+    except json.JSONDecodeError as error:
+        seen = f"line {error.lineno}, column {error.colno}: {_explained(error)}"
+        raise InputError("reading JSON from", source, seen, "correct it there") from None
+    except RecursionError:
+        raise OversizeError("reading JSON from", source, "it is nested too deeply", "give an ordinary file") from None
+    except ValueError as error:
+        raise InputError("reading JSON from", source, str(error), "correct it") from None
+
+
+def read_json_object(path: str) -> dict[str, Any]:
+    """The JSON object in a file; raises `InputError` where there is none."""
+    return json_object(read_text(path), path)
+
+
+def json_object(text: str, source: str) -> dict[str, Any]:
+    """The JSON object in a text; raises `InputError` where it holds anything else."""
+    value = parse_json(text, source)
+    if not isinstance(value, dict):
+        raise InputError("reading JSON from", source, f"it holds {_named(value)}", "give an object in braces")
+    return value
+
+
+def line_of(text: str, keys: Sequence[str]) -> int | None:
+    """The line, from 1, on which the last of the nested keys is given."""
+    position = 0
+    for key in keys:
+        match = re.compile(rf"{re.escape(json.dumps(key))}\s*:").search(text, position)
+        if match is None:
+            return None
+        position = match.end()
+    return text.count("\n", 0, position) + 1
+
+
+def _without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise ValueError(f"the key {key!r} is given twice")
+        result[key] = value
+    return result
+
+
+def _explained(error: json.JSONDecodeError) -> str:
+    """A trailing comma is the usual fault, and the parser's own words hide it."""
+    before = error.doc[: error.pos].rstrip()
+    after = error.doc[error.pos :].lstrip()[:1]
+    trailing = before.endswith(",") and after in ("}", "]")
+    if trailing or error.msg.startswith("Illegal trailing comma"):
+        return "a comma before the closing bracket, which JSON does not allow"
+    return error.msg[:1].lower() + error.msg[1:]
+
+
+def _named(value: object) -> str:
+    names = {list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
+    return names.get(type(value), "a number")

@@ -1,0 +1,62 @@
+"""Packages that a report says nothing of and that must be there, since what it names asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from packaging.version import Version
+
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.matrix.loading import Matrix
+from compatcheck.matrix.traits._rows import Row, rows_of
+from compatcheck.packages.versions import final_release
+
+_TRAINERS_OWN = {"transformers": ("accelerate",)}
+"""What a run by the Trainer of a framework needs though its package only recommends it, beside torch itself:
+https://github.com/huggingface/transformers/blob/v4.31.0/src/transformers/training_args.py
+"""
+
+_UNVERSIONED = (("peft", "transformers"), ("unsloth", "unsloth-zoo"))
+"""What releases demand in any version, which the table does not hold."""
+
+
+def with_required(matrix: Matrix, environment: Environment) -> Environment:
+    """The environment of a report with ``implied_distributions``: the range of each that its metadata or run demands.
+
+    Training needs torch. Nothing is implied where all distributions are known, or nobody reported anything.
+    """
+    if "report" not in environment.facts or environment.facts.get("distributions_complete"):
+        return environment
+    implied: dict[str, str] = {}
+    for name, asked in _required(matrix, environment):
+        if isinstance(lookup(environment, f"distributions.{name}"), Unknown):
+            clauses = [*implied.get(name, "").split(","), *asked.split(",")]
+            implied[name] = ",".join(filter(None, dict.fromkeys(clauses)))
+    return environment._replace(facts={**environment.facts, "implied_distributions": implied})
+
+
+def _required(matrix: Matrix, environment: Environment) -> Iterator[tuple[str, str]]:
+    demands = matrix.table("declared-requirements")
+    stated = environment.facts.get("distributions") or {}
+    for name, version in stated.items():
+        release = final_release(version)
+        if release is not None:
+            yield from ((other, asked) for other, (_, _, asked) in rows_of(release, demands.get(name, {})))
+    asked_for = environment.facts.get("distribution_ranges") or {}
+    for name in asked_for:
+        yield from ((other, "") for other in _of_newest(demands.get(name, {})))
+    for name, other in _UNVERSIONED:
+        if isinstance(stated.get(name), str) or name in asked_for:
+            yield other, ""
+    if lookup(environment, "training.unsloth") is True:
+        yield "unsloth-zoo", ""
+    training = environment.facts.get("training") or {}
+    if training:
+        yield "torch", ""
+        yield from ((name, "") for name in _TRAINERS_OWN.get(training.get("framework", ""), ()))
+
+
+def _of_newest(rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
+    """What the newest release demands that was looked up."""
+    newest = max((Version(listed[-1][1]) for listed in rows.values()), default=None)
+    return (other for other, listed in rows.items() if Version(listed[-1][1]) == newest)

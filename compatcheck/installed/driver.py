@@ -1,0 +1,127 @@
+"""The NVIDIA driver and the GPUs it shows, through NVML, which no driver installation lacks.
+
+A machine without a driver says nothing about the machine that will train: its facts are unknown.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+from compatcheck.environment import Facts, Target
+from compatcheck.language import gettext as _
+
+_MODULE = "/sys/module/nvidia/version"
+_PROC = "/proc/driver/nvidia/version"
+_DEVICE = "/dev/nvidiactl"
+_LIBRARIES = ("/usr/lib/wsl/lib/libnvidia-ml.so.1", r"C:\Windows\System32\nvml.dll")
+_PATHS = ("cuda.driver", "cuda.driver_api", "gpus")
+
+
+def collect(target: Target) -> Facts:
+    """``cuda.driver``, ``cuda.driver_api`` (the CUDA level it offers) and ``gpus``; memory in MiB."""
+    if not is_here():
+        return _unknown(_("no NVIDIA driver on this machine"), None)
+    version = kernel_module_version()
+    try:
+        import pynvml
+    except ImportError:
+        return _unknown(_("nvidia-ml-py is not installed beside compatcheck"), version)
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        return _unknown(_why_not(pynvml, error), version)
+    try:
+        return _describe(pynvml, version)
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def is_here() -> bool:
+    """Whether an NVIDIA driver has left any trace on this machine."""
+    return any(map(os.path.exists, (_MODULE, _PROC, _DEVICE, *_LIBRARIES)))
+
+
+def kernel_module_version(module: str = _MODULE, proc: str = _PROC) -> str | None:
+    """The version of the loaded kernel module, which needs no library to read."""
+    for path in (module, proc):
+        try:
+            with open(path, encoding="ascii", errors="replace") as stream:
+                match = re.search(r"\b\d{3,}\.\d+(?:\.\d+)*\b", stream.read(4096))
+        except OSError:
+            continue
+        if match:
+            return match[0]
+    return None
+
+
+def _unknown(reason: str, version: str | None) -> Facts:
+    reasons = {path: reason for path in _PATHS if not (version and path == "cuda.driver")}
+    return Facts({"cuda": {"driver": version}} if version else {}, reasons)
+
+
+def _why_not(nvml: Any, error: Any) -> str:
+    """Why NVML does not start: the ways a person mends differently are told apart."""
+    if error.value == nvml.NVML_ERROR_LIBRARY_NOT_FOUND:
+        return "the kernel module is loaded, but NVML's library is not here: was the container given the driver?"
+    if error.value == nvml.NVML_ERROR_NO_PERMISSION:
+        return f"no permission to ask the NVIDIA driver ({_DEVICE})"
+    if error.value == nvml.NVML_ERROR_DRIVER_NOT_LOADED:
+        if not os.path.exists(_DEVICE) and os.path.exists(_MODULE):
+            return f"the kernel module is loaded, but {_DEVICE} is not here: was the container given the GPUs?"
+        return "the NVIDIA driver is installed and not loaded"
+    return f"the NVIDIA driver is broken: {error}"
+
+
+def _describe(nvml: Any, version: str | None) -> Facts:
+    cuda: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
+    driver = asked(nvml, nvml.nvmlSystemGetDriverVersion)
+    api = asked(nvml, nvml.nvmlSystemGetCudaDriverVersion)
+    for key, value in (("driver", _text(driver) or version), ("driver_api", _api_level(api))):
+        if value is None:
+            reasons[f"cuda.{key}"] = "NVML does not tell"
+        else:
+            cuda[key] = value
+    known: dict[str, Any] = {"cuda": cuda} if cuda else {}
+    count = asked(nvml, nvml.nvmlDeviceGetCount)
+    if count is None:
+        reasons["gpus"] = "NVML does not tell how many GPUs there are"
+    else:
+        known["gpus"] = [_gpu(nvml, index) for index in range(count)]
+    return Facts(known, reasons)
+
+
+def _gpu(nvml: Any, index: int) -> dict[str, Any]:
+    """One GPU; what the driver refuses to tell, as it may for a MIG slice, is left out."""
+    handle = asked(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
+    if handle is None:
+        return {}
+    capability = asked(nvml, nvml.nvmlDeviceGetCudaComputeCapability, handle)
+    memory = asked(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
+    found = {
+        "name": _text(asked(nvml, nvml.nvmlDeviceGetName, handle)),
+        "compute_capability": ".".join(map(str, capability)) if capability else None,
+        "memory_mib": memory.total >> 20 if memory else None,
+        "uuid": _text(asked(nvml, nvml.nvmlDeviceGetUUID, handle)),
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def asked(nvml: Any, question: Callable[..., Any], *arguments: Any) -> Any:
+    """The answer to one question, None where NVML refuses it."""
+    try:
+        return question(*arguments)
+    except nvml.NVMLError:
+        return None
+
+
+def _text(value: str | bytes | None) -> str | None:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _api_level(number: int | None) -> str | None:
+    """``12020`` is CUDA 12.2."""
+    return f"{number // 1000}.{number % 1000 // 10}" if number else None

@@ -1,0 +1,65 @@
+"""How the GPUs are set and how they fare: what no version tells, and what makes one node slower than the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compatcheck.environment import Facts, Target
+from compatcheck.installed import driver
+from compatcheck.installed.driver import asked
+
+# Reasons to run below the clock that mean trouble: hardware slowdown, thermal and power brake (nvml.h).
+_TROUBLED = {0x8: "hardware slowdown", 0x40: "thermal slowdown", 0x80: "power brake"}
+
+
+def collect_gpu_state(target: Target) -> Facts:
+    """``gpu_state``, an entry for each GPU: clocks in MHz, power limit in W, ECC, PCIe width; nothing without NVML."""
+    if not driver.is_here():
+        return Facts({})
+    try:
+        import pynvml
+    except ImportError:
+        return Facts({})
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return Facts({})
+    try:
+        count = asked(pynvml, pynvml.nvmlDeviceGetCount) or 0
+        return Facts({"gpu_state": [_state(pynvml, index) for index in range(count)]})
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _state(nvml: Any, index: int) -> dict[str, Any]:
+    """What the driver tells of one GPU; what it refuses is left out."""
+    handle = asked(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
+    if handle is None:
+        return {}
+    ecc = asked(nvml, nvml.nvmlDeviceGetEccMode, handle)
+    errors = asked(
+        nvml,
+        nvml.nvmlDeviceGetTotalEccErrors,
+        handle,
+        nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+        nvml.NVML_VOLATILE_ECC,
+    )
+    power = asked(nvml, nvml.nvmlDeviceGetPowerManagementLimit, handle)
+    throttled = asked(nvml, nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
+    found = {
+        "max_sm_clock_mhz": asked(nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
+        "max_memory_clock_mhz": asked(nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_MEM),
+        "application_clock_mhz": asked(nvml, nvml.nvmlDeviceGetApplicationsClock, handle, nvml.NVML_CLOCK_SM),
+        "power_limit_w": power // 1000 if power else None,
+        "ecc": None if ecc is None else bool(ecc[0]),
+        "uncorrected_ecc_errors": None if errors is None else bool(errors),
+        "persistence": _flag(asked(nvml, nvml.nvmlDeviceGetPersistenceMode, handle)),
+        "mig": _flag((asked(nvml, nvml.nvmlDeviceGetMigMode, handle) or (None,))[0]),
+        "pcie_width": asked(nvml, nvml.nvmlDeviceGetCurrPcieLinkWidth, handle),
+        "slowed_by": [name for bit, name in _TROUBLED.items() if throttled and throttled & bit] or None,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _flag(value: Any) -> bool | None:
+    return None if value is None else bool(value)

@@ -1,0 +1,231 @@
+"""Which interpreter is judged, and where its distributions lie; a venv is read without starting it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+
+from compatcheck.environment import Target
+from compatcheck.errors import InputError, NothingInspectedError
+from compatcheck.installed._pth import with_pth_folders
+from compatcheck.language import marked
+
+_WINDOWS = os.name == "nt"
+_VERSION_ASKED = re.compile(r"\d+(\.\d+){0,2}t?\Z")
+_LIBRARY_FOLDER = re.compile(r"(?:python|pypy)(\d+\.\d+)t?\Z")
+ACTIVATED = ("VIRTUAL_ENV", "CONDA_PREFIX")
+_DOING = "selecting the interpreter"
+
+
+def find_target(python: str | None, environ: Mapping[str, str]) -> Target:
+    """The interpreter to judge: ``--python``, else the active venv or conda environment, else our own.
+
+    Raises `InputError` where what was asked for is no interpreter, and `NothingInspectedError` where
+    the environment that was selected is broken.
+    """
+    if python:
+        return _asked_for(python, environ)
+    for variable in ACTIVATED:
+        if environ.get(variable):
+            return _of_prefix(os.path.abspath(environ[variable]), environ, variable)
+    return _ourselves(environ, marked("the interpreter compatcheck runs in"))
+
+
+def is_active(environ: Mapping[str, str]) -> bool:
+    """Whether somebody has activated an environment; the one that pre-commit makes for a hook is nobody's.
+
+    https://pre-commit.com/#python: it is named ``py_env-`` and its Python, and ``PRE_COMMIT`` is set while hooks run.
+    """
+    of_a_hook = os.path.basename(environ.get("VIRTUAL_ENV", "").rstrip("/\\")).startswith("py_env-")
+    return any(map(environ.get, ACTIVATED)) and not (of_a_hook and environ.get("PRE_COMMIT"))
+
+
+def _asked_for(python: str, environ: Mapping[str, str]) -> Target:
+    path = os.path.abspath(os.path.expanduser(python))
+    if os.path.isdir(path):
+        return _of_prefix(path, environ, "--python")
+    if not os.path.isfile(path) or _VERSION_ASKED.match(python):
+        if os.path.islink(path):
+            raise NothingInspectedError(_DOING, path, "it is a dangling link", "create the environment anew")
+        path = _on_path(python, environ)
+    prefix = os.path.dirname(os.path.dirname(path))
+    if os.path.isfile(os.path.join(prefix, "pyvenv.cfg")):
+        return _of_prefix(prefix, environ, "--python", path)
+    return _of_executable(path, environ, "--python")
+
+
+def _on_path(python: str, environ: Mapping[str, str]) -> str:
+    import shutil
+
+    name = f"python{python}" if _VERSION_ASKED.match(python) else python
+    separators = [os.sep, os.altsep] if os.altsep else [os.sep]
+    found = None
+    if not any(separator in name for separator in separators):
+        found = shutil.which(name, path=environ.get("PATH", os.defpath))
+    if found is None:
+        advice = "give an executable, a venv folder, a name on PATH or a version such as 3.11"
+        raise InputError(_DOING, python, "there is no such interpreter", advice)
+    return os.path.abspath(found)
+
+
+def _of_prefix(prefix: str, environ: Mapping[str, str], selected_by: str, executable: str = "") -> Target:
+    """The target of a folder: a venv, a conda environment or an installation of Python."""
+    if not os.path.isdir(prefix):
+        raise NothingInspectedError(
+            _DOING, prefix, f"{selected_by} names a folder that does not exist", "activate one that does"
+        )
+    if os.path.realpath(prefix) == os.path.realpath(sys.prefix):
+        return _ourselves(environ, selected_by)
+    executable = executable or _executable_in(prefix)
+    if os.path.isfile(os.path.join(prefix, "pyvenv.cfg")):
+        return _of_venv(prefix, executable, environ, selected_by)
+    version = _conda_version(prefix)
+    if version:
+        folders = _site_folders(prefix, version)
+        user = _user_folders(version, environ)
+        return _target(executable, version, prefix, folders, user, environ, selected_by)
+    return _of_executable(executable, environ, selected_by)
+
+
+def _executable_in(prefix: str) -> str:
+    names = ("Scripts/python.exe", "python.exe") if _WINDOWS else ("bin/python", "bin/python3")
+    paths = [os.path.join(prefix, *name.split("/")) for name in names]
+    for path in paths:
+        if os.path.isfile(path):
+            return path
+    dangling = any(map(os.path.islink, paths))
+    seen = "its interpreter is a dangling link" if dangling else "there is no interpreter in it"
+    raise NothingInspectedError(_DOING, prefix, seen, "create the environment anew or give another with --python")
+
+
+def _of_venv(prefix: str, executable: str, environ: Mapping[str, str], selected_by: str) -> Target:
+    settings = _settings(os.path.join(prefix, "pyvenv.cfg"))
+    version = _plain(settings.get("version") or settings.get("version_info") or "")
+    if not version:
+        return _of_executable(executable, environ, selected_by)
+    folders = _site_folders(prefix, version)
+    later: list[str] = []
+    if settings.get("include-system-site-packages", "").lower() == "true":
+        base = os.path.dirname(settings.get("home", "")) or prefix
+        later = [*_user_folders(version, environ), *_site_folders(base, version)]
+    return _target(executable, version, prefix, [*folders, *later], [], environ, selected_by)
+
+
+def _settings(path: str) -> dict[str, str]:
+    """The keys of a ``pyvenv.cfg``, in lower case."""
+    try:
+        with open(path, encoding="utf-8-sig", errors="replace") as stream:
+            pairs = (line.partition("=") for line in stream.read(1 << 16).splitlines())
+    except OSError as error:
+        raise NothingInspectedError(
+            "reading", path, str(error.strerror or error), "make it readable or give another with --python"
+        ) from None
+    return {key.strip().lower(): value.strip() for key, _, value in pairs}
+
+
+def _plain(version: str) -> str:
+    """``3.11.7.final.0``, as virtualenv writes it, becomes ``3.11.7``."""
+    match = re.match(r"(\d+\.\d+(?:\.\d+)?)(?:\.?(a|alpha|b|beta|c|rc|candidate)\.?(\d+))?", version)
+    if not match:
+        return ""
+    short = {"alpha": "a", "beta": "b", "c": "rc", "candidate": "rc"}
+    stage = match[2] or ""
+    return match[1] + (short.get(stage, stage) + match[3] if stage else "")
+
+
+def _conda_version(prefix: str) -> str:
+    """The Python of a conda environment, from the name of its package record."""
+    try:
+        names = os.listdir(os.path.join(prefix, "conda-meta"))
+    except OSError:
+        return ""
+    for name in names:
+        match = re.match(r"python-(\d+\.\d+\.\d+\w*)-.*\.json\Z", name)
+        if match:
+            return match[1]
+    return ""
+
+
+def _site_folders(prefix: str, version: str) -> list[str]:
+    """The site folders of one prefix as Windows, POSIX and Debian lay them out; no linked ``lib64``."""
+    if _WINDOWS:
+        return [os.path.join(prefix, "Lib", "site-packages")]
+    short = ".".join(version.split(".")[:2])
+    folders = [
+        os.path.join(prefix, library, name, "site-packages")
+        for library in ("lib", "lib64")
+        if not os.path.islink(os.path.join(prefix, library))
+        for name in _library_names(os.path.join(prefix, library), short)
+    ]
+    if prefix == "/usr":
+        folders = [f"/usr/local/lib/python{short}/dist-packages", "/usr/lib/python3/dist-packages", *folders]
+    return folders
+
+
+def _library_names(folder: str, short: str) -> list[str]:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    matches = (_LIBRARY_FOLDER.match(name) for name in names)
+    return sorted(match.string for match in matches if match and match[1] == short)
+
+
+def _user_folders(version: str, environ: Mapping[str, str]) -> list[str]:
+    if environ.get("PYTHONNOUSERSITE"):
+        return []
+    major, minor = version.split(".")[:2]
+    if _WINDOWS:
+        base = environ.get("PYTHONUSERBASE") or os.path.join(environ.get("APPDATA", ""), "Python")
+        return [os.path.join(base, f"Python{major}{minor}", "site-packages")]
+    home = environ.get("HOME") or os.path.expanduser("~")
+    base = environ.get("PYTHONUSERBASE") or os.path.join(home, ".local")
+    folders = [os.path.join(base, "lib", f"python{major}.{minor}", "site-packages")]
+    if sys.platform == "darwin":
+        library = os.path.join(home, "Library", "Python", f"{major}.{minor}", "lib", "python")
+        folders.append(os.path.join(library, "site-packages"))
+    return folders
+
+
+def _ourselves(environ: Mapping[str, str], selected_by: str) -> Target:
+    import site
+
+    version = _plain(sys.version.split()[0])
+    user = _user_folders(version, environ) if site.ENABLE_USER_SITE else []
+    folders = site.getsitepackages()
+    if sys.prefix != sys.base_prefix:
+        own = [folder for folder in folders if folder.startswith(sys.prefix + os.sep)]
+        user = [*own, *user]
+    return _target(sys.executable, version, sys.prefix, folders, user, environ, selected_by)
+
+
+def _of_executable(executable: str, environ: Mapping[str, str], selected_by: str) -> Target:
+    """An interpreter that no file describes: it is asked, and what stands behind a wrapper is the target."""
+    from compatcheck.installed._interpreter import describe
+
+    said = describe(executable)
+    behind = os.path.dirname(os.path.dirname(said.executable))
+    if os.path.isfile(os.path.join(behind, "pyvenv.cfg")):
+        return _of_prefix(behind, environ, selected_by, said.executable)
+    if os.path.realpath(said.prefix) == os.path.realpath(sys.prefix):
+        return _ourselves(environ, selected_by)
+    user = _user_folders(said.version, environ)
+    return _target(said.executable, said.version, said.prefix, said.site_folders, user, environ, selected_by)
+
+
+def _target(
+    executable: str,
+    version: str,
+    prefix: str,
+    folders: Iterable[str],
+    earlier: Iterable[str],
+    environ: Mapping[str, str],
+    selected_by: str,
+) -> Target:
+    """The folders in Python's own order: PYTHONPATH, then each site folder and what its ``.pth`` add."""
+    given = [os.path.abspath(part) for part in environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    on_path = dict.fromkeys(folder for folder in given if os.path.isdir(folder))
+    on_path.update(dict.fromkeys(with_pth_folders([*earlier, *folders])))
+    return Target(executable, version, prefix, tuple(on_path), selected_by)

@@ -1,0 +1,77 @@
+"""How the installed torch was built, read from its files; torch itself is never imported."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from compatcheck.environment import Facts, Target
+from compatcheck.installed._architectures import compiled_architectures
+from compatcheck.installed.distributions import Installation, Inventory, scan
+
+_ASSIGNMENT = re.compile(r"^(cuda|hip|git_version)\s*(?::[^=\n]*)?=\s*(None|'[^'\n]*'|\"[^\"\n]*\")\s*$", re.MULTILINE)
+_LIBRARY = re.compile(r"nvidia-(cudnn|nccl)-cu(\d+)\Z")
+_BUNDLED = "torch brings its own copy; no distribution states its version"
+
+
+def collect(target: Target, inventory: Inventory | None = None, architectures: bool = True) -> Facts:
+    """``torch_build`` and ``cuda.runtime``, ``cuda.cudnn``, ``cuda.nccl``; absent for a CPU build.
+
+    ``architectures`` is whether to look for the compiled ones, which reads a piece of torch's library.
+    """
+    inventory = inventory or scan(target)
+    torch = next((found for found in inventory.installed if found.name == "torch"), None)
+    if torch is None:
+        return Facts({"cuda": {"runtime": None, **_libraries(inventory, None)}, "torch_build": None})
+    folder = os.path.join(torch.folder, "torch")
+    build = read_version_file(os.path.join(folder, "version.py"))
+    if build is None:
+        return _without_version_file(torch, folder)
+    runtime = build.get("cuda")
+    known: dict[str, Any] = {
+        "cuda": {"runtime": runtime, **_libraries(inventory, runtime)},
+        "torch_build": build,
+    }
+    reasons = {f"cuda.{name}": _BUNDLED for name in ("cudnn", "nccl") if name not in known["cuda"]}
+    if runtime and architectures:
+        compiled = compiled_architectures(folder)
+        if compiled is None:
+            reasons["torch_build.architectures"] = f"{folder} does not state the architectures it was compiled for"
+        else:
+            build["architectures"] = list(compiled)
+    return Facts(known, reasons)
+
+
+def read_version_file(path: str) -> dict[str, Any] | None:
+    """``cuda``, ``hip`` and ``git_version`` as ``torch/version.py`` states them, or ``None`` without one."""
+    if not os.path.isfile(path):
+        return None
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            text = stream.read(1 << 16)
+    except OSError:
+        return None
+    stated = {name: None if value == "None" else value[1:-1] for name, value in _ASSIGNMENT.findall(text)}
+    return stated if "cuda" in stated else None
+
+
+def _without_version_file(torch: Installation, folder: str) -> Facts:
+    unread = os.path.join(folder, "version.py")
+    reason = f"torch {torch.version} is installed, but {unread} does not say how it was built"
+    return Facts({}, {"torch_build": reason, "cuda.runtime": reason, "cuda.cudnn": reason, "cuda.nccl": reason})
+
+
+def _libraries(inventory: Inventory, runtime: str | None) -> Mapping[str, str | None]:
+    """cuDNN and NCCL from their distributions: those for torch's CUDA generation first.
+
+    Where torch has a CUDA runtime and no distribution brings the library, torch bundles it.
+    """
+    generation = (runtime or "").partition(".")[0]
+    found: dict[str, str | None] = {} if runtime else {"cudnn": None, "nccl": None}
+    for installation in inventory.installed:
+        match = _LIBRARY.match(installation.name)
+        if match and installation.version and (not found.get(match[1]) or match[2] == generation):
+            found[match[1]] = installation.version
+    return found

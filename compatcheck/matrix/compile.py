@@ -1,0 +1,196 @@
+"""From the authored TOML to the compact form the wheel carries.
+
+``index.json`` holds, for each distribution, the interval of versions in which an entry could apply and where its line
+in ``conditions.jsonl`` lies; that holds the conditions and where the whole entry lies in ``entries.jsonl``. So a check
+reads the conditions that can matter, and whole only the entries that matched. ``patterns.jsonl`` holds the error
+patterns with the ids of their entries, ``translations`` what entries say in other languages. ``about.json`` repeats of
+the index what tells one matrix from another, so that two can be compared without reading either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from compatcheck.errors import DataError, InputError
+from compatcheck.matrix._fetched import ABOUT_KEYS
+from compatcheck.matrix._regex import longest_literal
+from compatcheck.matrix._traits import READ_FROM_TRAINERS, computed_traits
+from compatcheck.matrix.entry import Entry
+from compatcheck.matrix.loading import FORMAT
+from compatcheck.packages.versions import parse_range, sort_key
+
+
+def read_entries(folder: Path) -> dict[Path, Entry]:
+    """Every entry below a matrix folder, by file. Raises InputError naming the file and each fault in it."""
+    files = sorted(path for path in folder.glob("*/*.toml") if path.parent.name not in ("tables", "records"))
+    return {path: read_entry(path) for path in files}
+
+
+def read_entry(path: Path) -> Entry:
+    try:
+        return Entry.model_validate(read_toml(path))
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}"
+            for fault in error.errors(include_url=False)
+        )
+        raise InputError("reading matrix entry", path, faults, "correct the entry") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError("reading", path, str(error), "correct the file") from None
+
+
+def read_tables(folder: Path) -> dict[str, dict[str, Any]]:
+    return {path.stem: read_toml(path) for path in sorted(folder.glob("tables/*.toml"))}
+
+
+class Compiled(NamedTuple):
+    """The index, the two files of lines that it leads to, and the error patterns, which only a diagnosis reads."""
+
+    summary: dict[str, Any]
+    conditions: bytes
+    entries: bytes
+    patterns: bytes = b""
+
+
+def compile_entries(entries: Iterable[Entry], tables: Mapping[str, Mapping[str, Any]] | None = None) -> Compiled:
+    """The compiled form, whose revision and date are those of the entries and the tables.
+
+    Raises DataError where two entries share an id.
+    """
+    tables = tables or {}
+    dates = [str(table["reviewed"]) for table in tables.values() if "reviewed" in table]
+    guards: dict[str, dict[str, list[Any]]] = {}
+    unguarded: list[list[int]] = []
+    of_model: list[int] = []
+    environ: set[str] = set()
+    texts: list[bytes] = []
+    judged: list[bytes] = []
+    patterns: list[bytes] = []
+    at = place_at = 0
+    seen: set[str] = set()
+    for entry in sorted(entries, key=lambda entry: entry.id):
+        if entry.id in seen:
+            raise DataError("compiling the matrix entry", entry.id, "the id is used twice", "give one a new id")
+        seen.add(entry.id)
+        dates.append(str(entry.withdrawn.on if entry.withdrawn else entry.reviewed))
+        stated = entry.model_copy(update={"packages": list(entry.distributions)})
+        texts.append(stated.model_dump_json(exclude_defaults=True).encode() + b"\n")
+        line = _to_json({"affected": entry.affected, "at": [at, len(texts[-1])]}).encode() + b"\n"
+        at += len(texts[-1])
+        if entry.withdrawn:
+            continue
+        judged.append(line)
+        for pattern in entry.error_patterns:
+            known = [entry.id, pattern.regex, longest_literal(pattern.regex)]
+            patterns.append(_to_json(known).encode() + b"\n")
+        place = [place_at, len(line)]
+        place_at += len(line)
+        if all(map(_is_of_model, entry.affected)):
+            of_model.append(place[0])
+        for conditions in entry.affected:
+            environ.update(path[8:] for path in conditions if path.startswith("environ."))
+            guard = _guard(conditions)
+            if guard is None:
+                unguarded.append(place)
+            else:
+                name, low, high = guard
+                row = guards.setdefault(name, {}).setdefault(_to_json([low, high]), [low, high])
+                row.append(place)
+    index = {
+        "format": FORMAT,
+        "revision": hashlib.sha256(b"".join([*texts, _to_json(tables).encode()])).hexdigest()[:12],
+        "entries": len(seen),
+        "date": max(dates, default="1970-01-01"),
+        "environ": sorted(environ),
+        "guards": {name: list(rows.values()) for name, rows in guards.items()},
+        "unguarded": unguarded,
+        "of_model": of_model,
+    }
+    return Compiled(index, b"".join(judged), b"".join(texts), b"".join(patterns))
+
+
+def _is_of_model(conditions: Mapping[str, Any]) -> bool:
+    """Whether a table speaks of a model's own type or traits alone: where no model is known it is never told."""
+    traits = conditions.get("traits", ())
+    about = any(path.startswith("model.") for path in conditions)
+    return (about or bool(traits)) and not set(traits) & {*computed_traits(), *READ_FROM_TRAINERS}
+
+
+def _guard(conditions: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
+    """The table's narrowest demand on one distribution: its name, lowest and highest version as sort keys."""
+    guards = [
+        (path[14:], *_interval(condition))
+        for path, condition in conditions.items()
+        if path.startswith("distributions.") and condition != "absent"
+    ]
+    return min(guards, key=lambda guard: guard[1:].count(None), default=None)
+
+
+def _interval(condition: str) -> tuple[Any, Any]:
+    if condition == "present":
+        return None, None
+    comparators = parse_range(condition)
+    lows = [sort_key(bound) for op, bound in comparators if op in (">=", ">", "==")]
+    highs = [sort_key(bound) for op, bound in comparators if op in ("<=", "<", "==")]
+    return max(lows, default=None), min(highs, default=None)
+
+
+def write_compiled(source: Path, destination: Path) -> dict[str, Any]:
+    """Compile the matrix below ``source`` into ``destination``; returns the index."""
+    tables = read_tables(source)
+    compiled = compile_entries(read_entries(source).values(), tables)
+    write_files(compiled, tables, destination, read_texts(source))
+    return compiled.summary
+
+
+def read_texts(folder: Path) -> dict[str, dict[str, str]]:
+    """What the entries below a matrix folder say in other languages, by language and English text."""
+    from compatcheck.language import _source
+
+    return {path.stem: _source.texts(path) for path in sorted(folder.glob("translations/*.po"))}
+
+
+def write_files(
+    compiled: Compiled,
+    tables: Mapping[str, Any],
+    destination: Path,
+    texts: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:
+    """Lay the compiled form into a folder. Raises InputError where it cannot be written."""
+    try:
+        (destination / "tables").mkdir(parents=True, exist_ok=True)
+        (destination / "entries.jsonl").write_bytes(compiled.entries)
+        (destination / "conditions.jsonl").write_bytes(compiled.conditions)
+        (destination / "patterns.jsonl").write_bytes(compiled.patterns)
+        for name, table in tables.items():
+            (destination / "tables" / f"{name}.json").write_text(_to_json(table), encoding="utf-8")
+        for language, known in (texts or {}).items():
+            (destination / "translations").mkdir(exist_ok=True)
+            (destination / "translations" / f"{language}.json").write_text(_to_json(known), encoding="utf-8")
+        about = {key: compiled.summary[key] for key in ABOUT_KEYS}
+        (destination / "about.json").write_text(_to_json(about), encoding="utf-8")
+        (destination / "index.json").write_text(_to_json(compiled.summary), encoding="utf-8")
+    except OSError as error:
+        seen = error.strerror or str(error)
+        raise InputError("compiling the matrix into", destination, seen, "name a folder you can write to") from None
+
+
+def _to_json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)

@@ -1,0 +1,239 @@
+"""The entry model: TOML is parsed here, once, and trusted afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from compatcheck.environment.keys import kind_of
+from compatcheck.matrix._regex import check_regex
+from compatcheck.packages.versions import is_range, number_in_range, parse_range
+from compatcheck.results.findings import Remedy
+
+Impact = Literal["silent-wrong", "divergence", "hang", "crash", "import-fail", "install-fail", "oom", "slow"]
+Confidence = Literal["reported", "corroborated", "reproduced", "upstream-fixed"]
+EvidenceKind = Literal["upstream-fix", "maintainer", "source", "documentation", "report", "reproduction"]
+Expectation = Literal["affected", "unaffected", "undetermined"]
+RemedyKind = Literal["pins", "config", "environ", "code", "driver", "rebuild"]
+
+
+def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted paths of a nested table's leaves."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _check_conditions(table: Any) -> dict[str, Any]:
+    if not isinstance(table, Mapping) or not table:
+        raise ValueError("an affected table needs at least one key")
+    conditions = dict(flatten(table))
+    for path, condition in conditions.items():
+        _check_condition(path, condition)
+    return conditions
+
+
+def _check_condition(path: str, condition: Any) -> None:
+    kind = kind_of(path)
+    if kind is None:
+        raise ValueError(f"unknown condition key {path!r}")
+    if path.startswith("distributions.") and path[14:] != canonicalize_name(path[14:]):
+        raise ValueError(f"{path!r}: write the normalised name {canonicalize_name(path[14:])!r}")
+    if condition in ("present", "absent"):
+        return
+    if kind == "version" and not (isinstance(condition, str) and is_range(condition)):
+        raise ValueError(f"{path!r}: a version is compared with a range such as '>=2.5.0', in quotes")
+    if kind == "flag" and not isinstance(condition, bool):
+        raise ValueError(f"{path!r}: a flag is compared with true or false")
+    values = condition if isinstance(condition, list) else [condition]
+    if kind in ("text", "labels") and not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{path!r}: it is compared with words")
+    if kind == "number" and not all(
+        isinstance(v, (int, float)) or (isinstance(v, str) and is_range(v)) for v in values
+    ):
+        raise ValueError(f"{path!r}: it is compared with numbers or a range such as '>=2'")
+    if isinstance(condition, str) and is_range(condition):
+        if kind not in ("version", "number"):
+            raise ValueError(f"{path!r}: a {kind} fact has no order; give the values it may have")
+        if kind == "number":
+            number_in_range(condition, 0)
+        else:
+            parse_range(condition)
+
+
+def _with_absences(table: Any) -> Any:
+    """TOML has no null: in an example the word ``absent`` says that a fact is known not to be there."""
+    if isinstance(table, Mapping):
+        return {key: _with_absences(value) for key, value in table.items()}
+    return None if table == "absent" else table
+
+
+def _check_specifier(text: str) -> str:
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        raise ValueError(f"{text!r} is not a version specifier") from None
+    return text
+
+
+Conditions = Annotated[dict[str, Any], BeforeValidator(_check_conditions)]
+Specifier = Annotated[str, AfterValidator(_check_specifier)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RemedyEntry(_Part):
+    """One way out, the best first."""
+
+    why: str = Field(min_length=1, description="why it helps, or what it costs")
+    pins: dict[str, Specifier] = Field(
+        {}, description="distributions with a specifier whose named version was found good: `>=2.5.1`, `<=4.44.2`"
+    )
+    config: dict[str, Any] = Field({}, description="settings by the path of their fact, as `training.packing`")
+    environ: dict[str, str] = Field({}, description="environment variables")
+    code: str | None = Field(None, description="a line of code, or what to do by hand")
+    kind: RemedyKind | None = Field(None, description="only for `driver` and `rebuild`; the others show by their key")
+
+    @field_validator("pins")
+    @classmethod
+    def _names(cls, pins: dict[str, str]) -> dict[str, str]:
+        for name in pins:
+            if name != canonicalize_name(name):
+                raise ValueError(f"{name!r}: write the normalised name {canonicalize_name(name)!r}")
+        return pins
+
+    @property
+    def form(self) -> RemedyKind:
+        stated: dict[RemedyKind, object] = {
+            "pins": self.pins,
+            "config": self.config,
+            "environ": self.environ,
+            "code": self.code,
+        }
+        return next((kind for kind, content in stated.items() if content), self.kind or "code")
+
+    def remedy(self) -> Remedy:
+        return Remedy(self.form, self.why, self.pins, self.config, self.environ, self.code)
+
+
+class Evidence(_Part):
+    """A public source, or a record of what was measured, by its path below the matrix folder."""
+
+    url: str = Field(pattern=r"^(https://|records/)\S+$", description="`https://...`, or `records/NAME.json`")
+    kind: EvidenceKind = Field(description="what sort of source it is")
+    supports: list[str] = Field(
+        min_length=1,
+        description="parts of the entry that the source bears out: `affected`, `summary`, `mechanism`, `impact`,"
+        " `symptoms`, `misleading`, `probe`, or one by number: `remedies.1`",
+    )
+    note: str | None = Field(None, description="where in a long source to look")
+
+
+class Example(_Part):
+    """A small environment, and what the entry must say of it."""
+
+    expect: Expectation = Field(description="what matching the environment must give")
+    environment: Annotated[dict[str, Any], BeforeValidator(_with_absences)] = Field(
+        description="part of a snapshot as `compatcheck env` prints it; the word `absent` is known not to be there"
+    )
+    note: str | None = Field(None, description="whose environment it is, or what it shows")
+
+
+class ErrorPattern(_Part):
+    """A regular expression for the error line that this entry explains, a line it matches, and lines it must not."""
+
+    regex: Annotated[str, AfterValidator(check_regex)] = Field(
+        min_length=8, description="searched in each line of a log; two open repeats at most, none nested"
+    )
+    example: str = Field(
+        min_length=8,
+        description="a line it must match: one with a word such as Error, or set in as the frames of a traceback are",
+    )
+    not_examples: list[str] = Field([], description="lines it must not match")
+
+
+class Probe(_Part):
+    """The probe that can confirm or refute the entry on a machine."""
+
+    name: str = Field(description="as `compatcheck probe --list` has it")
+    request: dict[str, Any] = Field({}, description="what it is asked beside the user's own settings")
+
+
+class Reproduce(_Part):
+    """Two environments that are really built: the probe must fail in the bad one and pass in the good one.
+
+    What is named ``_afterwards`` is installed over it without regard to what others declare, as a second install by
+    hand leaves many an environment; so a pair that no resolver would give can be tried too.
+    """
+
+    python: str = Field(description="a Python that uv can find or fetch, as `3.11`")
+    bad: list[str] = Field(min_length=1, description="requirements of the environment in which the probe fails")
+    good: list[str] = Field(min_length=1, description="requirements of the environment in which it passes")
+    bad_afterwards: list[str] = Field([], description="installed over the bad environment, without what they require")
+    good_afterwards: list[str] = Field([], description="installed over the good environment, likewise")
+
+
+class Withdrawn(_Part):
+    """An entry that turned out wrong: it matches nothing any more, and its id is never used again."""
+
+    on: date = Field(description="the day it was withdrawn")
+    reason: str = Field(min_length=1, description="what was found to be wrong")
+
+
+class Entry(_Part):
+    """One known-bad combination, as a file under ``matrix/`` states it."""
+
+    id: str = Field(
+        pattern=r"^CC-\d{4}-\d{4}$",
+        description="`CC-YYYY-NNNN`: the fault's year, the next free number; never reused",
+    )
+    title: str = Field(min_length=1, max_length=100, description="the fault and not the cure, in one line")
+    impact: Impact = Field(description="the worst that a user meets")
+    confidence: Confidence = Field(description="what the evidence is worth")
+    summary: str = Field(min_length=1, description="what the user sees, in up to three sentences")
+    mechanism: str = Field(min_length=1, description="why it happens, so that cases nobody reported are covered too")
+    symptoms: list[str] = Field([], description="short labels by which `diagnose` finds the entry, as `eval-loss-nan`")
+    misleading: list[str] = Field([], description="advice that is given for it and does not help, and why")
+    packages: list[str] = Field(
+        [], description="who is at fault, where it is not each distribution whose version a table bounds"
+    )
+    published: date = Field(description="the day of the first public report or fix")
+    reviewed: date = Field(description="the day on which somebody last held the entry against its sources")
+    withdrawn: Withdrawn | None = Field(None, description="says that the entry was wrong, since when and why")
+    affected: list[Conditions] = Field(
+        min_length=1, description="tables of conditions: keys within one are AND, tables are OR"
+    )
+    remedies: list[RemedyEntry] = Field(min_length=1, description="ways out, the best first")
+    probe: Probe | None = Field(None, description="the probe that rules on the entry")
+    error_patterns: list[ErrorPattern] = Field([], description="error lines that the entry explains")
+    evidence: list[Evidence] = Field(min_length=1, description="public sources and records, and what each bears out")
+    examples: list[Example] = Field(
+        min_length=1, description="at least one affected, one unaffected neighbour and one undetermined"
+    )
+    reproduce: Reproduce | None = Field(None, description="two environments that `matrix reproduce` builds and probes")
+
+    @model_validator(mode="after")
+    def _dates_agree(self) -> Entry:
+        if self.reviewed < self.published:
+            raise ValueError("reviewed lies before published")
+        return self
+
+    @property
+    def distributions(self) -> tuple[str, ...]:
+        """Who is at fault: as stated, else every distribution whose version a table bounds."""
+        bounded = dict.fromkeys(
+            path.removeprefix("distributions.")
+            for table in self.affected
+            for path, condition in table.items()
+            if path.startswith("distributions.") and condition not in ("present", "absent")
+        )
+        return tuple(self.packages or bounded)

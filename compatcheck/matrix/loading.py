@@ -1,0 +1,301 @@
+"""The matrix as a check uses it: from the wheel's compiled index, or compiled on the fly in a checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import IO, Any, NamedTuple
+
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.errors import DataError, InputError
+from compatcheck.language import ENGLISH, LANGUAGES, current
+from compatcheck.matrix._fetched import newer_than
+from compatcheck.packages.versions import is_vendor_build, parse_version, release_of, sort_key
+
+FORMAT = 1
+"""The compiled form; another number is another form."""
+
+_COMPILED_FILES = ("index.json", "conditions.jsonl", "entries.jsonl", "patterns.jsonl")
+_INDEX_KEYS = {"revision", "entries", "date", "environ", "guards", "unguarded", "of_model"}
+
+_CORRECT = "correct the matrix"
+_NEAR = 0.9
+"""How much of an id must be right for another to be offered: all but a letter."""
+
+REFETCH = "run compatcheck matrix update"
+"""What mends a fetched matrix."""
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_COMPILED = os.path.join(_PACKAGE, "data")
+_CHECKOUT = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "matrix")
+
+
+Place = tuple[int, int]
+"""Where an entry's line starts among the compiled lines, and how long it is, in bytes."""
+
+
+Reader = Callable[[Sequence[Place] | None], Iterable[dict[str, Any]]]
+
+
+class Matrix(NamedTuple):
+    """The compiled index, and how to get at what it points to.
+
+    ``date`` is the day of the newest review of an entry or a table, in ISO form.
+    ``guards`` holds by distribution rows of lowest version, highest version and the places of the conditions between;
+    ``of_model`` is where those conditions start that are told only of a model that is known.
+    ``conditions`` and ``read`` give the conditions and the entries at such places, or all, as plain JSON; ``table``
+    gives a pair table by name; ``patterns`` gives each error pattern with its entry's id and a literal. ``texts`` gives
+    what the entries say in another language by their English words, as far as it is translated.
+    """
+
+    revision: str
+    entries: int
+    date: str
+    environ: tuple[str, ...]
+    guards: Mapping[str, list[list[Any]]]
+    unguarded: list[list[int]]
+    of_model: Collection[int]
+    conditions: Reader
+    read: Reader
+    table: Callable[[str], Mapping[str, Any]]
+    patterns: Callable[[], list[tuple[str, str, str]]]
+    texts: Callable[[str], Mapping[str, str]] = lambda language: {}
+
+
+def load(folder: str | None = None) -> Matrix:
+    """The matrix of ``folder`` (TOML sources), else the newer of the one shipped here and one fetched since.
+
+    A fetched one that cannot be read is told on standard error, and the shipped one stands in. A checkout reads its own
+    sources, or what was compiled of them before. Raises DataError where the installation carries no readable matrix.
+    """
+    if folder is not None:
+        return _load_sources(source_folder(folder))
+    if not is_installed():
+        from compatcheck.matrix import _source_cache
+
+        sources = source_folder(None)
+        kept = _source_cache.compiled(sources)
+        return load_compiled(kept, f"remove {kept}") if kept else _load_sources(sources)
+    try:
+        fetched = newer_than(_COMPILED, FORMAT)
+        if fetched is not None:
+            return load_compiled(fetched, REFETCH)
+    except DataError as error:
+        print(f"compatcheck: {error}; until then the matrix of this installation counts", file=sys.stderr)
+    return load_compiled(_COMPILED)
+
+
+def is_stale(matrix: Matrix, now: float | None = None) -> bool:
+    """Whether nobody has reviewed anything in the matrix for 90 days before ``now``, in seconds since 1970 (today)."""
+    return matrix.date < time.strftime("%Y-%m-%d", time.gmtime((time.time() if now is None else now) - 90 * 86400))
+
+
+def is_installed() -> bool:
+    """Whether this is an installation with its own compiled matrix; a checkout has its sources instead."""
+    return os.path.exists(os.path.join(_COMPILED, "index.json"))
+
+
+def require_installed() -> None:
+    """Raises InputError in a checkout, where a fetched matrix would never be read."""
+    if not is_installed():
+        seen = "this is a checkout, which reads its own sources"
+        raise InputError("updating the matrix of", os.path.dirname(_CHECKOUT), seen, "update the checkout instead")
+
+
+def bundled_folder() -> str:
+    """Where the compiled matrix of this installation lies."""
+    return _COMPILED
+
+
+def source_folder(folder: str | None) -> str:
+    """The folder of TOML sources: the one named, else the checkout's. Raises InputError where it is none."""
+    if folder is None and is_installed():
+        seen = "this installation holds the matrix in its compiled form only"
+        raise InputError("reading the sources of", "the matrix", seen, "give the matrix folder of a checkout")
+    source = folder or _CHECKOUT
+    if not os.path.isdir(os.path.join(source, "tables")):
+        raise InputError("reading the matrix in", source, "no tables/ folder there", "name a folder of matrix sources")
+    return source
+
+
+def records(folder: str | None = None) -> dict[str, dict[str, Any]]:
+    """What was measured, by the path below the matrix folder that entries cite; empty where only a wheel is at hand."""
+    if folder is None and not os.path.isdir(_CHECKOUT):
+        return {}
+    source = source_folder(folder)
+    held = os.path.join(source, "records")
+    names = sorted(name for name in (os.listdir(held) if os.path.isdir(held) else ()) if name.endswith(".json"))
+    return {f"records/{name}": _read_json(os.path.join(held, name), "mend or remove the record") for name in names}
+
+
+def load_compiled(folder: str, advice: str = "reinstall compatcheck") -> Matrix:
+    """The matrix in its compiled form. Raises DataError with the advice, now or where a damaged part is read."""
+    path, conditions, entries, patterns = (os.path.join(folder, name) for name in _COMPILED_FILES)
+    index = _read_json(path, advice)
+    for lines in (conditions, entries, patterns):
+        if not os.path.isfile(lines):
+            raise DataError("reading the matrix file", lines, "it is missing", advice)
+    if index.get("format") != FORMAT or not set(index) >= _INDEX_KEYS:
+        seen = f"its format is {index.get('format')!r}, or it is cut short"
+        raise DataError("reading the matrix file", path, seen, advice)
+    return _matrix(
+        index,
+        _reader(lambda: open(conditions, "rb"), conditions, advice),
+        _reader(lambda: open(entries, "rb"), entries, advice),
+        cache(lambda name: _read_json(os.path.join(folder, "tables", f"{name}.json"), advice)),
+        _patterns(lambda: open(patterns, "rb"), patterns, advice),
+    )._replace(texts=cache(lambda language: _compiled_texts(folder, language, advice)))
+
+
+def _load_sources(folder: str) -> Matrix:
+    from io import BytesIO
+    from pathlib import Path
+
+    from compatcheck.matrix.compile import compile_entries, read_entries, read_tables, read_texts, read_toml
+
+    compiled = compile_entries(read_entries(Path(folder)).values(), read_tables(Path(folder)))
+    return _matrix(
+        compiled.summary,
+        _reader(lambda: BytesIO(compiled.conditions), folder, _CORRECT),
+        _reader(lambda: BytesIO(compiled.entries), folder, _CORRECT),
+        cache(lambda name: read_toml(Path(folder) / "tables" / f"{name}.toml")),
+        _patterns(lambda: BytesIO(compiled.patterns), folder, _CORRECT),
+    )._replace(texts=cache(lambda language: read_texts(Path(folder)).get(language, {})))
+
+
+def _compiled_texts(folder: str, language: str, advice: str) -> Mapping[str, str]:
+    """The translated texts; none where the matrix was compiled without them."""
+    path = os.path.join(folder, "translations", f"{language}.json")
+    return _read_json(path, advice) if os.path.exists(path) else {}
+
+
+def _matrix(
+    index: Mapping[str, Any],
+    conditions: Reader,
+    entries: Reader,
+    table: Callable[[str], Mapping[str, Any]],
+    patterns: Callable[[], list[tuple[str, str, str]]],
+) -> Matrix:
+    of_model = frozenset(index["of_model"])
+    told = (index["revision"], index["entries"], index["date"], tuple(index["environ"]))
+    return Matrix(*told, index["guards"], index["unguarded"], of_model, conditions, entries, table, patterns)
+
+
+def _patterns(opened: Callable[[], IO[bytes]], path: str, advice: str) -> Callable[[], list[tuple[str, str, str]]]:
+    def read() -> list[tuple[str, str, str]]:
+        return [(entry, regex, literal) for entry, regex, literal in _reader(opened, path, advice)(None)]
+
+    return read
+
+
+def _reader(opened: Callable[[], IO[bytes]], path: str, advice: str) -> Reader:
+    """A function that gives the JSON values on the lines at some places, or on all."""
+
+    def read(places: Sequence[Place] | None) -> list[dict[str, Any]]:
+        try:
+            with opened() as stream:
+                lines = b",".join(stream if places is None else _lines_at(stream, places))
+            values: list[dict[str, Any]] = json.loads(b"[%b]" % lines)
+        except (OSError, ValueError) as error:
+            raise DataError("reading the matrix file", path, str(error), advice) from None
+        return values
+
+    return read
+
+
+def _read_json(path: str, advice: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as stream:
+            content: Any = json.load(stream)
+    except (OSError, ValueError) as error:
+        raise DataError("reading the matrix file", path, str(error), advice) from None
+    if not isinstance(content, dict):
+        raise DataError("reading the matrix file", path, "it holds no table", advice)
+    return content
+
+
+def candidates(matrix: Matrix, environment: Environment) -> Iterator[dict[str, Any]]:
+    """The conditions of the entries that the facts at hand do not rule out, in the order of their ids."""
+    places: set[Place] = {(start, length) for start, length in matrix.unguarded}
+    for name, guards in matrix.guards.items():
+        installed = lookup(environment, f"distributions.{name}")
+        if installed is None:
+            continue
+        version = None if isinstance(installed, Unknown) or is_vendor_build(installed) else parse_version(installed)
+        # A build from before a release may be on either side of what changed in it.
+        keys = [] if version is None else [sort_key(each) for each in {version, release_of(version)}]
+        for low, high, *guarded in guards:
+            if not keys or any((low is None or low <= key) and (high is None or key <= high) for key in keys):
+                places.update(map(tuple, guarded))
+    if isinstance(lookup(environment, "model"), Unknown):
+        places = {place for place in places if place[0] not in matrix.of_model}
+    yield from matrix.conditions(sorted(places))
+
+
+def _lines_at(stream: IO[bytes], places: Iterable[Place]) -> Iterator[bytes]:
+    for start, length in places:
+        stream.seek(start)
+        yield stream.read(length)
+
+
+def all_entries(matrix: Matrix) -> list[dict[str, Any]]:
+    """Every entry whole as plain JSON, withdrawn ones included, in the order of their ids."""
+    return list(matrix.read(None))
+
+
+def find_entry(matrix: Matrix, entry_id: str) -> dict[str, Any]:
+    """The entry with an id, in any letter case. Raises InputError where there is none."""
+    ids = []
+    for entry in all_entries(matrix):
+        if entry["id"] == entry_id.upper():
+            return entry
+        ids.append(entry["id"])
+    from difflib import get_close_matches
+
+    near = ", ".join(get_close_matches(entry_id.upper(), ids, 3, _NEAR))
+    advice = f"did you mean {near}?" if near else "see compatcheck matrix list"
+    raise InputError("looking up", entry_id, "the matrix has no such entry", advice)
+
+
+def require_ids(matrix: Matrix, ids: Iterable[str]) -> tuple[str, ...]:
+    """The ids as the entries spell them. Raises InputError for one that no entry has."""
+    return tuple(find_entry(matrix, entry_id)["id"] for entry_id in ids)
+
+
+def in_language(matrix: Matrix, entry: dict[str, Any], language: str | None = None) -> dict[str, Any]:
+    """The entry with its prose in a language (by default the one in use) as far as it is translated."""
+    language = language or current()
+    if language == ENGLISH:
+        return entry
+    texts = matrix.texts(language)
+    prose = {field: texts.get(entry[field], entry[field]) for field in ("title", "summary", "mechanism")}
+    remedies = [{**remedy, "why": texts.get(remedy["why"], remedy["why"])} for remedy in entry["remedies"]]
+    misleading = [texts.get(advice, advice) for advice in entry.get("misleading", ())]
+    return {**entry, **prose, "remedies": remedies, **({"misleading": misleading} if misleading else {})}
+
+
+def search(matrix: Matrix, words: Iterable[str]) -> list[dict[str, Any]]:
+    """The entries whose text holds all of the words, in any letter case, or that explain them as a line of an error.
+
+    Words that are not ASCII are looked for in the translations as well.
+    """
+    line = " ".join(words)
+    wanted = line.casefold().split()
+    languages = (ENGLISH,) if line.isascii() else LANGUAGES
+    explained = {entry for entry, regex, literal in matrix.patterns() if literal in line and re.search(regex, line)}
+    found = []
+    for entry in all_entries(matrix):
+        text = "\n".join(_text(in_language(matrix, entry, language)) for language in languages)
+        if entry["id"] in explained or all(word in text for word in wanted):
+            found.append(entry)
+    return found
+
+
+def _text(entry: Mapping[str, Any]) -> str:
+    fields = ("id", "title", "summary", "mechanism", "symptoms", "misleading", "packages", "affected")
+    return json.dumps([entry.get(field) for field in fields], ensure_ascii=False).casefold()

@@ -1,0 +1,1 @@
+"""Whether an entry speaks of an environment, and whether that is worth reporting."""

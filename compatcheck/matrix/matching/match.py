@@ -1,0 +1,367 @@
+"""Does a condition hold in an environment: yes, no, or unknown for want of named facts.
+
+The logic is Kleene's: within a table every key must hold, one that fails decides against the table, and an unknown
+one leaves it open; of several tables one that holds is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from packaging.version import Version
+
+from compatcheck.environment import Environment, Location, Unknown, lookup
+from compatcheck.environment.keys import kind_of
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
+from compatcheck.matrix.matching.relevance import is_narrowed, is_one_package_away, rare_choices
+from compatcheck.packages.versions import (
+    contains,
+    is_before_release,
+    is_range,
+    is_vendor_build,
+    names_builds,
+    number_in_range,
+    parse_range,
+    parse_version,
+    release_of,
+)
+from compatcheck.results.findings import Status
+
+if TYPE_CHECKING:
+    from compatcheck.inference.report_date import Limit
+
+Conditions = Mapping[str, Any]
+
+_SEVERAL = (2, 3, 4, 8, 16, 64, 1024)
+"""Numbers of ranks, one for each that a condition may set apart."""
+
+_SET_BY_OTHERS = ("LD_LIBRARY_PATH", "LOCAL_RANK", "PYTORCH_CUDA_ALLOC_CONF", "TORCH_CUDA_ARCH_LIST")
+"""Variables that images, launchers and shells set, so that who reports a fault may not know of them.
+
+Any other that a report says nothing of is taken not to be set.
+"""
+
+
+class Occurrence(NamedTuple):
+    """One place where a trait holds: what is seen there, who is at fault, the pins that mend it, and others that do.
+
+    ``why`` says of the pins why they mend it; ``location`` is the line that shows it, where one does.
+    """
+
+    summary: str
+    packages: tuple[str, ...]
+    pins: Mapping[str, str] = {}
+    instead: Mapping[str, str] = {}
+    why: str = marked("what belongs together by its own metadata")
+    location: Location | None = None
+
+
+class TraitVerdict(NamedTuple):
+    """Whether a trait holds (None: unknown), where, and which facts are missing to tell.
+
+    ``presumed`` marks one that holds because nothing speaks against it, which singles nobody out, and ``suspected`` an
+    unknown one that something singular speaks for. One that is open and yet names an occurrence is worth telling: what
+    was seen there lacks a single fact to be certain. ``facts`` are those whose place is that of the trait.
+    """
+
+    holds: bool | None
+    occurrences: tuple[Occurrence, ...] = ()
+    missing: tuple[str, ...] = ()
+    presumed: bool = False
+    suspected: bool = False
+    facts: tuple[str, ...] = ()
+
+
+TraitFinder = Callable[[str, Environment], TraitVerdict]
+
+
+class Verdict(NamedTuple):
+    """``holds`` is None where facts are missing; ``narrowed`` tells that something singular speaks for it.
+
+    ``paths`` names the facts that the judged table speaks of; ``partly`` says, by fact, which part of a range that is
+    asked for is at fault. ``expected`` tells that a fresh install would take a version at fault, which singles nobody
+    out but leaves the package no less sure than a version would, and ``unlikely`` that by the day of the report few ran
+    one. ``one_package_away`` tells that the rest speaks for it and a single package that nobody mentioned does not.
+    """
+
+    holds: bool | None
+    missing: tuple[str, ...] = ()
+    occurrences: tuple[Occurrence, ...] = ()
+    narrowed: bool = False
+    paths: tuple[str, ...] = ()
+    partly: Mapping[str, str] = {}
+    expected: bool = False
+    unlikely: bool = False
+    one_package_away: bool = False
+
+
+def told(verdict: Verdict) -> bool:
+    """Whether an entry with this verdict is told at all: one that lacks facts only where it is narrowed."""
+    return verdict.holds is True or (verdict.holds is None and verdict.narrowed)
+
+
+def status_of(verdict: Verdict, confidence: str) -> Status:
+    """As what an entry is told; a report that nobody has confirmed is never a fact."""
+    return "affected" if verdict.holds and confidence != "reported" else "possible"
+
+
+def any_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """The best of several tables: one that holds, else one that is open, else none."""
+    best = Verdict(False)
+    for verdict in verdicts:
+        if verdict.holds:
+            return verdict
+        if verdict.holds is None and (best.holds is False or _closer(verdict, best)):
+            best = verdict
+    return best
+
+
+def _closer(one: Verdict, other: Verdict) -> bool:
+    return _distance(one) < _distance(other)
+
+
+def _distance(verdict: Verdict) -> tuple[bool, bool, int]:
+    return not verdict.narrowed, not verdict.one_package_away, len(verdict.missing)
+
+
+def match_table(
+    conditions: Conditions,
+    environment: Environment,
+    traits: TraitFinder,
+    known: dict[str, Verdict] | None = None,
+    *,
+    suspecting: bool = False,
+) -> Verdict:
+    """Judge one ``[[affected]]`` table; its ``gpu.*`` keys must hold on one and the same GPU, ``every_gpu.*`` on each.
+
+    ``known`` carries the verdicts on single conditions from table to table of one environment: entries share many.
+    Only where one is ``suspecting`` is it asked whether the table is one package away.
+    """
+    known = {} if known is None else known
+    gpu = {path: condition for path, condition in conditions.items() if path.startswith("gpu.")}
+    parts: dict[str, Verdict] = {}
+    for path, condition in conditions.items():
+        whole = gpu if path in gpu else condition
+        key = f"{path} {whole!r}"
+        if key not in known:
+            known[key] = (
+                _match_gpus(gpu, environment) if path in gpu else _match_key(path, condition, environment, traits)
+            )
+        if known[key].holds is False:
+            return Verdict(False)
+        parts["gpu" if path in gpu else path] = known[key]
+    verdict = _all_of(parts.values())
+    rare = rare_choices(conditions)
+    narrowed = verdict.holds is None and is_narrowed(parts, rare, environment)
+    away = suspecting and verdict.holds is None and not narrowed and is_one_package_away(parts, rare, environment)
+    of_code = (f"{whose}.traits.{name}" for name in conditions.get("traits", ()) for whose in ("model", "trainer"))
+    seen = parts["traits"].paths if "traits" in parts else ()
+    return verdict._replace(narrowed=narrowed, one_package_away=away, paths=(*seen, *of_code, *conditions))
+
+
+def _all_of(parts: Iterable[Verdict]) -> Verdict:
+    holds: bool | None = True
+    missing: tuple[str, ...] = ()
+    occurrences: tuple[Occurrence, ...] = ()
+    narrowed = False
+    partly: dict[str, str] = {}
+    for part in parts:
+        if part.holds is False:
+            return Verdict(False)
+        if part.holds is None:
+            holds = None
+        missing += part.missing
+        occurrences += part.occurrences
+        narrowed = narrowed or part.narrowed
+        partly.update(part.partly)
+    return Verdict(holds, missing, occurrences, narrowed, partly=partly)
+
+
+def _match_gpus(conditions: Conditions, environment: Environment) -> Verdict:
+    gpus = lookup(environment, "gpus")
+    if isinstance(gpus, Unknown):
+        return Verdict(None, tuple(conditions))
+    return any_of(
+        _all_of(
+            _compare(path, condition, gpu.get(path[4:], Unknown()) if isinstance(gpu, Mapping) else Unknown())
+            for path, condition in conditions.items()
+        )
+        for gpu in gpus or ()
+    )
+
+
+def _match_every_gpu(path: str, condition: Any, environment: Environment) -> Verdict:
+    """Whether a condition holds on each GPU; what is missing is told by the name that a GPU's own fact has."""
+    gpus, fact = lookup(environment, "gpus"), path.partition(".")[2]
+    if isinstance(gpus, Unknown):
+        return Verdict(None, (f"gpu.{fact}",))
+    if not gpus:
+        return Verdict(False)
+    verdict = _all_of(_compare(f"gpu.{fact}", condition, gpu.get(fact, Unknown())) for gpu in gpus)
+    return verdict._replace(missing=verdict.missing[:1])
+
+
+def _match_key(path: str, condition: Any, environment: Environment, traits: TraitFinder) -> Verdict:
+    if path.startswith("every_gpu."):
+        return _match_every_gpu(path, condition, environment)
+    if path == "traits":
+        found = [traits(name, environment) for name in condition]
+        return any_of(Verdict(t.holds, t.missing, t.occurrences, _is_singular(t), t.facts) for t in found)
+    value = lookup(environment, path)
+    if isinstance(value, Unknown) and path == "cuda.runtime" and condition in ("present", "absent"):
+        value = lookup(environment, "cuda.foreign_runtime")
+        return Verdict(None, (path,)) if isinstance(value, Unknown) else _compare(path, condition, value)
+    if (
+        isinstance(value, Unknown)
+        and path == "python"
+        and _is_excluded(condition, environment.facts.get("python_range"))
+    ):
+        return Verdict(False)
+    if path.startswith("environ.") and condition == "absent" and value == Unknown() and "report" in environment.facts:
+        return Verdict(None, (path,)) if path[8:] in _SET_BY_OTHERS else Verdict(True)
+    if isinstance(value, Unknown) and path == "training.world_size":
+        return _match_ranks(path, condition, environment)
+    if isinstance(value, Unknown) and path.startswith("distributions."):
+        asked = _asked(environment, path[14:])
+        limit = (environment.facts.get("distribution_limits") or {}).get(path[14:])
+        if asked is not None:
+            return _match_range(path, condition, asked, limit)
+        if limit is not None and limit.coming is not None and _is_excluded(condition, limit.coming):
+            return Verdict(False)
+        likely = limit is None or not isinstance(condition, str) or not is_range(condition) or _is_run(condition, limit)
+        return _compare(path, condition, value)._replace(unlikely=not likely)
+    return _compare(path, condition, value)
+
+
+def _match_ranks(path: str, condition: Any, environment: Environment) -> Verdict:
+    """Where it is known that there are several ranks, and not how many."""
+    if lookup(environment, "training.several_ranks") is not True:
+        return Verdict(None, (path,))
+    held = {_holds(path, condition, number) for number in _SEVERAL}
+    return Verdict(held.pop(), narrowed=True) if len(held) == 1 else Verdict(None, (path,))
+
+
+def _asked(environment: Environment, name: str) -> str | None:
+    """The range in which a distribution is to be there, as somebody states it or other facts imply it."""
+    stated = (environment.facts.get("distribution_ranges") or {}).get(name)
+    return (environment.facts.get("implied_distributions") or {}).get(name) if stated is None else stated
+
+
+def _is_singular(trait: TraitVerdict) -> bool:
+    if trait.holds is None:
+        return bool(trait.occurrences) or trait.suspected
+    return trait.holds and not trait.presumed
+
+
+def _is_excluded(condition: Any, implied: str | None) -> bool:
+    """Whether no version in the range that other facts imply meets the condition."""
+    from compatcheck.matrix.matching import requested_ranges
+
+    if implied is None or not isinstance(condition, str) or not is_range(condition):
+        return False
+    return requested_ranges.compare(implied, condition).holds is False
+
+
+def _match_range(path: str, condition: Any, asked: str, limit: Limit | None) -> Verdict:
+    """A distribution of which only the range asked for is known: it will be there, in one of these versions.
+
+    Where a limit is known, in one of those that were out by then.
+    """
+    from compatcheck.matrix.matching import requested_ranges
+
+    if condition in ("present", "absent"):
+        return Verdict(condition == "present")
+    if not isinstance(condition, str) or not is_range(condition):
+        return Verdict(None, (path,))
+    if limit is not None and limit.newest is not None:
+        return _match_dated(path, condition, asked, limit)
+    overlap = requested_ranges.compare(asked, condition)
+    if overlap.holds is not None:
+        return Verdict(overlap.holds, narrowed=overlap.holds and not _is_open(condition))
+    words = _("asks for {asked}, of which {range} is affected").format(asked=asked or _("any version"), range=condition)
+    partly = {path: words} if overlap.partial else {}
+    narrowed = overlap.telling and not _is_open(condition)
+    return Verdict(None, (path,), narrowed=narrowed, partly=partly, expected=overlap.newest)
+
+
+def _match_dated(path: str, condition: str, asked: str, limit: Limit) -> Verdict:
+    from compatcheck.matrix.matching import requested_ranges
+
+    overlap = requested_ranges.compare(",".join(filter(None, (asked, f"<={limit.newest}"))), condition)
+    if overlap.holds is False:
+        return Verdict(False)
+    stated = _("is asked for as {asked}").format(asked=asked) if asked else _("has no version stated")
+    words = _("{stated}; {newest} was the newest on {day}, and {range} is affected").format(
+        stated=stated, newest=limit.newest, day=limit.day, range=condition
+    )
+    expected = overlap.telling or overlap.holds is True or (overlap.partial and _is_run(condition, limit))
+    return Verdict(
+        overlap.holds,
+        () if overlap.holds else (path,),
+        narrowed=expected and not _is_open(condition),
+        partly={path: words} if overlap.holds or overlap.partial else {},
+        expected=expected,
+        unlikely=not expected,
+    )
+
+
+def _is_run(condition: str, limit: Limit) -> bool:
+    """Whether half of the releases are at fault, or more, that people then ran."""
+    bounds = parse_range(condition)
+    return 2 * sum(contains(bounds, Version(each)) for each in limit.recent) >= len(limit.recent)
+
+
+def _compare(path: str, condition: Any, value: Any) -> Verdict:
+    if isinstance(value, Unknown):
+        return Verdict(None, (path,))
+    if condition in ("present", "absent"):
+        return Verdict((value is not None) == (condition == "present"))
+    if value is None:
+        return Verdict(False)
+    holds = _holds(path, condition, value)
+    if holds is None and isinstance(value, str) and is_before_release(value):
+        words = _("is {version}, a build that may be older or newer than what {range} speaks of").format(
+            version=value, range=condition
+        )
+        return Verdict(None, narrowed=not _is_open(condition), partly={path: words}, expected=True)
+    seen = holds is True or (isinstance(value, str) and is_vendor_build(value))
+    return Verdict(holds, (path,) if holds is None else (), narrowed=seen and not _is_open(condition))
+
+
+def _is_open(condition: Any) -> bool:
+    return isinstance(condition, str) and condition.lstrip()[:1] == ">" and "<" not in condition
+
+
+def _holds(path: str, condition: Any, value: Any) -> bool | None:
+    kind = kind_of(path)
+    if kind is None:
+        return None
+    if isinstance(condition, list):
+        return _is_member(condition, value)
+    if isinstance(condition, str) and is_range(condition):
+        return _in_range(condition, value, numeric=kind == "number")
+    if kind == "labels":
+        return _is_member([condition], value)
+    return bool(condition == value)
+
+
+def _is_member(allowed: list[Any], value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return not set(allowed).isdisjoint(value)
+    return value in allowed
+
+
+def _in_range(text: str, value: Any, *, numeric: bool) -> bool | None:
+    if numeric:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return number_in_range(text, value) if number else None
+    version = parse_version(str(value))
+    if version is None:
+        return None
+    bounds = parse_range(text)
+    inside = contains(bounds, version)
+    if is_before_release(str(value)) and not names_builds(bounds):
+        return inside if inside == contains(bounds, release_of(version)) else None
+    return None if inside and is_vendor_build(str(value)) else inside

@@ -1,0 +1,95 @@
+"""What the files of a commit ask to be judged: each training they touch, with the versions its own project pins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from compatcheck.project import requirements, training
+from compatcheck.project import scripts as trainer_code
+from compatcheck.project.sources import Source, holds_model, met, scan
+
+
+class Change(NamedTuple):
+    """Files to judge together: a training configuration, script or model with its project's lists of packages.
+
+    ``is_touched`` tells that what is judged is part of the commit itself, and not only what a change bears on.
+    """
+
+    project: str
+    paths: tuple[str, ...]
+    is_touched: bool
+
+
+def read_changes(files: Sequence[str]) -> tuple[Change, ...]:
+    """What to judge for these files; those that are none of ours are passed over.
+
+    The project of a file is the nearest folder at or above it, up to the working directory, that lists packages. Where
+    such a list changes, or a file that a training may name, as a DeepSpeed JSON, every training of the project is
+    judged. Raises `InputError` where a file is broken whose name says what it means to be.
+    """
+    by_project: dict[str, list[Source]] = {}
+    for source in dict.fromkeys(_ours(files)):
+        by_project.setdefault(_project_of(source.path), []).append(source)
+    return tuple(change for project, touched in by_project.items() for change in _of_project(project, touched))
+
+
+def _ours(files: Iterable[str]) -> Iterator[Source]:
+    for file in files:
+        path = os.path.normpath(file)
+        folder = os.path.dirname(path) or "."
+        if os.path.basename(path) == "config.json" and os.path.isfile(path) and holds_model(folder):
+            yield Source("model", folder)
+        elif os.path.isfile(path):
+            kind = requirements.recognised(path) or met(path)
+            if kind is not None:
+                yield Source(kind, path)
+
+
+def _project_of(path: str) -> str:
+    """The nearest folder that lists packages; the working directory where none does, or the file lies outside."""
+    folder = os.path.dirname(path)
+    while folder and folder != os.path.dirname(folder) and not folder.startswith(os.pardir):
+        if _lists(folder):
+            return folder
+        folder = os.path.dirname(folder)
+    return "."
+
+
+def _lists(folder: str) -> tuple[str, ...]:
+    paths = (os.path.normpath(os.path.join(folder, name)) for name in sorted(os.listdir(folder)))
+    return tuple(path for path in paths if os.path.isfile(path) and requirements.recognised(path))
+
+
+def _of_project(project: str, touched: Sequence[Source]) -> Iterator[Change]:
+    lists = _lists(project)
+    named = tuple(source.path for source in touched if source.kind in requirements.readers())
+    pins = tuple(dict.fromkeys((*lists, *named)))
+    runs = [source.path for source in touched if _is_run(source)]
+    scripts = tuple(source.path for source in touched if source.kind == trainer_code.KIND)
+    parts = [source.path for source in touched if _is_part(source)]
+    if scripts:
+        yield Change(project, (*scripts, *pins), True)
+    for path in (*runs, *parts):
+        yield Change(project, (path, *pins), True)
+    if parts or named:
+        found = [source for source in scan(project) if _project_of(source.path) == project]
+        beside = tuple(source.path for source in found if source.kind == trainer_code.KIND)
+        if beside and not scripts:
+            yield Change(project, (*beside, *pins), False)
+        others = [source.path for source in found if _is_run(source)]
+        for path in others:
+            if path not in runs:
+                yield Change(project, (path, *pins), False)
+        if not (runs or scripts or parts or others or beside):
+            yield Change(project, pins, True)
+
+
+def _is_run(source: Source) -> bool:
+    return source.kind in training.readers() and training.role_of(source.kind) in ("config", "script")
+
+
+def _is_part(source: Source) -> bool:
+    """A file that a training may name, or a model."""
+    return not _is_run(source) and source.kind != trainer_code.KIND and source.kind not in requirements.readers()

@@ -1,0 +1,111 @@
+"""What the user's files say over what is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Literal, NamedTuple
+
+from compatcheck.environment import Environment, Facts, Target
+from compatcheck.environment.merge import EMPTY, overlay
+from compatcheck.project.requirements._markers import in_range
+from compatcheck.project.sources import Source
+
+PINNED = ("distributions", "distributions_complete", "distribution_ranges")
+_OF_TORCH = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
+_OF_VERSIONS = ("unmet_requirements", "unresolved_imports")
+_INSTALLED = ("target", "distribution_problems", *_OF_VERSIONS, *_OF_TORCH)
+_OF_THE_HOST = ("python", "platform.libc", "cuda.toolkit")
+_NOT_OF_TORCH = (*PINNED, "python", "platform", "image", "environ", "cuda.toolkit")
+
+Pins = Literal["ignored", "over", "instead"]
+Movable = Callable[[Collection[str]], Collection[str]]
+
+
+class Reading(NamedTuple):
+    """What the user's files say, and which were read.
+
+    ``beside`` is what files that describe a whole environment, as a Dockerfile does, say of it besides its packages.
+    """
+
+    environment: Environment
+    sources: tuple[Source, ...]
+    beside: Environment = EMPTY
+
+
+def with_paths(
+    environment: Environment,
+    paths: Sequence[str],
+    *,
+    pins: Pins = "instead",
+    weights: bool = False,
+    target: Target | None = None,
+) -> Environment:
+    """The environment with what the user's own files say, as `over` joins them.
+
+    ``target`` is the interpreter that the environment was collected from, where it was.
+    """
+    from compatcheck.project.reading import read_paths
+
+    def movable(names: Collection[str]) -> Collection[str]:
+        from compatcheck.installed import declared
+
+        return declared.movable(target, names) if target else ()
+
+    return over(environment, read_paths(paths, weights, environment.facts.get("python")), pins, movable)
+
+
+def over(environment: Environment, reading: Reading, pins: Pins, movable: Movable = lambda names: ()) -> Environment:
+    """An environment with what the files say in place of its own.
+
+    Where requirements pin versions, ``pins`` says how these meet the installed ones: they are left out, they
+    take the place of what they name, or they stand for the whole, as do ranges then, and what a Dockerfile or the like
+    says besides. What is installed is left as it is where it already meets the pins and most of the ranges, and by
+    ranges in any case where they do not stand for the whole. What moves along with the pins, as ``movable`` tells of
+    those that move, is of any version then.
+    """
+    said = Facts(*reading.environment)
+    pinned = said.known.get("distributions")
+    in_image = "image" in reading.beside.facts
+    if pins == "instead" and (in_image or not _is_met(said, environment)):
+        gone = (*PINNED, *_INSTALLED, *(_OF_THE_HOST if in_image else ()))
+        emptied = Environment(*without(Facts(*environment), gone))
+        return overlay(overlay(emptied, said), Facts(*reading.beside))
+    if not pinned or pins == "ignored":
+        return overlay(environment, without(said, PINNED))
+    installed = environment.facts.get("distributions") or {}
+    moved = {name for name, version in pinned.items() if installed.get(name) != version}
+    stale: tuple[str, ...] = _OF_VERSIONS if moved else ()
+    stale += _OF_TORCH if "torch" in moved else ()
+    if "torch" in moved:
+        said = Facts(*overlay(Environment(*said), without(Facts(*reading.beside), _NOT_OF_TORCH)))
+    others = installed.keys() - pinned.keys()
+    along = {name: "" for name in movable(moved) if name in others} if moved else {}
+    kept = {name: version for name, version in installed.items() if name not in along}
+    merged = {**said.known, "distributions": {**kept, **pinned}}
+    if along:
+        merged["distribution_ranges"] = {**along, **(said.known.get("distribution_ranges") or {})}
+        environment = environment._replace(facts={**environment.facts, "distributions": kept})
+    merged["distributions_complete"] = bool(environment.facts.get("distributions_complete"))
+    return overlay(Environment(*without(Facts(*environment), stale)), said._replace(known=merged))
+
+
+def _is_met(said: Facts, environment: Environment) -> bool:
+    pinned, ranges = said.known.get("distributions") or {}, said.known.get("distribution_ranges") or {}
+    installed = environment.facts.get("distributions") or {}
+    fitting = sum(bool(installed.get(name)) and in_range(installed[name], asked) for name, asked in ranges.items())
+    same = all(installed.get(name) == version for name, version in pinned.items())
+    return same and 2 * (fitting + len(pinned)) >= len(ranges) + len(pinned)
+
+
+def without(facts: Facts, paths: tuple[str, ...]) -> Facts:
+    """The facts less those at these paths and below them; the names of model files hold dots and stay whole."""
+    known = {key: value for key, value in facts.known.items() if key not in paths}
+    for name in ("cuda", "platform"):
+        if isinstance(section := known.get(name), dict):
+            known[name] = {key: value for key, value in section.items() if f"{name}.{key}" not in paths}
+
+    def kept(path: str) -> bool:
+        return not any(path == each or path.startswith(f"{each}.") for each in paths)
+
+    reasons = {path: why for path, why in facts.reasons.items() if kept(path)}
+    return Facts(known, reasons, {path: at for path, at in facts.locations.items() if kept(path)})

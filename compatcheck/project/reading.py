@@ -1,0 +1,159 @@
+"""The user's own files: what they say together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from compatcheck.environment import Environment, Facts, Unknown, lookup
+from compatcheck.environment.merge import EMPTY, overlay
+from compatcheck.errors import InputError
+from compatcheck.files.path_lists import listed, more_than_one
+from compatcheck.language import gettext as _
+from compatcheck.project import model_files, requirements, scripts, training
+from compatcheck.project.overlay import PINNED, Reading, without
+from compatcheck.project.sources import Met, Source, holds_model, is_model, recognised, scan
+from compatcheck.project.training._joined import File, Joined, existing
+from compatcheck.project.training._runs import together
+
+_BESIDE = ("python", "platform", "image", "cuda", "environ")
+_OF_A_MODEL = ("model.type", "model.architectures", "model.torch_dtype", "model.traits", "model.remote_code")
+
+
+def read_paths(paths: Sequence[str], weights: bool = False, python: str | None = None) -> Reading:
+    """What the given files and folders say; a file that is named counts, and before what a folder holds.
+
+    Several sources of one kind found in a folder decide nothing, or only what they agree on: the facts stay unknown,
+    and the reason names them. ``python`` is the version that the markers of requirements are judged by. Raises
+    `InputError` where a path is missing, or a named file is none of ours.
+    """
+    met: list[Met] = []
+    for path in paths:
+        if os.path.isdir(path) and not is_model(path):
+            met += [Met(source, path) for source in scan(path)]
+        else:
+            met.append(Met(recognised(path)))
+    run = together(
+        [File(*source) for source, root in met if root is None and source.kind in training.readers()],
+        [File(*source, root) for source, root in met if root is not None and source.kind in training.readers()],
+    )
+    environment, read = overlay(EMPTY, run.facts), [Source(each.reader, each.path) for each in run.used]
+    trainers = _trainers(met)
+    environment = overlay(environment, scripts.read(trainers))
+    read += [Source(scripts.KIND, path) for path in trainers]
+    model, why = _model_of(met, run)
+    if model is not None:
+        environment = overlay(environment, model_files.read(model, weights))
+        read.append(Source("model", model))
+    elif why:
+        environment = overlay(environment, Facts({}, dict.fromkeys(("model", *_OF_A_MODEL), why)))
+    if model is None and run.model:
+        environment = _with_name(environment, run.model)
+    beside = EMPTY
+    lists, several = _package_lists(met)
+    for source in lists:
+        pins = _pins_of(source, python)
+        environment = overlay(environment, without(pins, _BESIDE))
+        beside = overlay(beside, without(pins, PINNED))
+        read.append(source)
+    broken = [source.path for source, _root in met if source.kind == training.BROKEN]
+    reasons = {**_nothing_found(paths, read, environment, broken), **several, **environment.reasons}
+    return Reading(environment._replace(reasons=reasons), tuple(dict.fromkeys(read)), beside)
+
+
+def _nothing_found(
+    paths: Sequence[str], read: list[Source], environment: Environment, broken: Sequence[str]
+) -> dict[str, str]:
+    kinds = {source.kind for source in read}
+    where = ", ".join(paths)
+    missing = {}
+    if not kinds & set(training.readers()):
+        nothing = _("nothing in {files} is a training configuration").format(files=where)
+        missing["training"] = "; ".join(_fault(path) for path in broken) or nothing
+    if "model" not in kinds and "model" not in environment.facts:
+        missing["model"] = _("nothing in {files} is a model folder").format(files=where)
+    return missing
+
+
+def _fault(path: str) -> str:
+    try:
+        training.recognised(path)
+    except InputError as error:
+        return f"{path}: {error.seen}"
+    return path
+
+
+def _trainers(met: list[Met]) -> list[str]:
+    """The scripts that train: those that are named, else those that were found."""
+    files = [each for each in met if each.source.kind == scripts.KIND]
+    named = [each for each in files if each.root is None]
+    return [each.source.path for each in named or files]
+
+
+def _model_of(met: list[Met], run: Joined) -> tuple[str | None, str]:
+    """The folder of the model in use: named, else the one that the training names, else the only one there is."""
+    named = [source.path for source, root in met if root is None and source.kind == "model"]
+    if named:
+        return named[-1], ""
+    found = [source.path for source, root in met if root is not None and source.kind == "model"]
+    if run.model:
+        folders = [path for path in existing(run.model, run.bases) if os.path.isdir(path) and holds_model(path)]
+        if len(folders) > 1:
+            return None, f"{run.model} may be {listed(folders, ' or ')}; name the one in use"
+        alike = [path for path in found if _last(path) == _last(run.model)]
+        if folders or len(alike) == 1:
+            return (folders or alike)[0], ""
+        return None, f"{run.model}, which the training names, is no folder here"
+    if len(found) > 1:
+        return None, more_than_one(found)
+    return (found[0] if found else None), ""
+
+
+def _last(path: str) -> str:
+    return os.path.basename(os.path.normpath(path)).lower()
+
+
+def _with_name(environment: Environment, model: str) -> Environment:
+    """With the name of a model that no folder here is, unless it is the path of a folder elsewhere."""
+    if not isinstance(lookup(environment, "model.name"), Unknown) or model.startswith(("/", ".", "~")):
+        return environment
+    return overlay(environment, Facts({"model": {"name": model}}))
+
+
+def _package_lists(met: list[Met]) -> tuple[list[Source], dict[str, str]]:
+    """What says which versions will be installed: lists of wishes first, locks over them, named files over found.
+
+    Of several files of one format found in a folder the topmost counts; where two stand beside each other none does,
+    and the reason names them. Requirements files of one folder belong together.
+    """
+    lists = [each for each in met if each.source.kind in requirements.readers()]
+    several: dict[str, str] = {}
+    for kind in {each.source.kind for each in lists} - {requirements.PLAIN}:
+        alike = [each for each in lists if each.source.kind == kind]
+        named = [each for each in alike if each.root is None]
+        top = min(each.source.path.count(os.sep) for each in alike)
+        chosen = named or [each for each in alike if each.source.path.count(os.sep) == top]
+        if len(chosen) > 1 and not named:
+            several[kind] = more_than_one([each.source.path for each in chosen])
+            chosen = []
+        lists = [each for each in lists if each.source.kind != kind or each in chosen]
+    lists.sort(key=lambda each: (each.root is None, "lock" in each.source.kind, each.source.kind != "dockerfile"))
+    return [each.source for each in lists], several
+
+
+def _pins_of(source: Source, python: str | None) -> Facts:
+    facts: Facts = requirements.readers()[source.kind].read(source.path, python)
+    return facts
+
+
+def requirements_among(paths: Sequence[str]) -> tuple[str, ...]:
+    """The files among the paths, or in the folders they are, that say what is to be installed.
+
+    Requirements count before a ``pyproject.toml``, and in a folder a ``requirements.in`` before what is made of it.
+    """
+    sources = read_paths(paths).sources
+    plain = [source.path for source in sources if source.kind == requirements.PLAIN]
+    if not plain:
+        return tuple(source.path for source in sources if source.kind == "pyproject")
+    made_of = {path: f"{os.path.splitext(path)[0]}.in" for path in plain if path not in paths}
+    return tuple(made_of[path] if os.path.isfile(made_of.get(path, "")) else path for path in plain)

@@ -1,0 +1,164 @@
+"""What requirements ask for, line by line, and the facts they come to together."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from compatcheck.environment import Facts, Location
+from compatcheck.packages.names import normalised
+from compatcheck.project.requirements._markers import Place, applies
+
+_NAMED_URL = re.compile(r"[/\\#&]egg=([A-Za-z0-9._-]+)")
+_PYTORCH_INDEX = re.compile(r"://download(?:-r2)?\.pytorch\.org/whl/(cu\d{2,3}|cpu|rocm[\d.]+|xpu)/?$")
+_LABELLED = frozenset(("torch", "torchvision", "torchaudio"))
+
+
+class Asked(NamedTuple):
+    """One requirement: the specifier, or None where it is installed from ``source``, and where it stands.
+
+    ``marker`` is what it depends on where nobody knows whether that holds.
+    """
+
+    name: str
+    specifier: str | None
+    at: Location
+    source: str = ""
+    marker: str = ""
+
+
+def parse(line: str, at: Location, place: Place) -> Asked | None:
+    """A PEP 508 requirement, or a location to install from; None where its marker does not hold or it has no name.
+
+    Raises `ValueError` where it is none.
+    """
+    if line.startswith(("-e", "--editable")) or _is_location(line):
+        named = _NAMED_URL.search(line)
+        located = line.removeprefix("--editable").removeprefix("-e").lstrip("= ")
+        wheel = wheel_at(located.partition(";")[0].partition("#")[0].strip())
+        if wheel:
+            return Asked(wheel[0], f"=={wheel[1]}", at)
+        return Asked(normalised(named[1]), None, at, "a location") if named else None
+    return _requirement(line, at, place)
+
+
+def _requirement(line: str, at: Location, place: Place) -> Asked | None:
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        requirement = Requirement(line)
+    except InvalidRequirement as error:
+        raise ValueError(str(error).splitlines()[0]) from None
+    marker = str(requirement.marker) if requirement.marker is not None else ""
+    holds = applies(marker, place)
+    if holds is False:
+        return None
+    open_marker = marker if holds is None else ""
+    name = normalised(requirement.name)
+    if not requirement.url:
+        return Asked(name, str(requirement.specifier), at, marker=open_marker)
+    wheel = wheel_at(requirement.url.partition("#")[0])
+    if wheel and wheel[0] == name:
+        return Asked(name, f"=={wheel[1]}", at, marker=open_marker)
+    return Asked(name, None, at, requirement.url, open_marker)
+
+
+def wheel_at(location: str) -> tuple[str, str] | None:
+    """Name and version of a wheel, which its file name states."""
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+    if not location.endswith(".whl"):
+        return None
+    try:
+        name, version, _, _ = parse_wheel_filename(unquote(re.split(r"[/\\]", location)[-1]))
+    except InvalidWheelFilename:
+        return None
+    return str(name), str(version)
+
+
+def _is_location(line: str) -> bool:
+    """A path, an archive or a URL without a name in front."""
+    if " @ " in line:
+        return False
+    bare = line.partition(";")[0].strip()
+    return "://" in bare or bare.startswith((".", "/")) or bare.endswith((".whl", ".tar.gz", ".zip"))
+
+
+def label_of_index(url: str) -> str | None:
+    """The local label of what PyTorch's own index at a URL holds, as ``cu118``."""
+    found = _PYTORCH_INDEX.search(url.strip())
+    return found[1] if found else None
+
+
+def with_label(asked: Asked, label: str | None) -> Asked:
+    """The pin of a release of torch as that index has it; a range is left as it is."""
+    version = pinned(asked.specifier or "")
+    if not label or asked.name not in _LABELLED or version is None or "+" in version:
+        return asked
+    return asked._replace(specifier=f"=={version}+{label}")
+
+
+@lru_cache(maxsize=4096)
+def pinned(specifier: str) -> str | None:
+    """The one version that a specifier names and no other, or None."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        clauses = list(SpecifierSet(specifier))
+    except InvalidSpecifier:
+        return None
+    pins = {each.version for each in clauses if each.operator in ("==", "===") and not each.version.endswith(".*")}
+    return pins.pop() if len(pins) == 1 else None
+
+
+def facts_of(asked: Iterable[Asked], constraints: Iterable[Asked] = ()) -> Facts:
+    """Versions where a requirement or a constraint pins one, else the range asked for, with the reason.
+
+    The first pin of a name counts. A constraint narrows what is asked for and asks for nothing itself.
+    """
+    limits: dict[str, list[Asked]] = {}
+    for each in constraints:
+        if each.specifier and not each.marker:
+            limits.setdefault(each.name, []).append(each)
+    lines: dict[str, list[Asked]] = {}
+    for each in asked:
+        lines.setdefault(each.name, []).append(each)
+    versions: dict[str, str] = {}
+    ranges: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    locations: dict[str, Location] = {}
+    for name, wanted in lines.items():
+        sure = [each for each in wanted if not each.marker]
+        bounds = [*sure, *limits.get(name, ())]
+        pin = next((each for each in bounds if each.specifier and pinned(each.specifier)), None)
+        locations[f"distributions.{name}"] = (pin or (sure or wanted)[0]).at
+        if sure and pin is not None:
+            versions[name] = pinned(pin.specifier or "") or ""
+            continue
+        if sure:
+            ranges[name] = _joined(each.specifier for each in bounds)
+        reasons[f"distributions.{name}"] = _why(sure, wanted, ranges.get(name, ""))
+    known = {"distributions": versions, "distributions_complete": False}
+    return Facts({**known, **({"distribution_ranges": ranges} if ranges else {})}, reasons, locations)
+
+
+def _joined(specifiers: Iterable[str | None]) -> str:
+    """The specifiers together, each clause once and in the order they were given."""
+    clauses = [clause.strip() for specifier in specifiers if specifier for clause in specifier.split(",")]
+    return ",".join(sorted(dict.fromkeys(clauses), key=lambda clause: (clause[:1] not in ">=~", clause[:1] == "!")))
+
+
+def _why(sure: Sequence[Asked], wanted: Sequence[Asked], joined: str) -> str:
+    first = (sure or wanted)[0]
+    file = os.path.basename(first.at.file)
+    if not sure:
+        choices = "; ".join(f"{each.specifier or each.source or 'any version'} where {each.marker}" for each in wanted)
+        return f"{file} asks for {choices}, and which holds is not known"
+    located = next((each.source for each in sure if each.specifier is None), None)
+    if located is not None:
+        return f"{file} installs it from {located}"
+    return f"{file} asks for {joined}, which is not one version" if joined else f"{file} gives no version"

@@ -1,0 +1,1 @@
+"""Formats of requirement and lock files, a reader each."""

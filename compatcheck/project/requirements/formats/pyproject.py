@@ -1,0 +1,139 @@
+"""``pyproject.toml``: what a project asks for, in the words of PEP 621, PEP 735, Poetry, uv or pixi.
+
+Optional dependencies count only where the project names its own extra. Of the groups uv's default ones count.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compatcheck.environment import Facts
+from compatcheck.environment.merge import EMPTY, overlay
+from compatcheck.errors import InputError
+from compatcheck.packages.names import normalised
+from compatcheck.project.requirements._asked import Asked, facts_of, label_of_index, parse, wheel_at, with_label
+from compatcheck.project.requirements._constraint import specifier_of
+from compatcheck.project.requirements._markers import Place, admits, applies
+from compatcheck.project.requirements._toml import Sheet, read_toml, table, text, texts
+from compatcheck.project.requirements.formats.pixi_toml import facts_of_manifest
+
+TITLE = "a pyproject.toml with dependencies"
+_STATED = re.compile(rb"^(?:dependencies\s*=|\[dependency-groups\]|\[tool\.(?:poetry\.dependencies|pixi))", re.M)
+_LOCATIONS = ("git", "path", "url", "file", "workspace")
+
+
+def recognises(path: str) -> bool:
+    """A file that states dependencies; every project has one that may not."""
+    if os.path.basename(path) != "pyproject.toml":
+        return False
+    try:
+        with open(path, "rb") as stream:
+            return _STATED.search(stream.read(1 << 20)) is not None
+    except OSError:
+        return False
+
+
+def read(path: str, python: str | None = None) -> Facts:
+    """``distributions`` and ``distribution_ranges`` that the project asks for; none where it states no dependencies.
+
+    Raises `InputError` where it is not TOML or holds what is no requirement.
+    """
+    sheet = read_toml(path)
+    project, tool = table(sheet.value.get("project")), table(sheet.value.get("tool"))
+    poetry, uv = table(table(tool.get("poetry")).get("dependencies")), table(tool.get("uv"))
+    place = Place(python, text(project.get("requires-python")) or _python_of(poetry))
+    asked = [*_of_project(project, sheet, place), *_of_groups(sheet, uv, place), *_of_poetry(poetry, sheet, place)]
+    overrides = {each.name: each for each in _requirements(texts(uv.get("override-dependencies")), sheet, place)}
+    chosen = [with_label(each, _label(each.name, uv)) for each in (overrides.get(e.name, e) for e in asked)]
+    stated = facts_of(chosen, _requirements(texts(uv.get("constraint-dependencies")), sheet, place))
+    pixi = table(tool.get("pixi"))
+    if not pixi:
+        return stated
+    both = overlay(overlay(EMPTY, stated), facts_of_manifest(sheet, pixi))
+    return Facts(*both)
+
+
+def _requirements(lines: list[str], sheet: Sheet, place: Place) -> Iterator[Asked]:
+    for line in lines:
+        name = re.match(r"[\w.-]*", line)
+        at = sheet.at(line, name[0] if name else line)
+        try:
+            found = parse(line, at, place)
+        except ValueError as error:
+            seen = f"line {at.line}: {error}"
+            raise InputError("reading requirements from", sheet.path, seen, "write name==version") from None
+        if found is not None:
+            yield found
+
+
+def _of_project(project: Mapping[str, Any], sheet: Sheet, place: Place) -> Iterator[Asked]:
+    own = normalised(text(project.get("name")))
+    optional = {normalised(name): texts(lines) for name, lines in table(project.get("optional-dependencies")).items()}
+    waiting = texts(project.get("dependencies"))
+    counted: set[str] = set()
+    while waiting:
+        line, *waiting = waiting
+        named = re.match(r"\s*([\w.-]+)\s*\[([^\]]*)\]", line)
+        if named and normalised(named[1]) == own:
+            fresh = {normalised(each.strip()) for each in named[2].split(",")} - counted
+            counted |= fresh
+            waiting += [each for extra in sorted(fresh) for each in optional.get(extra, ())]
+        else:
+            yield from _requirements([line], sheet, place)
+
+
+def _of_groups(sheet: Sheet, uv: Mapping[str, Any], place: Place) -> Iterator[Asked]:
+    groups = {normalised(name): lines for name, lines in table(sheet.value.get("dependency-groups")).items()}
+    chosen = uv.get("default-groups", ["dev"])
+    waiting = list(groups) if chosen == "all" else [normalised(name) for name in texts(chosen)]
+    counted: set[str] = set()
+    while waiting:
+        name, *waiting = waiting
+        lines = groups.get(name)
+        if name in counted or not isinstance(lines, list):
+            continue
+        counted.add(name)
+        waiting += [normalised(text(table(each).get("include-group"))) for each in lines if isinstance(each, Mapping)]
+        yield from _requirements(texts(lines), sheet, place)
+
+
+def _of_poetry(poetry: Mapping[str, Any], sheet: Sheet, place: Place) -> Iterator[Asked]:
+    """https://python-poetry.org/docs/dependency-specification/"""
+    for name, given in poetry.items():
+        if normalised(name) == "python":
+            continue
+        for each in given if isinstance(given, list) else [given]:
+            stated = table(each)
+            if stated.get("optional") is True:
+                continue
+            marker = text(stated.get("markers"))
+            pythons = specifier_of(text(stated.get("python")))
+            holds = [applies(marker, place), admits(pythons, place) if pythons else True]
+            if False in holds:
+                continue
+            located = next((key for key in _LOCATIONS if key in stated), None)
+            version = text(each) or text(stated.get("version"))
+            wheel = wheel_at(text(stated.get("url")).partition("#")[0])
+            specifier = f"=={wheel[1]}" if wheel else None if located else specifier_of(version)
+            source = f"its {located}" if located else f"what {version} selects"
+            condition = "" if all(holds) else marker or f"Python is {pythons}"
+            yield Asked(normalised(name), specifier, sheet.at(name), source, condition)
+
+
+def _python_of(poetry: Mapping[str, Any]) -> str:
+    return specifier_of(text(poetry.get("python"))) or ""
+
+
+def _label(name: str, uv: Mapping[str, Any]) -> str | None:
+    """The local label of PyTorch's own index, where uv is told to take a package from there."""
+    indexes = uv.get("index")
+    urls = {
+        text(each.get("name")): text(each.get("url"))
+        for each in (indexes if isinstance(indexes, list) else ())
+        if isinstance(each, Mapping)
+    }
+    given = table(uv.get("sources")).get(name)
+    return label_of_index(urls.get(text(table(given).get("index")), ""))

@@ -1,0 +1,92 @@
+"""Requirements files as pip reads them: pins, ranges, includes and constraints; its other options count for nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from compatcheck.environment import Facts, Location
+from compatcheck.errors import InputError
+from compatcheck.files.reading import marked_text
+from compatcheck.packages.requirements_file import LARGEST, entered, logical_lines, without_options
+from compatcheck.packages.requirements_file import included as included
+from compatcheck.project.requirements._asked import Asked, facts_of, label_of_index, parse, with_label
+from compatcheck.project.requirements._markers import Place
+
+_DOING = "reading requirements from"
+_INDEX = re.compile(r"(?:-i|--index-url|--extra-index-url|--find-links|-f|--index)[\s=]+(\S+)")
+
+
+TITLE = "a requirements file"
+
+
+class Line(NamedTuple):
+    """A requirement as it stands; ``constraint`` where it only limits what others ask for."""
+
+    text: str
+    at: Location
+    constraint: bool = False
+
+
+def recognises(path: str) -> bool:
+    """By its name alone: any text may be a list of requirements."""
+    name = os.path.basename(path)
+    return name.startswith("requirements") and name.endswith(".txt") and os.path.isfile(path)
+
+
+def indexes_in(text: str) -> list[str]:
+    """The package indexes that options in a text name."""
+    return _INDEX.findall(text)
+
+
+def read(path: str, python: str | None = None) -> Facts:
+    """``distributions`` and ``distribution_ranges`` of a requirements file and of those it includes.
+
+    The list is not complete. ``python`` is the version that markers are judged by; without it those that depend on it
+    leave their requirement unknown. A constraints file that is missing limits nothing. Raises `InputError` where a file
+    cannot be read or a line is no requirement.
+    """
+    return facts_of(*asked_in(path, Place(python)))
+
+
+def asked_in(path: str, place: Place) -> tuple[list[Asked], list[Asked]]:
+    """The requirements and the constraints of a file and of those it includes. Errors as for `read`."""
+    lines = list(_lines(path, (), False))
+    label = next(filter(None, (label_of_index(index) for line in lines for index in indexes_in(line.text))), None)
+    asked: list[Asked] = []
+    constraints: list[Asked] = []
+    for line in lines:
+        if line.text.startswith("-") and not line.text.startswith(("-e", "--editable")):
+            continue
+        found = parsed(line.text, line.at, place)
+        if found is not None:
+            (constraints if line.constraint else asked).append(with_label(found, label))
+    return asked, constraints
+
+
+def parsed(text: str, at: Location, place: Place) -> Asked | None:
+    """One line without the options behind it, as hashes. Raises `InputError` where it is no requirement."""
+    try:
+        return parse(without_options(text).strip(), at, place)
+    except ValueError as error:
+        raise InputError(_DOING, at.file, f"line {at.line}: {error}", "write name==version") from None
+
+
+def _lines(path: str, including: tuple[str, ...], constraint: bool) -> Iterator[Line]:
+    """Each requirement and option with its place; continuations joined, comments dropped, includes followed."""
+    including = entered(path, including)
+    for number, text, _ in logical_lines(marked_text(path, LARGEST)):
+        if not text:
+            continue
+        include = included(text)
+        if include is None:
+            yield Line(text, Location(path, number), constraint)
+            continue
+        inner = os.path.join(os.path.dirname(path), include.path)
+        if not include.constraint and not os.path.lexists(inner):
+            seen = f"line {number} names {include.path}, and there is no such file"
+            raise InputError(_DOING, path, seen, "correct the path there, it counts from the folder of that file")
+        if not include.constraint or os.path.lexists(inner):
+            yield from _lines(inner, including, constraint or include.constraint)

@@ -1,0 +1,87 @@
+"""Which files train with the transformers Trainer, and the traits that the rules of this folder find there."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from compatcheck.environment import Facts, Location
+from compatcheck.errors import InputError
+from compatcheck.files.path_lists import listed
+from compatcheck.files.python_syntax import parse_code
+from compatcheck.files.reading import read_text
+from compatcheck.files.units import units
+from compatcheck.project._imported_names import imported_names
+from compatcheck.project.scripts._script import ARGUMENTS, OF_TRL, TRAINERS, Script, script_of
+
+KIND = "trainer"
+TITLE = "a script that trains with the transformers Trainer"
+_LARGEST = 1 << 20
+_IMPORTS = re.compile(r"^\s{0,80}(?:from|import)\s{1,8}(?:transformers|trl)\b", re.M)
+_CLASSES = re.compile(rf"\b(?:{'|'.join((*TRAINERS, *ARGUMENTS, *OF_TRL))})\b")
+
+
+@functools.cache
+def rules() -> tuple[ModuleType, ...]:
+    return tuple(units("compatcheck.project.scripts.rules").values())
+
+
+def recognised(path: str) -> bool:
+    """Whether a file is Python that trains with the Trainer; raises `InputError` where it cannot be read."""
+    return path.endswith(".py") and _script(read_text(path, _LARGEST)) is not None
+
+
+def met(path: str) -> bool:
+    """As `recognised`, of a file that nobody named: one that cannot be read is none of ours."""
+    try:
+        return recognised(path)
+    except InputError:
+        return False
+
+
+def traits_in(text: str) -> dict[str, int] | None:
+    """The traits of a piece of code, each with its line; None where it does not train or cannot be parsed."""
+    script = _script(text)
+    if script is None:
+        return None
+    return {rule.TRAIT: line for rule in rules() if (line := rule.find(script)) is not None}
+
+
+def _script(text: str) -> Script | None:
+    tree = _tree(text)
+    return script_of(tree) if tree else None
+
+
+def _tree(text: str) -> ast.Module | None:
+    return parse_code(text) if _CLASSES.search(text) and _IMPORTS.search(text) else None
+
+
+def read(paths: Sequence[str]) -> Facts:
+    """``trainer.traits`` with the line of each, ``trainer.suspected``, and the ``trainer.imported_names``.
+
+    What only some of several scripts have is suspected. A script that has no Trainer of its own, or makes none, leaves
+    it to the others. Raises `InputError` where a file cannot be read.
+    """
+    trees = {path: tree for path in paths if (tree := _tree(read_text(path, _LARGEST)))}
+    scripts = {path: script for path, tree in trees.items() if (script := script_of(tree))}
+    if not scripts:
+        return Facts({})
+    known: dict[str, list[Any]] = {"traits": [], "suspected": []}
+    locations: dict[str, Location] = {}
+    for rule in rules():
+        lines = {path: rule.find(script) for path, script in scripts.items() if getattr(script, rule.OF)}
+        shown = [Location(path, line) for path, line in lines.items() if line is not None]
+        if shown:
+            known["traits" if len(shown) == len(lines) else "suspected"].append(rule.TRAIT)
+            locations[f"trainer.traits.{rule.TRAIT}"] = shown[0]
+    imported = (name for path in scripts for name in imported_names(trees[path], path))
+    known = {fact: found for fact, found in known.items() if found or fact == "traits"}
+    known["imported_names"] = list(imported)
+    if len(scripts) == 1:
+        return Facts({"trainer": known}, {}, locations)
+    why = f"there are {len(scripts)} scripts that train, name the one that is meant: {listed(list(scripts))}"
+    return Facts({"trainer": known}, {"trainer.script": why}, locations)

@@ -1,0 +1,1 @@
+"""Rules over the user's own training scripts, a trait each."""

@@ -1,0 +1,15 @@
+"""TrainingArguments are given ``evaluation_strategy``, which is ``eval_strategy`` since 4.41 and gone since 4.51.
+
+https://github.com/huggingface/transformers/blob/v4.50.3/src/transformers/training_args.py
+"""
+
+from __future__ import annotations
+
+from compatcheck.project.scripts._script import ARGUMENTS, OF_TRL, Script
+
+TRAIT = "evaluation-strategy-given"
+OF = "made"
+
+
+def find(script: Script) -> int | None:
+    return script.given((*ARGUMENTS, *OF_TRL), frozenset(("evaluation_strategy",)))

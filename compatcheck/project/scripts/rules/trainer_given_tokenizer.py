@@ -1,0 +1,15 @@
+"""The Trainer is given ``tokenizer``, which is ``processing_class`` since 4.46 and gone since 5.0.0.
+
+https://github.com/huggingface/transformers/blob/v4.57.6/src/transformers/trainer.py
+"""
+
+from __future__ import annotations
+
+from compatcheck.project.scripts._script import TRAINERS, Script
+
+TRAIT = "trainer-given-tokenizer"
+OF = "made"
+
+
+def find(script: Script) -> int | None:
+    return script.given(TRAINERS, frozenset(("tokenizer",)))

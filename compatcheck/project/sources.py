@@ -1,0 +1,134 @@
+"""Which of the user's files are ours: what a path that is named is, and what a folder holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from compatcheck.errors import InputError
+from compatcheck.files.reading import OversizeError
+from compatcheck.project import model_files, requirements, scripts, training
+
+_DEEPEST = 2
+_MOST_ENTRIES = 5000
+_MODEL_FILES = ("model", "pytorch_model", "tokeniz", "configuration_")
+_SKIPPED = frozenset(("node_modules", "__pycache__", "site-packages", "build", "dist", "wandb", "venv", "env"))
+_NEAR = 0.7
+_DOING = "looking for what to read in"
+_PICKLES = ("training_args.bin", "optimizer.pt", "scheduler.pt")
+
+
+class Source(NamedTuple):
+    """A file or folder and what it was recognised as: ``model``, or the name of a reader."""
+
+    kind: str
+    path: str
+
+
+class Met(NamedTuple):
+    """A source, and the folder in which it was found where it was not named."""
+
+    source: Source
+    root: str | None = None
+
+
+def recognised(path: str) -> Source:
+    """What a path that the user named is; raises `InputError` where it is nothing we read."""
+    name = os.path.basename(path)
+    if os.path.isdir(path):
+        return Source("model", path)
+    if name == "config.json" and os.path.isfile(path):
+        folder = os.path.dirname(path) or "."
+        if model_files.recognises(folder):
+            return Source("model", folder)
+    if not os.path.lexists(path):
+        raise InputError("reading", path, "there is no such file or folder", _meant(path))
+    if name in _PICKLES:
+        seen = "it is a pickle, which can run anything when it is loaded"
+        raise InputError("reading", path, seen, "give the YAML, JSON or script that the training was started with")
+    kind = requirements.recognised(path)
+    if kind is None and path.endswith((".txt", ".in")) and os.path.isfile(path):
+        kind = requirements.PLAIN
+    kind = kind or training.recognised(path) or (scripts.KIND if scripts.recognised(path) else None)
+    if kind is None:
+        raise InputError("reading", path, "it is nothing compatcheck reads", f"give {_kinds()}")
+    return Source(kind, path)
+
+
+def _meant(path: str) -> str:
+    """What to do where nothing is there: what stands beside it under a name like it, or what could be given."""
+    from difflib import get_close_matches
+
+    folder, name = os.path.split(path.rstrip("/\\"))
+    try:
+        beside = os.listdir(folder or ".")
+    except OSError:
+        beside = []
+    near = get_close_matches(name, beside, 1, _NEAR)
+    return f"did you mean {os.path.join(folder, near[0])}?" if near else f"give {_kinds()}"
+
+
+def _kinds() -> str:
+    titles = [reader.TITLE for reader in training.readers().values() if reader.SUFFIXES]
+    first = sorted(titles, key=lambda title: "DeepSpeed" not in title)
+    first.append(scripts.TITLE)
+    return f"{', '.join(first)}, a model folder with config.json, or a requirements or lock file"
+
+
+def scan(folder: str) -> Iterator[Source]:
+    """The sources in a folder and two levels below it, in the order of their names."""
+    for path, names in _folders(folder):
+        model = "config.json" in names and holds_model(path)
+        if model:
+            yield Source("model", os.path.normpath(path))
+        for name in names:
+            inner = os.path.normpath(os.path.join(path, name))
+            kind = requirements.recognised(inner)
+            if kind is None and not (model and name.endswith((".json", ".py")) and name != "adapter_config.json"):
+                kind = met(inner)
+            if kind is not None:
+                yield Source(kind, inner)
+
+
+def met(path: str) -> str | None:
+    """What a file that was only met on the way tells of a training; errors as for `training.met`."""
+    return training.met(path) or (scripts.KIND if scripts.met(path) else None)
+
+
+def _folders(top: str) -> Iterator[tuple[str, list[str]]]:
+    """Each folder with its files; links are not followed, so nothing is met twice."""
+    seen = 0
+    for path, folders, names in os.walk(top):
+        depth = 0 if path == top else os.path.relpath(path, top).count(os.sep) + 1
+        folders[:] = sorted(each for each in folders if depth < _DEEPEST and _worth_entering(path, each))
+        seen += len(names) + len(folders)
+        if seen > _MOST_ENTRIES:
+            raise InputError(_DOING, top, f"it holds over {_MOST_ENTRIES} files", "name the files or a smaller folder")
+        yield path, sorted(names)
+
+
+def _worth_entering(path: str, name: str) -> bool:
+    if name.startswith(".") or name in _SKIPPED:
+        return False
+    return not os.path.exists(os.path.join(path, name, "pyvenv.cfg"))
+
+
+def is_model(folder: str) -> bool:
+    """As `holds_model` for a folder that the user named: a broken configuration beside a model's files is told."""
+    try:
+        return model_files.recognises(folder)
+    except OversizeError:
+        raise
+    except InputError:
+        if any(name.startswith(_MODEL_FILES) for name in os.listdir(folder)):
+            raise
+        return False
+
+
+def holds_model(folder: str) -> bool:
+    """A file that was only met on the way and cannot be read is none of ours."""
+    try:
+        return model_files.recognises(folder)
+    except InputError:
+        return False

@@ -1,0 +1,92 @@
+"""Training configurations, one reader per format in `formats`.
+
+A reader has ``TITLE`` (its name in messages), ``SUFFIXES``, ``recognises(document)`` by content, and ``read(document)``
+that gives a `Said`. It may have ``ROLE`` where its file is only a part of a run (``deepspeed``, ``accelerate``,
+``adapter``, ``script``; ``config`` by default), ``MARKS`` (words of which at least one stands in every such file, so
+that others need not be parsed), ``NAMED_AS`` (how the names of files begin that mean to be one, so that a broken one is
+told), and ``GENERAL`` where other readers that recognise the same file come first.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from types import ModuleType
+
+from compatcheck.errors import InputError
+from compatcheck.files.reading import read_text
+from compatcheck.files.units import units
+from compatcheck.project.training._document import Document, open_document, parse_document
+
+BROKEN = "broken"
+_LARGEST_MET = 1 << 20
+
+
+@functools.cache
+def readers() -> Mapping[str, ModuleType]:
+    """The readers by name, the general ones last."""
+    return dict(sorted(units(f"{__name__}.formats").items(), key=lambda item: getattr(item[1], "GENERAL", False)))
+
+
+def role_of(reader: str) -> str:
+    """The part of a run that the files of a reader tell."""
+    return str(getattr(readers()[reader], "ROLE", "config"))
+
+
+def reader_of(document: Document) -> str | None:
+    """The reader that a document belongs to by its content."""
+    ending = _ending(document.path)
+    for name, reader in readers().items():
+        if ending in reader.SUFFIXES and reader.recognises(document):
+            return name
+    return None
+
+
+def recognised(path: str) -> str | None:
+    """The reader of a file that the user named.
+
+    Raises `InputError` where it has an ending that readers know and cannot be parsed.
+    """
+    if not any(_ending(path) in reader.SUFFIXES for reader in readers().values()):
+        return None
+    return reader_of(open_document(path))
+
+
+def met(path: str) -> str | None:
+    """The reader of a file that was only met on the way; `BROKEN` where it has our words and cannot be parsed.
+
+    Raises `InputError` where it is broken although its name says what it means to be.
+    """
+    ending, name = _ending(path), os.path.basename(path).lower()
+    fitting = [reader for reader in readers().values() if ending in reader.SUFFIXES]
+    if not fitting:
+        return None
+    meant = any(name.startswith(getattr(reader, "NAMED_AS", ())) for reader in fitting if hasattr(reader, "NAMED_AS"))
+    try:
+        if os.path.getsize(path) > _LARGEST_MET and not meant:
+            return None
+        text = read_text(path)
+    except OSError:
+        return None
+    except InputError:
+        if meant:
+            raise
+        return None
+    if not meant and not any(_bears_mark(text, reader) for reader in fitting):
+        return None
+    try:
+        return reader_of(parse_document(path, text))
+    except InputError:
+        if meant:
+            raise
+        return BROKEN
+
+
+def _bears_mark(text: str, reader: ModuleType) -> bool:
+    marks = getattr(reader, "MARKS", ())
+    return not marks or any(mark in text for mark in marks)
+
+
+def _ending(path: str) -> str:
+    return os.path.splitext(path)[1].lower()

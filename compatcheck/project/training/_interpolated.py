@@ -1,0 +1,60 @@
+"""OmegaConf's ``${key}`` in YAML, resolved within the file and nowhere else.
+
+https://omegaconf.readthedocs.io/en/latest/usage.html#variable-interpolation; resolvers such as ``${oc.env:HOME}`` and
+relative keys are left open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from compatcheck.project.training._document import Document
+from compatcheck.project.training._python_value import Open
+
+_REFERENCE = re.compile(r"\$\{([^${}]*)\}")
+_MISSING = "???"
+_LONGEST = 4096
+_DEEPEST = 16
+
+
+def interpolated(document: Document) -> Document:
+    """The document with single values in the place of what names them, `Open` where there is none; ``???`` is none."""
+    return document._replace(value=_resolved(document.value, document.value))
+
+
+def _resolved(value: Any, top: Mapping[str, Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: _resolved(each, top) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_resolved(each, top) for each in value]
+    return None if value == _MISSING else _substituted(value, top, _DEEPEST)
+
+
+def _substituted(value: Any, top: Mapping[str, Any], depth: int) -> Any:
+    if not isinstance(value, str) or "${" not in value:
+        return value
+    if depth == 0:
+        return Open(f"{value:.60} leads back to itself")
+    whole = _REFERENCE.fullmatch(value)
+    if whole:
+        return _looked_up(whole[1], top, depth)
+    result = value
+    for match in _REFERENCE.finditer(value):
+        part = _looked_up(match[1], top, depth)
+        if isinstance(part, Open):
+            return part
+        result = result.replace(match[0], str(part))
+        if len(result) > _LONGEST:
+            return Open(f"{value:.60} is out of all proportion")
+    return result
+
+
+def _looked_up(path: str, top: Mapping[str, Any], depth: int) -> Any:
+    found: Any = top
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    if found is None or isinstance(found, (dict, list)):
+        return Open(f"${{{path:.60}}} is no value of this file")
+    return _substituted(found, top, depth - 1)

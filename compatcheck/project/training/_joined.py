@@ -1,0 +1,234 @@
+"""What several files of one run say together: configuration, script, accelerate config, DeepSpeed JSON, adapter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from compatcheck.environment import Environment, Facts, Unknown, lookup
+from compatcheck.environment.merge import EMPTY, overlay
+from compatcheck.errors import InputError
+from compatcheck.files.path_lists import listed, more_than_one
+from compatcheck.project.training import readers
+from compatcheck.project.training._agreement import over_accelerate, without
+from compatcheck.project.training._document import Document, Said, open_document
+from compatcheck.project.training._presets import preset
+from compatcheck.project.training.formats import deepspeed
+
+_MARKS_OF_ROOTS = (".git", "pyproject.toml", "setup.py")
+_HIGHEST = 6
+_SECTIONS = ("deepspeed", "lora", "quantization", "fsdp")
+_OF_DEEPSPEED_TOO = (
+    "training.dtype",
+    "training.gradient_accumulation_steps",
+    "training.per_device_train_batch_size",
+)
+
+
+class File(NamedTuple):
+    """A file of a training with the reader it belongs to, and the folder that was searched where it was found so."""
+
+    reader: str
+    path: str
+    root: str | None = None
+
+
+class Run(NamedTuple):
+    """The files of one training that are known to belong together, by role; ``loose`` ones are only near by."""
+
+    files: Mapping[str, File]
+    loose: Mapping[str, tuple[File, ...]] = {}
+
+
+class Joined(NamedTuple):
+    """What a run says, the files it was read from, and the model it names with the folders a path may start from."""
+
+    facts: Facts
+    used: tuple[File, ...]
+    model: str | None = None
+    bases: tuple[str, ...] = ()
+
+
+def joined(run: Run) -> Joined:
+    """The facts of one run, each file in its turn, as the launcher and the trainer take them.
+
+    Flags of a script win over the configuration it names, both over the accelerate config; the DeepSpeed JSON takes
+    what it leaves to the trainer from these. Raises `InputError` where a file cannot be read.
+    """
+    bases = _bases(run.files.values())
+    used: dict[File, None] = {}
+    said = _own(run, bases, used)
+    accelerate = _accelerate(run, said, bases)
+    if accelerate:
+        used[accelerate] = None
+        said = over_accelerate(readers()["accelerate"].read(open_document(accelerate.path)), said)
+    environment = overlay(EMPTY, said.facts)
+    environment = _with_deepspeed(run, environment, said, bases, used)
+    environment = _with_adapter(run, environment, said.names, bases, used)
+    return Joined(Facts(*_with_sections(environment)), tuple(used), said.names.get("model"), bases)
+
+
+def _own(run: Run, bases: tuple[str, ...], used: dict[File, None]) -> Said:
+    """What the configuration and the script say; a script reads the configuration that it names itself."""
+    said = Said(Facts({}))
+    config, script = run.files.get("config"), run.files.get("script")
+    if config:
+        used[config] = None
+        said = readers()[config.reader].read(open_document(config.path))
+    if script:
+        used[script] = None
+        over = readers()[script.reader].read(open_document(script.path), lambda path: _opened(path, bases, used))
+        facts = Facts(*overlay(Environment(*said.facts), over.facts))
+        places = {**said.places, **over.places}
+        said = Said(facts, {**said.names, **over.names}, {**said.inlined, **over.inlined}, places)
+    return said
+
+
+def _opened(path: str, bases: tuple[str, ...], used: dict[File, None]) -> tuple[str, Document] | None:
+    """The configuration that a script names and its reader, where exactly one file has that path."""
+    found = existing(path, bases)
+    if len(found) != 1 or not os.path.isfile(found[0]):
+        return None
+    document = open_document(found[0])
+    for name, reader in readers().items():
+        if found[0].endswith(reader.SUFFIXES) and reader.recognises(document):
+            used[File(name, found[0])] = None
+            return name, document
+    return None
+
+
+def _accelerate(run: Run, said: Said, bases: tuple[str, ...]) -> File | None:
+    """The accelerate config of a run: named, or the only one near by where no script says how the run starts."""
+    if "accelerate" in run.files:
+        return run.files["accelerate"]
+    if "accelerate" in said.names:
+        found = existing(said.names["accelerate"], bases)
+        return File("accelerate", found[0]) if len(found) == 1 else None
+    loose = run.loose.get("accelerate", ())
+    framework = lookup(Environment(*said.facts), "training.framework")
+    takes_one = isinstance(framework, Unknown) or framework in ("transformers", "trl")
+    return loose[0] if len(loose) == 1 and "script" not in run.files and takes_one else None
+
+
+def _with_deepspeed(
+    run: Run, environment: Environment, said: Said, bases: tuple[str, ...], used: dict[File, None]
+) -> Environment:
+    """The environment with the DeepSpeed configuration that is in use, where that can be told."""
+    document: Document | None = None
+    why: str | None = None
+    if "deepspeed" in run.files:
+        used[run.files["deepspeed"]] = None
+        document = open_document(run.files["deepspeed"].path)
+    elif "deepspeed" in said.inlined:
+        document = said.inlined["deepspeed"]
+    elif "deepspeed" in said.names:
+        document, why = _named_deepspeed(said.names["deepspeed"], environment, bases, used)
+    elif isinstance(lookup(environment, "training.deepspeed"), Unknown):
+        loose = run.loose.get("deepspeed", ())
+        if len(loose) == 1:
+            used[loose[0]] = None
+            document = open_document(loose[0].path)
+        elif loose:
+            why = more_than_one([each.path for each in loose])
+    if document is None:
+        reasons = {"training.deepspeed": why} if why else {}
+        return overlay(environment, Facts({}, reasons))
+    facts = deepspeed.read(document, Facts(*environment)).facts
+    if not os.path.exists(document.path):
+        named = said.places.get("deepspeed")
+        facts = facts._replace(locations={"training.deepspeed": named} if named else {})
+    undecided = tuple(path for path in _OF_DEEPSPEED_TOO if path in facts.reasons)
+    left_open = {
+        path: why for path, why in environment.reasons.items() if path in undecided and path != "training.dtype"
+    }
+    facts = facts._replace(reasons={**facts.reasons, **left_open})
+    result = overlay(Environment(*without(Facts(*environment), (*undecided, "training.deepspeed"))), facts)
+    same = {path: at for path, at in environment.locations.items() if _is_same(path, environment, result)}
+    return result._replace(locations={**result.locations, **same})
+
+
+def _is_same(path: str, before: Environment, after: Environment) -> bool:
+    """A value that the DeepSpeed JSON only repeats stands where the trainer gives it."""
+    value = lookup(before, path)
+    return not isinstance(value, (Unknown, Mapping)) and value is not None and lookup(after, path) == value
+
+
+def _named_deepspeed(
+    name: str, environment: Environment, bases: tuple[str, ...], used: dict[File, None]
+) -> tuple[Document | None, str | None]:
+    found = [path for path in existing(name, bases) if not os.path.isdir(path)]
+    if len(found) > 1:
+        return None, f"{name} may be {listed(found, ' or ')}; name the one in use"
+    if found:
+        document = open_document(found[0])
+        if not isinstance(document.value, dict):
+            seen = "it is named as the DeepSpeed configuration"
+            raise InputError("reading", found[0], f"{seen}, and is no JSON object", "name a DeepSpeed JSON")
+        used[File("deepspeed", found[0])] = None
+        return document, None
+    carried = preset(lookup(environment, "training.framework"), name)
+    return carried, None if carried else f"{name}, which is named as the DeepSpeed configuration, is not here"
+
+
+def _with_adapter(
+    run: Run, environment: Environment, names: Mapping[str, str], bases: tuple[str, ...], used: dict[File, None]
+) -> Environment:
+    """An adapter's own configuration fills in what the run leaves open about LoRA."""
+    file = run.files.get("adapter")
+    if file is None and "adapter" in names:
+        found = [os.path.join(path, "adapter_config.json") for path in existing(names["adapter"], bases)]
+        paths = [path for path in found if os.path.isfile(path)]
+        file = File("peft_adapter", paths[0]) if len(paths) == 1 and "peft_adapter" in readers() else None
+    if file is None and not run.files and len(run.loose.get("adapter", ())) == 1:
+        file = run.loose["adapter"][0]
+    if file is None:
+        return environment
+    used[file] = None
+    return overlay(Environment(*readers()[file.reader].read(open_document(file.path)).facts), Facts(*environment))
+
+
+def _with_sections(environment: Environment) -> Environment:
+    """The environment with a place for every section, that of the first fact in it."""
+    locations = dict(environment.locations)
+    for section in _SECTIONS:
+        path = f"training.{section}"
+        inside = [at for fact, at in environment.locations.items() if fact.startswith(f"{path}.")]
+        if path not in locations and inside and lookup(environment, path):
+            locations[path] = min(inside, key=lambda at: (at.line is None, at.line or 0))
+    return environment._replace(locations=locations)
+
+
+def _bases(files: Iterable[File]) -> tuple[str, ...]:
+    """The folders that a relative path in these files may start from, the nearest first."""
+    bases: dict[str, None] = {}
+    for file in files:
+        folder = os.path.dirname(os.path.abspath(file.path))
+        top = os.path.abspath(file.root) if file.root else None
+        for _ in range(_HIGHEST):
+            bases[folder] = None
+            if folder == top or os.path.dirname(folder) == folder:
+                break
+            if any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS_OF_ROOTS):
+                break
+            folder = os.path.dirname(folder)
+        if top:
+            bases[top] = None
+    bases[os.getcwd()] = None
+    return tuple(bases)
+
+
+def existing(name: str, bases: Sequence[str]) -> list[str]:
+    """The different files or folders that a path may mean, seen from these folders."""
+    found: dict[str, str] = {}
+    for base in bases:
+        path = os.path.join(base, os.path.expanduser(name))
+        if os.path.exists(path):
+            found.setdefault(os.path.realpath(path), _shown(path))
+    return list(found.values())
+
+
+def _shown(path: str) -> str:
+    """Relative to where we are, where that is below us; as the user's own paths are written."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative

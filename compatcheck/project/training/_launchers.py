@@ -1,0 +1,325 @@
+"""Which command of a script starts a training: its launcher, its number of processes, its framework and flags.
+
+Launchers: ``torchrun`` (torch/distributed/run.py), ``deepspeed`` (deepspeed/launcher/runner.py), ``accelerate launch``
+(accelerate/commands/launch.py), and the command lines of LLaMA-Factory, ms-swift, XTuner, torchtune, Axolotl, TRL, verl
+and OpenRLHF.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from compatcheck.project.training._python_value import Open
+from compatcheck.project.training._readings import number_of
+from compatcheck.project.training._shell import Command, Word, is_open
+
+_WRAPPERS = frozenset(
+    (
+        *("nohup", "srun", "env", "time", "eval", "exec", "sudo", "mpirun", "uv", "uvx", "poetry", "conda", "mamba"),
+        *("stdbuf", "numactl", "nice", "singularity", "apptainer", "pdsh", "pixi", "micromamba", "bash", "sh"),
+        "ray",
+    )
+)
+_LAUNCHERS = frozenset(
+    (
+        *("torchrun", "deepspeed", "accelerate", "llamafactory-cli", "lmf", "swift", "xtuner", "tune", "axolotl"),
+        *("trl", "python"),
+    )
+)
+_SCHEDULERS = frozenset(("srun", "mpirun", "pdsh"))
+_BARE = {
+    "torchrun": ("standalone", "no_python", "run_path", "m", "module", "use_env"),
+    "deepspeed": ("module", "no_python", "no_local_rank", "no_ssh", "force_multi", "save_pid", "elastic_training"),
+    "accelerate": (
+        *("multi_gpu", "use_deepspeed", "use_fsdp", "cpu", "use_cpu", "tpu", "same_network", "debug", "m", "module"),
+        *("no_python", "quiet", "q", "use_megatron_lm", "enable_cpu_affinity", "dynamo_use_fullgraph"),
+        *("dynamo_use_dynamic", "use_xpu", "use_parallelism_config", "no_ssh"),
+    ),
+    "python": ("u", "O", "B", "E", "s", "S", "I", "OO", "v", "q"),
+}
+_OF_MODULES = {
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torchrun",
+    "accelerate.commands.launch": "accelerate",
+}
+_SCRIPTS = (
+    (re.compile(r"(?:^|/)src/train(?:_bash)?\.py\Z|llamafactory/(?:launcher|cli)"), "llama_factory", None),
+    (re.compile(r"axolotl\.cli\.train\Z"), "axolotl", None),
+    (re.compile(r"xtuner/tools/train\.py\Z|xtuner\.tools\.train\Z"), "xtuner", None),
+    (re.compile(r"swift[/.]cli[/.](sft|pt|rlhf)(?:\.py)?\Z"), "ms_swift", 1),
+    (re.compile(r"(?:^|[/.])verl[/.]trainer[/.](?:main_ppo|(?:fsdp_)?(sft)_trainer)(?:\.py)?\Z"), "verl", 1),
+    (re.compile(r"(?:^|/)openrlhf[/.]cli[/.]train_(?:(sft|dpo|kto|rm)|ppo(?:_ray)?)(?:\.py)?\Z"), "openrlhf", 1),
+    (re.compile(r"(?:^|/)run_(sft|dpo|orpo|kto|grpo)\.py\Z"), "trl", 1),
+    (re.compile(r"trl/(?:examples/)?scripts/(sft|dpo|orpo|kto|grpo|ppo)\.py\Z"), "trl", 1),
+    (re.compile(r"(?:^|/)examples/scripts/(sft|dpo|orpo|kto|grpo|ppo)\.py\Z"), "trl", 1),
+)
+_BY_RAY = ("verl", "openrlhf")
+_OWN = {
+    "llamafactory-cli": ("llama_factory", ("train",)),
+    "lmf": ("llama_factory", ("train",)),
+    "swift": ("ms_swift", ("sft", "pt", "rlhf", "dpo", "orpo")),
+    "xtuner": ("xtuner", ("train",)),
+    "axolotl": ("axolotl", ("train",)),
+    "trl": ("trl", ("sft", "dpo", "kto", "grpo", "reward", "rloo", "ppo", "orpo")),
+}
+_TRAINER = frozenset(
+    (
+        *("per_device_train_batch_size", "gradient_accumulation_steps", "num_train_epochs", "learning_rate", "bf16"),
+        *(
+            "output_dir",
+            "gradient_checkpointing",
+            "deepspeed",
+            "lr_scheduler_type",
+            "fp16",
+            "save_strategy",
+            "max_steps",
+        ),
+    )
+)
+_CONFIG_ENDINGS = (".yaml", ".yml", ".json", ".py")
+
+
+class Launch(NamedTuple):
+    """One training as a command starts it.
+
+    ``reader`` is that of the framework, ``verb`` what it is told to do, ``config`` the file or name it is given, and
+    ``flags`` what stands beside that, with the line of each. ``options`` are the launcher's own. It is ``spread`` where
+    a scheduler starts it on several nodes.
+    """
+
+    launcher: str
+    reader: str
+    verb: str | None
+    config: Word | None
+    flags: Mapping[str, Any]
+    lines: Mapping[str, int]
+    options: Mapping[str, Word]
+    environ: Mapping[str, Word]
+    line: int
+    spread: bool = False
+
+
+def launch_of(command: Command) -> Launch | None:
+    """The training that a command starts, if it starts one of a kind known here."""
+    found = _launch_of(command)
+    return found and found._replace(spread=any(_name(word) in _SCHEDULERS for word in command.words[:1]))
+
+
+def _launch_of(command: Command) -> Launch | None:
+    words = _from_launcher(command.words)
+    if not words:
+        return None
+    launcher, line, rest = _name(words[0]), words[0].line, words[1:]
+    if launcher == "python":
+        options, rest = _options(rest, "python", stop_at_module=True)
+        if rest and rest[0].text in _OF_MODULES:
+            launcher, rest = _OF_MODULES[rest[0].text], rest[1:]
+            if launcher == "accelerate":
+                rest = (Word("launch", line), *rest)
+    if launcher in _OWN:
+        reader, verbs = _OWN[launcher]
+        if not rest or rest[0].text not in verbs:
+            return None
+        return _of_framework(launcher, reader, rest[0].text, rest[1:], {}, command, line)
+    if launcher == "tune":
+        return _of_torchtune(rest, command, line)
+    if launcher == "accelerate":
+        if not rest or rest[0].text != "launch":
+            return None
+        rest = rest[1:]
+    options, rest = ({}, rest) if launcher == "python" else _options(rest, launcher)
+    if not rest:
+        return None
+    return _of_script(launcher, rest, options, command, line)
+
+
+def _from_launcher(words: Sequence[Word]) -> tuple[Word, ...]:
+    """The words from the launcher on, past what only wraps it."""
+    if not words:
+        return ()
+    if _name(words[0]) in _WRAPPERS:
+        starts = [number for number, word in enumerate(words) if _name(word) in _LAUNCHERS]
+        return tuple(words[starts[0] :]) if starts else ()
+    return tuple(words) if _name(words[0]) in _LAUNCHERS else ()
+
+
+def _name(word: Word) -> str:
+    name = os.path.basename(word.text)
+    return "python" if re.fullmatch(r"python3?(\.\d+)?", name) else name
+
+
+def _options(
+    words: Sequence[Word], launcher: str, stop_at_module: bool = False
+) -> tuple[dict[str, Word], tuple[Word, ...]]:
+    """The launcher's own options, and the words from the script on."""
+    options: dict[str, Word] = {}
+    at = 0
+    while at < len(words) and words[at].text.startswith("-"):
+        name, equals, value = words[at].text.lstrip("-").partition("=")
+        name = name.replace("-", "_")
+        if stop_at_module and name == "m":
+            return options, tuple(words[at + 1 :])
+        if equals:
+            options[name] = Word(value, words[at].line)
+            at += 1
+        elif name in _BARE[launcher] or at + 1 >= len(words):
+            options[name] = Word("true", words[at].line)
+            at += 1
+        else:
+            options[name] = Word(words[at + 1].text, words[at].line)
+            at += 2
+    return options, tuple(words[at:])
+
+
+def _of_script(
+    launcher: str, words: Sequence[Word], options: Mapping[str, Word], command: Command, line: int
+) -> Launch | None:
+    script, rest = words[0], words[1:]
+    if script.text.endswith("llamafactory-cli") and rest:
+        return _of_framework(launcher, "llama_factory", "train", rest[1:], options, command, line)
+    for pattern, reader, group in _SCRIPTS:
+        match = pattern.search(script.text)
+        if match:
+            verb = match[group] if group else None
+            return _of_framework(launcher, reader, verb, rest, options, command, line)
+    found = _of_framework(launcher, "training_arguments", None, rest, options, command, line)
+    if {"finetuning_type", "stage"} <= set(found.flags):
+        return found._replace(reader="llama_factory")
+    trains = len(_TRAINER & set(found.flags)) >= 2 or (found.config and launcher != "python")
+    return found if trains and "no_trainer" not in script.text else None
+
+
+def _of_framework(
+    launcher: str,
+    reader: str,
+    verb: str | None,
+    words: Sequence[Word],
+    options: Mapping[str, Word],
+    command: Command,
+    line: int,
+) -> Launch:
+    flags, lines, positional = _flags(words)
+    config = next((word for word in positional if word.text.endswith(_CONFIG_ENDINGS) or reader == "xtuner"), None)
+    if config is None and isinstance(flags.get("config"), str):
+        config = Word(flags["config"], lines["config"])
+        flags = {name: value for name, value in flags.items() if name != "config"}
+    return Launch(launcher, reader, verb, config, flags, lines, options, command.environ, line)
+
+
+def _of_torchtune(words: Sequence[Word], command: Command, line: int) -> Launch | None:
+    if not words or words[0].text != "run":
+        return None
+    options, rest = _options(words[1:], "torchrun")
+    if not rest:
+        return None
+    return _of_framework("torchrun", "torchtune", rest[0].text, rest[1:], options, command, line)
+
+
+def _flags(words: Sequence[Word]) -> tuple[dict[str, Any], dict[str, int], list[Word]]:
+    """Flags by name with their values, and what stands without one; ``key=value`` is a flag too."""
+    values: dict[str, list[str]] = {}
+    lines: dict[str, int] = {}
+    positional: list[Word] = []
+    name = None
+    for word in words:
+        key = re.match(r"(--?)?\+{0,2}([A-Za-z_][\w.-]*)(?:=(.*))?\Z", word.text, re.DOTALL | re.ASCII)
+        if key and (key[1] or (key[3] is not None and name is None)):
+            name = key[2].replace("-", "_")
+            values[name], lines[name] = ([] if key[3] is None else [key[3]]), word.line
+            name = name if key[1] and key[3] is None else None
+        elif name is not None:
+            values[name].append(word.text)
+        else:
+            positional.append(word)
+    flags = {name: _typed(given) for name, given in values.items()}
+    for name in [name for name in flags if name.startswith("no_") and flags[name] is True]:
+        flags.setdefault(name[3:], False)
+        lines.setdefault(name[3:], lines[name])
+    return flags, lines, positional
+
+
+def _typed(values: list[str]) -> Any:
+    if not values:
+        return True
+    return _scalar(values[0]) if len(values) == 1 else [_scalar(value) for value in values]
+
+
+def _scalar(text: str) -> Any:
+    if is_open(text):
+        return Open("a variable or command of the script gives it")
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if text in ("None", "null"):
+        return None
+    if text[:1] in ("{", "["):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    number = number_of(text) if re.match(r"[-+.\d]", text) else None
+    return text if number is None else number
+
+
+def world_size(launch: Launch) -> tuple[int | None, str, int]:
+    """The number of processes with the line that gives it, or ``None`` with the reason."""
+    unknown = "the script does not say how many processes it starts"
+    if launch.launcher == "python" and launch.reader in _BY_RAY:
+        return None, "Ray starts the processes", launch.line
+    if launch.launcher == "accelerate":
+        count = _count(launch.options.get("num_processes"))
+        return count, "accelerate's own configuration or the machine gives it", _line(launch, "num_processes")
+    if launch.launcher in ("torchrun", "deepspeed"):
+        return _of_nodes(launch)
+    if launch.launcher == "python":
+        return None if launch.spread else 1, unknown, launch.line
+    per_node, nodes = launch.environ.get("NPROC_PER_NODE"), launch.environ.get("NNODES")
+    if launch.launcher in ("swift", "xtuner"):
+        processes = 1 if per_node is None else _count(per_node)
+    elif launch.launcher in ("llamafactory-cli", "lmf"):
+        processes = _visible(launch) if per_node is None else _count(per_node)
+    else:
+        return None, unknown, launch.line
+    machines = 1 if nodes is None else _count(nodes)
+    line = per_node.line if per_node else launch.line
+    return (processes * machines if processes and machines else None), unknown, line
+
+
+def _of_nodes(launch: Launch) -> tuple[int | None, str, int]:
+    """``torchrun`` starts one process on one node unless told otherwise, ``deepspeed`` one for each GPU it sees."""
+    why = "the script does not say how many processes it starts"
+    if launch.launcher == "torchrun":
+        per_node = launch.options.get("nproc_per_node")
+        nodes = launch.options.get("nnodes")
+        everywhere = per_node is not None and per_node.text in ("gpu", "auto")
+        processes = _visible(launch) if everywhere else 1 if per_node is None else _count(per_node)
+        machines = _count(nodes) if nodes or launch.spread else 1
+        line = _line(launch, "nproc_per_node")
+    else:
+        included = launch.options.get("include")
+        listed = re.fullmatch(r"[\w.-]+:(\d+(?:,\d+)*)", included.text) if included else None
+        processes = len(listed[1].split(",")) if listed else _count(launch.options.get("num_gpus"))
+        if processes is None and not included:
+            processes = _visible(launch)
+        nodes = launch.options.get("num_nodes")
+        spread = "hostfile" in launch.options or "H" in launch.options
+        machines = None if spread and nodes is None else 1 if nodes is None else _count(nodes)
+        line = _line(launch, "include" if included else "num_gpus")
+    return (processes * machines if processes and machines else None), why, line
+
+
+def _count(word: Word | None) -> int | None:
+    return int(word.text) if word and re.fullmatch(r"[1-9]\d{0,5}", word.text) else None
+
+
+def _visible(launch: Launch) -> int | None:
+    word = launch.environ.get("CUDA_VISIBLE_DEVICES")
+    listed = re.fullmatch(r"\d+(?:,\d+)*", word.text.replace(" ", "")) if word else None
+    return len(listed[0].split(",")) if listed else None
+
+
+def _line(launch: Launch, option: str) -> int:
+    return launch.options[option].line if option in launch.options else launch.line

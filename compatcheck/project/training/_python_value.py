@@ -1,0 +1,372 @@
+"""The values of Python expressions and assignments, as far as they are literals; nothing is called.
+
+Arithmetic is on small numbers alone, so no expression costs more than the text it is written in.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from compatcheck.files.reading import OversizeError
+
+DOING = "reading the Python configuration"
+_LARGEST_NUMBER = 10**18
+_LARGEST_EXPONENT = 64
+_LONGEST = 10_000
+_MOST_COPIED = 1_000_000
+_OUT_OF_PROPORTION = "it is out of all proportion"
+_NOT_RUN = "it is computed by code, which is not run"
+_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+_NUMBERS: dict[str, Callable[[Any], Any]] = {"int": int, "float": float}
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+}
+
+
+class Reference(NamedTuple):
+    """Something imported, by its whole dotted name, as ``torch.float16``."""
+
+    name: str
+
+
+class Open(NamedTuple):
+    """A value that the text does not give, with the reason in words."""
+
+    why: str
+
+
+class Node:
+    """A value and where it is written; mappings and lists hold nodes, and names may share one."""
+
+    __slots__ = ("file", "line", "value")
+
+    def __init__(self, value: Any, file: str, line: int) -> None:
+        self.value = value
+        self.file = file
+        self.line = line
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, complex)
+
+
+class Evaluator:
+    """The names that the statements of one file have assigned so far.
+
+    ``incomplete`` says why names may be missing that the file brings in from elsewhere.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.names: dict[str, Node] = {}
+        self.incomplete: str | None = None
+        self._copies = 0
+
+    def run(self, statement: ast.stmt) -> None:
+        """Take one statement in; whatever is no assignment of literals leaves what it touches open."""
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            self._import(statement)
+        elif isinstance(statement, ast.Assign):
+            node = self.value(statement.value)
+            for target in statement.targets:
+                self._assign(target, node)
+        elif isinstance(statement, ast.AnnAssign):
+            if statement.value is not None:
+                self._assign(statement.target, self.value(statement.value))
+        elif isinstance(statement, ast.AugAssign):
+            self._augment(statement)
+        elif isinstance(statement, ast.If):
+            self._branch(statement)
+        elif isinstance(statement, ast.Expr):
+            self._effect(statement.value)
+        elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            self.names[statement.name] = self._node(Reference(statement.name), statement)
+        elif not isinstance(statement, ast.Pass):
+            self._spoil(statement)
+
+    def value(self, expression: ast.expr) -> Node:
+        """The value of an expression; `Open` where it is not given literally."""
+        if isinstance(expression, ast.Name):
+            found = self.names.get(expression.id)
+            if found is not None:
+                return found if found.line else self._node(found.value, expression)
+            why = self.incomplete or "no such name is given in the file"
+            return self._node(Open(f"{expression.id}: {why}"), expression)
+        if isinstance(expression, (ast.Attribute, ast.Subscript)):
+            return self._part(expression)
+        if isinstance(expression, ast.IfExp):
+            test = _truth_of(self.value(expression.test).value)
+            if test is not None:
+                return self.value(expression.body if test else expression.orelse)
+        return self._node(self._literal(expression), expression)
+
+    def _literal(self, expression: ast.expr) -> Any:
+        if isinstance(expression, ast.Constant):
+            return self._constant(expression.value)
+        if isinstance(expression, (ast.List, ast.Tuple)):
+            return self._listed(expression.elts)
+        if isinstance(expression, ast.Dict):
+            return self._mapped(zip(expression.keys, expression.values))
+        if isinstance(expression, ast.Call):
+            return self._called(expression)
+        if isinstance(expression, ast.Set):
+            return self._substituted(expression)
+        return self._computed(expression)
+
+    def _computed(self, expression: ast.expr) -> Any:
+        if isinstance(expression, ast.BinOp):
+            left, right = self.value(expression.left).value, self.value(expression.right).value
+            if isinstance(expression.op, ast.Add) and type(left) is type(right) and isinstance(left, (list, str)):
+                return self._copied(left + right) if len(left) + len(right) <= _LONGEST else Open(_OUT_OF_PROPORTION)
+            return _combined(expression.op, left, right)
+        if isinstance(expression, ast.UnaryOp):
+            return _signed(expression.op, self.value(expression.operand).value)
+        if isinstance(expression, (ast.Compare, ast.BoolOp)):
+            return self._truth(expression)
+        return Open(_NOT_RUN)
+
+    def _constant(self, value: Any) -> Any:
+        if isinstance(value, str) and "{{" in value:
+            return Open("mmengine puts another text in its place")
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _LARGEST_NUMBER:
+            return Open(_OUT_OF_PROPORTION)
+        return value if isinstance(value, (str, int, float, bool, type(None))) else Open(_NOT_RUN)
+
+    def _listed(self, parts: list[ast.expr]) -> Any:
+        result: list[Node] = []
+        for part in parts:
+            if isinstance(part, ast.Starred):
+                inner = self.value(part.value).value
+                if not isinstance(inner, list):
+                    return Open(_NOT_RUN)
+                self._spend(len(inner))
+                result.extend(inner)
+            else:
+                result.append(self.value(part))
+            if len(result) > _LONGEST:
+                return Open(_OUT_OF_PROPORTION)
+        return result
+
+    def _mapped(self, pairs: Any) -> Any:
+        result: dict[str, Node] = {}
+        for key, value in pairs:
+            node = self.value(value)
+            name = key if isinstance(key, str) or key is None else self.value(key).value
+            if isinstance(name, str):
+                result[name] = node
+            elif name is None and key is None and isinstance(node.value, dict):
+                self._spend(len(node.value))
+                result.update(node.value)
+            elif not isinstance(name, (int, float, bool)):
+                return Open(_NOT_RUN)
+            if len(result) > _LONGEST:
+                return Open(_OUT_OF_PROPORTION)
+        return result
+
+    def _called(self, call: ast.Call) -> Any:
+        """Only ``dict``, ``list``, ``tuple`` and the numbers' own types say what they make."""
+        name = call.func.id if isinstance(call.func, ast.Name) and call.func.id not in self.names else None
+        if name == "dict":
+            return self._dict(call)
+        if name in ("list", "tuple") and len(call.args) <= 1 and not call.keywords:
+            given = self.value(call.args[0]).value if call.args else []
+            return self._copied(given) if isinstance(given, list) else Open(_NOT_RUN)
+        if name in ("int", "float") and len(call.args) == 1 and not call.keywords:
+            given = self.value(call.args[0]).value
+            return _NUMBERS[name](given) if _is_number(given) and abs(given) <= _LARGEST_NUMBER else Open(_NOT_RUN)
+        return Open(f"{ast.unparse(call.func):.60}(...) is called, and nothing is run")
+
+    def _dict(self, call: ast.Call) -> Any:
+        """The mapping that the arguments of a call of ``dict`` make."""
+        given = self.value(call.args[0]).value if call.args else {}
+        own = self._mapped((each.arg, each.value) for each in call.keywords)
+        if len(call.args) > 1 or not isinstance(given, dict) or not isinstance(own, dict):
+            return Open(_NOT_RUN)
+        self._spend(len(given))
+        return {**given, **own}
+
+    def _part(self, expression: ast.Attribute | ast.Subscript) -> Node:
+        """The very part of a mapping or list that is named, so that a change to it is seen everywhere."""
+        owner = self.value(expression.value).value
+        name = expression.attr if isinstance(expression, ast.Attribute) else None
+        if isinstance(owner, Reference) and name:
+            return self._node(Reference(f"{owner.name}.{name}"), expression)
+        key = name if isinstance(expression, ast.Attribute) else self.value(expression.slice).value
+        part: Node | None = None
+        if isinstance(owner, dict) and isinstance(key, str):
+            part = owner.get(key)
+        elif isinstance(owner, list) and isinstance(key, int) and -len(owner) <= key < len(owner):
+            part = owner[key]
+        if part is not None:
+            return part
+        return self._node(owner if isinstance(owner, Open) else Open(_NOT_RUN), expression)
+
+    def _substituted(self, expression: ast.Set) -> Any:
+        """``{{_base_.name}}``, which mmengine replaces before Python sees it."""
+        inner = expression.elts[0] if len(expression.elts) == 1 else None
+        if isinstance(inner, ast.Set) and len(inner.elts) == 1 and isinstance(inner.elts[0], ast.Attribute):
+            return self.value(inner.elts[0]).value
+        return Open(_NOT_RUN)
+
+    def _truth(self, expression: ast.Compare | ast.BoolOp) -> Any:
+        if isinstance(expression, ast.BoolOp):
+            stops_at = isinstance(expression.op, ast.Or)
+            value: Any = Open(_NOT_RUN)
+            for each in expression.values:
+                value = self.value(each).value
+                truth = _truth_of(value)
+                if truth is None:
+                    return Open(_NOT_RUN)
+                if truth is stops_at:
+                    return value
+            return value
+        compare = _COMPARISONS.get(type(expression.ops[0])) if len(expression.ops) == 1 else None
+        left, right = self.value(expression.left).value, self.value(expression.comparators[0]).value
+        simple = all(isinstance(each, (str, int, float, bool, type(None))) for each in (left, right))
+        if compare is None or not simple:
+            return Open(_NOT_RUN)
+        try:
+            return compare(left, right)
+        except TypeError:
+            return Open(_NOT_RUN)
+
+    def _assign(self, target: ast.expr, node: Node) -> None:
+        if isinstance(target, ast.Name):
+            self.names[target.id] = node
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            parts = node.value if isinstance(node.value, list) and len(node.value) == len(target.elts) else None
+            for i, each in enumerate(target.elts):
+                self._assign(each, parts[i] if parts else self._node(Open(_NOT_RUN), each))
+        elif isinstance(target, (ast.Attribute, ast.Subscript)):
+            owner = self.value(target.value).value
+            key = target.attr if isinstance(target, ast.Attribute) else self.value(target.slice).value
+            if isinstance(owner, dict) and isinstance(key, str):
+                owner[key] = node
+            else:
+                self._spoil(target)
+
+    def _augment(self, statement: ast.AugAssign) -> None:
+        read: Any = ast.copy_location(ast.BinOp(_loaded(statement.target), statement.op, statement.value), statement)
+        node = self.value(read)
+        if isinstance(statement.target, ast.Name):
+            held = self.names.get(statement.target.id)
+            if held is not None and isinstance(held.value, list) and isinstance(node.value, (list, Open)):
+                held.value = node.value
+                return
+        self._assign(statement.target, node)
+
+    def _branch(self, statement: ast.If) -> None:
+        test = _truth_of(self.value(statement.test).value)
+        if test is None:
+            self._spoil(statement)
+            return
+        for inner in statement.body if test else statement.orelse:
+            self.run(inner)
+
+    def _effect(self, expression: ast.expr) -> None:
+        """A call for its effect: ``x.update(...)`` and ``x.append(...)`` are done, another leaves x open."""
+        if isinstance(expression, ast.Constant):
+            return
+        if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Attribute):
+            owner = self.value(expression.func.value)
+            if expression.func.attr == "update" and isinstance(owner.value, dict):
+                plain = ast.copy_location(ast.Name("dict", ast.Load()), expression)
+                made = self._called(
+                    ast.copy_location(ast.Call(plain, expression.args, expression.keywords), expression)
+                )
+                if isinstance(made, dict):
+                    owner.value.update(made)
+                    return
+            if expression.func.attr == "append" and isinstance(owner.value, list) and len(expression.args) == 1:
+                owner.value.append(self.value(expression.args[0]))
+                return
+        self._spoil(expression)
+
+    def _spoil(self, code: ast.AST) -> None:
+        """Leave open what code that is not run may have set or changed; names that share a value see it too."""
+        line = getattr(code, "lineno", 1)
+        for inner in ast.walk(code):
+            if isinstance(inner, ast.Name):
+                held = self.names.get(inner.id)
+                if held is not None and isinstance(held.value, (dict, list)):
+                    held.value = Open(f"line {line}: code that is not run may change it")
+                elif isinstance(inner.ctx, (ast.Store, ast.Del)):
+                    self.names[inner.id] = Node(Open(f"line {line}: {_NOT_RUN}"), self.path, line)
+            elif isinstance(inner, (ast.Import, ast.ImportFrom)):
+                self._import(inner)
+
+    def _import(self, statement: ast.Import | ast.ImportFrom) -> None:
+        """Imported names are no values of the file: they have the place where they are used."""
+        for alias in statement.names:
+            if isinstance(statement, ast.Import):
+                name = alias.name if alias.asname else alias.name.split(".")[0]
+                self.names[alias.asname or name] = Node(Reference(name), self.path, 0)
+            elif alias.name == "*":
+                self.incomplete = f"it may come from {statement.module}, which is not read"
+            else:
+                name = f"{'.' * statement.level}{statement.module or ''}.{alias.name}"
+                self.names[alias.asname or alias.name] = Node(Reference(name), self.path, 0)
+
+    def _copied(self, value: Any) -> Any:
+        self._spend(len(value))
+        return value[:]
+
+    def _spend(self, copies: int) -> None:
+        """Names can make much of little text, so the parts that are copied are counted."""
+        self._copies += copies
+        if self._copies > _MOST_COPIED:
+            raise OversizeError(DOING, self.path, "its values are out of all proportion", "give an ordinary file")
+
+    def _node(self, value: Any, at: ast.AST) -> Node:
+        return Node(value, self.path, getattr(at, "lineno", 1))
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """The target of an assignment as the expression that reads it."""
+    return ast.copy_location(ast.parse(ast.unparse(target), mode="eval").body, target)
+
+
+def _combined(op: ast.operator, left: Any, right: Any) -> Any:
+    compute = _ARITHMETIC.get(type(op))
+    if compute is None or not (_is_number(left) and _is_number(right)):
+        return Open(_NOT_RUN)
+    if isinstance(op, ast.Pow) and not (abs(right) <= _LARGEST_EXPONENT and abs(left) <= _LARGEST_NUMBER):
+        return Open(_OUT_OF_PROPORTION)
+    try:
+        result = compute(left, right)
+        fits = isinstance(result, (int, float)) and abs(result) <= _LARGEST_NUMBER
+    except (ArithmeticError, ValueError):
+        return Open("it cannot be computed")
+    return result if fits else Open(_OUT_OF_PROPORTION)
+
+
+def _signed(op: ast.unaryop, value: Any) -> Any:
+    if isinstance(op, ast.Not):
+        truth = _truth_of(value)
+        return Open(_NOT_RUN) if truth is None else not truth
+    if isinstance(op, (ast.USub, ast.UAdd)) and _is_number(value):
+        return -value if isinstance(op, ast.USub) else value
+    return Open(_NOT_RUN)
+
+
+def _truth_of(value: Any) -> bool | None:
+    """What a value counts as in a condition; ``None`` where that is not known."""
+    return None if isinstance(value, (Open, Reference)) else bool(value)

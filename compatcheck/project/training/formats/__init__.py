@@ -1,0 +1,1 @@
+"""Formats of training configurations, a reader each."""

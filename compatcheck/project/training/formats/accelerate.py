@@ -1,0 +1,124 @@
+"""The YAML that ``accelerate config`` writes: processes, precision, and its DeepSpeed, FSDP and dynamo sections.
+
+Keys: ``commands/config/config_args.py`` and ``commands/launch.py`` of accelerate 0.20 to 1.15; what its DeepSpeed
+section becomes: ``DeepSpeedPlugin`` in ``utils/dataclasses.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compatcheck.environment import Location
+from compatcheck.project.training._document import Document, Keys, Said
+from compatcheck.project.training._parallel import fsdp_section
+from compatcheck.project.training._readings import Sheet, flag_of, number_of
+
+TITLE = "an accelerate config"
+SUFFIXES = (".yaml", ".yml", ".json")
+ROLE = "accelerate"
+MARKS = ("compute_environment", "distributed_type")
+NAMED_AS = ("accelerate_config", "default_config")
+
+_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "no": "float32"}
+_ONE_PROCESS = ("NO",)
+
+
+def recognises(document: Document) -> bool:
+    """Whether a mapping is one that accelerate launches by."""
+    value = document.value
+    return isinstance(value, dict) and "compute_environment" in value and "distributed_type" in value
+
+
+def read(document: Document) -> Said:
+    """``training.world_size``, the precision, and what the DeepSpeed or FSDP section decides.
+
+    A Trainer that turns on a precision of its own wins over the one here.
+    """
+    sheet = Sheet(document)
+    kind = str(sheet.given("distributed_type")).upper()
+    _processes(sheet, kind)
+    precision = sheet.given("mixed_precision")
+    precision = "no" if precision is False or (precision is None and sheet.has("mixed_precision")) else precision
+    if isinstance(precision, str) and precision in _DTYPES:
+        sheet.state("training.mixed_precision", precision, ("mixed_precision",))
+        sheet.state("training.dtype", _DTYPES[precision], ("mixed_precision",))
+    elif precision is not None:
+        sheet.leave("training.dtype", ("mixed_precision",), "which is no one dtype")
+    section = sheet.given("deepspeed_config")
+    if kind == "DEEPSPEED":
+        _deepspeed(sheet, section if isinstance(section, dict) else {})
+    else:
+        sheet.state("training.deepspeed", None, ("distributed_type",))
+    if kind == "FSDP":
+        sheet.number("training.fsdp.version", "fsdp_config", "fsdp_version")
+        fsdp_section(sheet, ("fsdp_config",))
+    else:
+        sheet.state("training.fsdp", None, ("distributed_type",))
+    _dynamo(sheet)
+    sheet.flag("training.downcast_bf16", "downcast_bf16")
+    return sheet.said()
+
+
+def _processes(sheet: Sheet, kind: str) -> None:
+    """``num_processes`` counts those of all machines."""
+    count = number_of(sheet.given("num_processes"))
+    if kind in _ONE_PROCESS:
+        sheet.state("training.world_size", 1, ("distributed_type",))
+    elif isinstance(count, int) and count > 0:
+        sheet.state("training.world_size", count, ("num_processes",))
+    else:
+        sheet.unknown("training.world_size", "accelerate is told the number of processes when it starts")
+
+
+def _deepspeed(sheet: Sheet, section: dict[str, Any]) -> None:
+    """A file that is named, else the JSON that accelerate makes of its own few settings."""
+    keys = ("deepspeed_config",)
+    named = section.get("deepspeed_config_file")
+    if isinstance(named, str) and named.strip().lower() not in ("", "none"):
+        sheet.name("deepspeed", named, (*keys, "deepspeed_config_file"))
+        sheet.unknown("training.deepspeed", f"{named} decides", (*keys, "deepspeed_config_file"))
+        return
+    stage = number_of(section.get("zero_stage"))
+    zero: dict[str, Any] = {"stage": 2 if stage is None else stage}
+    for name in ("optimizer", "param"):
+        device = section.get(f"offload_{name}_device")
+        if isinstance(device, str) and device.lower() != "none":
+            zero[f"offload_{name}"] = {"device": device}
+    saves = flag_of(section.get("zero3_save_16bit_model"))
+    if saves is not None:
+        zero["stage3_gather_16bit_weights_on_model_save"] = saves
+    if section.get("deepspeed_moe_layer_cls_names"):
+        zero["leaf_module"] = {"classes": section["deepspeed_moe_layer_cls_names"]}
+    value: dict[str, Any] = {"zero_optimization": zero, "zero_allow_untested_optimizer": True}
+    clipping = section.get("gradient_clipping", "auto")
+    value["gradient_clipping"] = clipping if clipping == "auto" else number_of(clipping)
+    value["train_micro_batch_size_per_gpu"] = "auto"
+    accumulation = section.get("gradient_accumulation_steps", "auto")
+    value["gradient_accumulation_steps"] = accumulation if accumulation == "auto" else number_of(accumulation)
+    sheet.inline("deepspeed", keys, value)
+    _own_places(sheet, section)
+
+
+def _own_places(sheet: Sheet, section: dict[str, Any]) -> None:
+    """The lines of accelerate's own names for what DeepSpeed calls otherwise."""
+    named = {
+        ("zero_optimization", "stage"): "zero_stage",
+        ("zero_optimization", "offload_optimizer"): "offload_optimizer_device",
+        ("zero_optimization", "offload_param"): "offload_param_device",
+        ("gradient_clipping",): "gradient_clipping",
+        ("gradient_accumulation_steps",): "gradient_accumulation_steps",
+    }
+    places: dict[Keys, Location] = {
+        ("deepspeed_config", *keys): sheet.document.place(("deepspeed_config", name))
+        for keys, name in named.items()
+        if name in section
+    }
+    sheet.place_inlined("deepspeed", places)
+
+
+def _dynamo(sheet: Sheet) -> None:
+    backend = sheet.given("dynamo_config", "dynamo_backend") or sheet.given("dynamo_backend")
+    if isinstance(backend, str):
+        nested = sheet.given("dynamo_config", "dynamo_backend") is not None
+        keys = ("dynamo_config", "dynamo_backend") if nested else ("dynamo_backend",)
+        sheet.state("training.torch_compile", backend.upper() != "NO", keys)

@@ -1,0 +1,241 @@
+"""Axolotl's YAML, with its own defaults where every release shares them.
+
+Sources: ``utils/schemas/*.py`` (before 0.8 ``utils/config/models/input``), ``utils/config/__init__.py`` and
+``loaders/model.py`` (before 0.10 ``utils/models.py``) of 0.3.0 to 0.18.0, https://github.com/axolotl-ai-cloud/axolotl.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compatcheck.project.training._document import Document, Keys, Said
+from compatcheck.project.training._parallel import deepspeed_given, fsdp_given, fsdp_section
+from compatcheck.project.training._readings import Sheet, flag_of, number_of
+from compatcheck.project.training._rows import Row, fill, left_open, model_named, refused, rows, unquantized
+
+TITLE = "an Axolotl YAML"
+SUFFIXES = (".yaml", ".yml")
+MARKS = ("base_model",)
+
+_USUAL = frozenset(
+    ("micro_batch_size", "sequence_len", "datasets", "dataset_prepared_path", "val_set_size", "sample_packing")
+    + ("adapter", "num_epochs", "pretraining_dataset", "train_on_inputs", "special_tokens", "test_datasets")
+)
+_OBJECTIVES = {"dpo": "dpo", "ipo": "dpo", "kto": "kto", "orpo": "orpo", "grpo": "grpo"}
+_ARGUMENTS = (
+    *rows("training.", "whole", "per_device_train_batch_size=micro_batch_size", "gradient_accumulation_steps"),
+    *rows("training.", "whole", "per_device_eval_batch_size=eval_batch_size", "max_length=sequence_len"),
+    *rows("training.", "number", "learning_rate", "num_train_epochs=num_epochs", "max_steps", "warmup_steps"),
+    *rows("training.", "number", "max_grad_norm", "neftune_noise_alpha"),
+    *rows("training.", "text", "template=chat_template", "optimizer"),
+    *rows("training.", "flag", "packing=sample_packing", "group_by_length", "torch_compile", "save_safetensors"),
+    *rows("training.", "flag", "tf32"),
+)
+_ATTENTIONS = (
+    ("xformers_attention", "xformers"),
+    ("flex_attention", "flex_attention"),
+    ("flash_attention", "flash_attention_2"),
+    ("sdp_attention", "sdpa"),
+    ("eager_attention", "eager"),
+)
+_WORDS_OF_CHECKPOINTING = ("unsloth", "offload", "offload_disk")
+_AUTO = "auto: bfloat16 where the GPUs can"
+
+
+def recognises(document: Document) -> bool:
+    """Whether a mapping is a training of Axolotl: its base model, and data or sizes by Axolotl's names."""
+    value = document.value
+    return isinstance(value, dict) and isinstance(value.get("base_model"), str) and len(_USUAL & value.keys()) >= 2
+
+
+def read(document: Document) -> Said:
+    """What the configuration decides. Raises `InputError` where a value has a type that Axolotl cannot take."""
+    sheet = Sheet(document)
+    sheet.state("training.framework", "axolotl")
+    fill(sheet, _ARGUMENTS, TITLE)
+    _sizes(sheet)
+    _objective(sheet)
+    model = model_named(sheet, "base_model")
+    _precision(sheet)
+    _attention(sheet)
+    _checkpointing(sheet)
+    _adapter(sheet)
+    _quantization(sheet, model)
+    _parallel(sheet)
+    _patches(sheet)
+    return sheet.said()
+
+
+def _sizes(sheet: Sheet) -> None:
+    """Older files give the whole batch in place of the accumulation steps."""
+    if sheet.given("gradient_accumulation_steps") is None:
+        whole, micro = number_of(sheet.given("batch_size")), number_of(sheet.given("micro_batch_size"))
+        if whole and micro:
+            sheet.state("training.gradient_accumulation_steps", int(whole // micro), ("batch_size",))
+    if not sheet.given("sample_packing"):
+        sheet.state("training.packing", False, ("sample_packing",) if sheet.has("sample_packing") else None)
+    if not sheet.given("optimizer"):
+        sheet.unknown("training.optimizer", "optimizer is not given, and its default changed between releases")
+
+
+def _objective(sheet: Sheet) -> None:
+    named = sheet.given("rl")
+    if named is not None and named is not False:
+        if not isinstance(named, str):
+            raise refused(sheet.document, ("rl",), named, f"one of {', '.join(_OBJECTIVES)}", TITLE)
+        if named in _OBJECTIVES:
+            sheet.state("training.objective", _OBJECTIVES[named], ("rl",))
+        else:
+            sheet.leave("training.objective", ("rl",), "which is no objective known here")
+    elif flag_of(sheet.given("reward_model")):
+        sheet.state("training.objective", "reward", ("reward_model",))
+    else:
+        pretrains = bool(sheet.given("pretraining_dataset"))
+        key: Keys | None = ("pretraining_dataset",) if pretrains else None
+        sheet.state("training.objective", "pretrain" if pretrains else "sft", key)
+
+
+def _precision(sheet: Sheet) -> None:
+    """``bf16`` and ``fp16`` are autocast; ``bfloat16`` and ``float16`` hold the weights so without it.
+
+    The weights are loaded in the same dtype, and in float16 for 8-bit (``resolve_dtype``).
+    """
+    given = {name: _switch(sheet, name) for name in ("bf16", "bfloat16", "fp16", "float16")}
+    for name, short in (("bf16", "bf16"), ("bfloat16", "no"), ("fp16", "fp16"), ("float16", "no")):
+        if given[name]:
+            dtype = "bfloat16" if name.startswith("b") else "float16"
+            sheet.state("training.dtype", dtype, (name,))
+            sheet.state("training.mixed_precision", short, (name,))
+            sheet.state("training.load_dtype", dtype, (name,))
+            return
+    if given["bf16"] is None:
+        key: Keys | None = ("bf16",) if sheet.has("bf16") else None
+        for fact in ("training.dtype", "training.mixed_precision", "training.load_dtype"):
+            sheet.unknown(fact, _AUTO if key else "bf16 is not given, and its default changed between releases", key)
+        if key and all(sheet.given(name) is None for name in ("fp16", "float16")):
+            sheet.state("training.dtype_rule", "bfloat16-if-supported", key)
+        return
+    sheet.state("training.dtype", "float32", ("bf16",))
+    sheet.state("training.mixed_precision", "no", ("bf16",))
+    eight = flag_of(sheet.given("load_in_8bit"))
+    sheet.state("training.load_dtype", "float16" if eight else "float32", ("load_in_8bit",) if eight else ("bf16",))
+
+
+def _switch(sheet: Sheet, name: str) -> bool | None:
+    """Whether a precision is on; ``None`` where that is left to the GPU or to a default."""
+    value = sheet.given(name)
+    if value == "full":
+        return True
+    if value == "auto" or (name == "bf16" and value is None):
+        return None
+    if value is not None and flag_of(value) is None:
+        raise refused(sheet.document, (name,), value, "true, false or auto", TITLE)
+    return bool(flag_of(value))
+
+
+def _attention(sheet: Sheet) -> None:
+    for name, attention in reversed(_ATTENTIONS):
+        value = sheet.given(name)
+        if value is not None and flag_of(value) is None:
+            raise refused(sheet.document, (name,), value, "true or false", TITLE)
+        if flag_of(value):
+            sheet.state("training.attention", attention, (name,))
+    fill(sheet, [Row("training.attention", ("attn_implementation",), "attention")], TITLE)
+    if not sheet.is_stated("training.attention") and not sheet.given("attn_implementation"):
+        sheet.unknown("training.attention", "no attention is turned on: the model's own default")
+
+
+def _checkpointing(sheet: Sheet) -> None:
+    value = sheet.given("gradient_checkpointing")
+    if value is not None and flag_of(value) is None and value not in _WORDS_OF_CHECKPOINTING:
+        raise refused(sheet.document, ("gradient_checkpointing",), value, "true or false", TITLE)
+    on = bool(flag_of(value)) or value in _WORDS_OF_CHECKPOINTING
+    key: Keys | None = ("gradient_checkpointing",) if sheet.has("gradient_checkpointing") else None
+    sheet.state("training.gradient_checkpointing", on, key)
+    name = "gradient_checkpointing_kwargs.use_reentrant"
+    fill(sheet, rows("training.", "flag", name), TITLE)
+
+
+def _adapter(sheet: Sheet) -> None:
+    kind = sheet.given("adapter")
+    if kind is not None and not isinstance(kind, str):
+        raise refused(sheet.document, ("adapter",), kind, "lora or qlora", TITLE)
+    if isinstance(folder := sheet.given("lora_model_dir"), str):
+        sheet.name("adapter", folder)
+    key: Keys | None = ("adapter",) if sheet.has("adapter") else None
+    if not kind:
+        sheet.state("training.method", "freeze" if sheet.given("unfrozen_parameters") else "full", key)
+        sheet.state("training.lora", None, key)
+        return
+    dora = flag_of(sheet.given("peft_use_dora"))
+    sheet.state("training.method", "dora" if kind == "lora" and dora else kind, key)
+    if kind not in ("lora", "qlora"):
+        return
+    fill(sheet, rows("training.lora.", "number", "r=lora_r", "lora_alpha"), TITLE)
+    fill(sheet, rows("training.lora.", "flag", "use_dora=peft_use_dora", "use_rslora=peft_use_rslora"), TITLE)
+    modules = ("target_modules=lora_target_modules", "modules_to_save=lora_modules_to_save")
+    fill(sheet, rows("training.lora.", "labels", *modules), TITLE)
+    if flag_of(sheet.given("lora_target_linear")):
+        named: Any = sheet.known("training.lora.target_modules") or []
+        more = [each for each in named if each != "all-linear"]
+        sheet.state("training.lora.target_modules", ["all-linear", *more], ("lora_target_linear",))
+    if not sheet.given("lora_modules_to_save"):
+        sheet.state("training.lora.modules_to_save", None)
+
+
+def _quantization(sheet: Sheet, model: str | None) -> None:
+    """QLoRA is NF4 with double quantization, computing in the dtype of loading, unless told otherwise."""
+    prefix, kind = "training.quantization.", sheet.given("adapter")
+    if flag_of(sheet.given("gptq")):
+        sheet.state(prefix + "method", "gptq", ("gptq",))
+        return
+    if left_open(sheet, ["training.quantization"], "load_in_4bit", "load_in_8bit"):
+        return
+    bits = next((each for each in (4, 8) if flag_of(sheet.given(f"load_in_{each}bit"))), None)
+    if bits is None:
+        unquantized(sheet, model)
+        return
+    sheet.state(prefix + "bits", bits, (f"load_in_{bits}bit",))
+    sheet.state(prefix + "method", "bitsandbytes", (f"load_in_{bits}bit",))
+    if bits != 4 or kind != "qlora":
+        return
+    sheet.state(prefix + "type", "nf4")
+    sheet.state(prefix + "double_quant", True)
+    if sheet.is_stated("training.load_dtype"):
+        sheet.state(prefix + "compute_dtype", sheet.known("training.load_dtype"))
+    section: Keys = ("bnb_config_kwargs",)
+    fill(sheet, rows(prefix, "text", "type=bnb_4bit_quant_type", below=section), TITLE)
+    fill(sheet, rows(prefix, "flag", "double_quant=bnb_4bit_use_double_quant", below=section), TITLE)
+    fill(sheet, rows(prefix, "dtype", "compute_dtype=bnb_4bit_compute_dtype", below=section), TITLE)
+
+
+def _parallel(sheet: Sheet) -> None:
+    """Axolotl refuses DeepSpeed and FSDP together."""
+    value = sheet.given("deepspeed")
+    if deepspeed_given(sheet, value, ("deepspeed",)):
+        pass
+    elif value not in (None, "", False, {}):
+        raise refused(sheet.document, ("deepspeed",), value, "the path of a DeepSpeed JSON", TITLE)
+    elif off := next((key for key in ("fsdp", "fsdp_config") if sheet.given(key)), None):
+        sheet.state("training.deepspeed", None, (off,))
+    elif sheet.has("deepspeed"):
+        sheet.state("training.deepspeed", None, ("deepspeed",))
+    else:
+        why = "no DeepSpeed JSON is named, and accelerate or the command line may bring one"
+        sheet.unknown("training.deepspeed", why)
+    fill(sheet, rows("training.fsdp.", "whole", "version=fsdp_version"), TITLE)
+    if not fsdp_given(sheet):
+        fsdp_section(sheet, ("fsdp_config",))
+
+
+def _patches(sheet: Sheet) -> None:
+    plugins = sheet.given("plugins")
+    if isinstance(plugins, list) and any("liger" in str(each).lower() for each in plugins):
+        sheet.state("training.use_liger_kernel", True, ("plugins",))
+    words = [key for key in sheet.document.value if isinstance(key, str)]
+    own = next((key for key in words if key.startswith("unsloth_") and flag_of(sheet.given(key))), None)
+    if own:
+        sheet.state("training.unsloth", True, (own,))
+    resumes = sheet.given("resume_from_checkpoint")
+    if isinstance(resumes, str) and resumes.strip():
+        sheet.state("training.resume_from_checkpoint", True, ("resume_from_checkpoint",))

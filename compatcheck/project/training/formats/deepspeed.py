@@ -1,0 +1,331 @@
+"""DeepSpeed's JSON configuration, with DeepSpeed's own defaults where every release shares them.
+
+Defaults: ``runtime/zero/config.py`` and ``runtime/constants.py`` of DeepSpeed 0.5 to 0.19.8. What ``"auto"`` becomes:
+``HfTrainerDeepSpeedConfig`` in ``transformers/integrations/deepspeed.py``, and ``set_mixed_precision`` in
+``accelerate/utils/dataclasses.py`` for a precision the file does not speak of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from compatcheck.environment import Environment, Facts, Unknown, lookup
+from compatcheck.errors import InputError
+from compatcheck.project.training._document import Document, Said
+from compatcheck.project.training._python_value import Open
+from compatcheck.project.training._readings import Sheet
+
+TITLE = "a DeepSpeed JSON"
+SUFFIXES = (".json",)
+ROLE = "deepspeed"
+MARKS = (
+    "zero_optimization",
+    "train_micro_batch_size_per_gpu",
+    "zero_allow_untested_optimizer",
+    "zero_force_ds_cpu_optimizer",
+    "wall_clock_breakdown",
+    "steps_per_print",
+)
+NAMED_AS = ("ds_", "deepspeed", "zero")
+
+_PREFIX = "training.deepspeed."
+_CHANGED = "the file does not say, and DeepSpeed's default changed in 0.19.3 (from {} to {})"
+_MAY_ADD = "the file does not say, and accelerate turns on the precision it is told to"
+_NOTHING = Facts({})
+_OWN_WAY = ("xtuner", "nemo", "torchtune")
+
+
+class _Key(NamedTuple):
+    """A fact below ``training.deepspeed``, where the file gives it, and its default or why there is none."""
+
+    fact: str
+    given_as: tuple[str, ...]
+    type: type
+    default: Any = None
+    undecided: str = ""
+
+
+def _zero(name: str, kind: type, default: Any = None) -> _Key:
+    return _Key(name, ("zero_optimization", name), kind, default)
+
+
+_KEYS = (
+    _Key("zero_stage", ("zero_optimization", "stage"), int, 0),
+    _zero("overlap_comm", bool),
+    _zero("contiguous_gradients", bool, True),
+    _zero("reduce_scatter", bool, True),
+    _zero("reduce_bucket_size", int, 500_000_000),
+    _zero("allgather_bucket_size", int, 500_000_000),
+    _zero("use_multi_rank_bucket_allreduce", bool, True),
+    _zero("allgather_partitions", bool, True),
+    _zero("round_robin_gradients", bool, False),
+    _zero("sub_group_size", int, 1_000_000_000),
+    _zero("stage3_max_live_parameters", int),
+    _zero("stage3_max_reuse_distance", int),
+    _zero("stage3_prefetch_bucket_size", int),
+    _zero("stage3_param_persistence_threshold", int),
+    _zero("stage3_gather_16bit_weights_on_model_save", bool),
+    _zero("zero_hpz_partition_size", int),
+    _zero("zero_quantized_weights", bool),
+    _zero("zero_quantized_gradients", bool),
+    _zero("zero_quantized_nontrainable_weights", bool),
+    _Key("fp16.enabled", ("fp16", "enabled"), bool, None, _MAY_ADD),
+    _Key("fp16.loss_scale", ("fp16", "loss_scale"), float),
+    _Key("fp16.initial_scale_power", ("fp16", "initial_scale_power"), int),
+    _Key("bf16.enabled", ("bf16", "enabled"), bool, None, _MAY_ADD),
+    _Key("bf16.check_grad_overflow", ("bf16", "check_grad_overflow"), bool, None, _CHANGED.format("false", "true")),
+    _Key("gradient_clipping", ("gradient_clipping",), float, None, _CHANGED.format("0, off", "1")),
+    _Key("activation_checkpointing.partition_activations", ("activation_checkpointing", "partition_activations"), bool),
+    _Key("activation_checkpointing.cpu_checkpointing", ("activation_checkpointing", "cpu_checkpointing"), bool),
+    _Key("zero_allow_untested_optimizer", ("zero_allow_untested_optimizer",), bool),
+)
+_OF_THE_TRAINING = (
+    _Key("training.gradient_accumulation_steps", ("gradient_accumulation_steps",), int),
+    _Key("training.per_device_train_batch_size", ("train_micro_batch_size_per_gpu",), int),
+)
+_FROM_TRAINER = {
+    "training.deepspeed.gradient_clipping": "training.max_grad_norm",
+    "training.gradient_accumulation_steps": "training.gradient_accumulation_steps",
+    "training.per_device_train_batch_size": "training.per_device_train_batch_size",
+}
+_LEAVES = ("zero_optimization", "leaf_module")
+_BY_HIDDEN_SIZE = ("reduce_bucket_size", "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold")
+_OLD_NAMES = {
+    ("zero_optimization", "stage3_gather_16bit_weights_on_model_save"): "stage3_gather_fp16_weights_on_model_save",
+    ("bf16",): "bfloat16",
+}
+_OFFLOADS = (
+    ("optimizer", "offload_optimizer", "cpu_offload"),
+    ("param", "offload_param", "cpu_offload_params"),
+)
+
+
+def recognises(document: Document) -> bool:
+    """Whether a JSON object looks like a DeepSpeed configuration."""
+    value = document.value
+    return isinstance(value, dict) and "compute_environment" not in value and any(mark in value for mark in MARKS)
+
+
+def read(document: Document, trainer: Facts = _NOTHING) -> Said:
+    """``training.deepspeed``, and what else of the training the file decides.
+
+    ``"auto"`` takes the value of the trainer, as transformers fills it in; where the trainer says nothing either, the
+    fact is unknown. A value that contradicts the trainer's is unknown, for transformers refuses to start. Raises
+    `InputError` where a value has a type that DeepSpeed refuses.
+    """
+    sheet = Sheet(document._replace(value=_renamed(document.value)))
+    for key in _KEYS:
+        _read_key(sheet, key._replace(fact=_PREFIX + key.fact))
+    for key in _OF_THE_TRAINING:
+        if _given(sheet, key.given_as) is not None:
+            _read_key(sheet, key)
+    _overlap_comm(sheet)
+    if _given(sheet, _LEAVES):
+        sheet.state(_PREFIX + "leaf_modules", True, _LEAVES)
+    _offload(sheet)
+    _compile(sheet)
+    for section in ("optimizer", "scheduler"):
+        _named(sheet, section)
+    said = Environment(*trainer)
+    if lookup(said, "training.framework") not in _OWN_WAY:
+        _fill(sheet, said)
+    else:
+        _give_way(sheet, said)
+    _dtype(sheet, said)
+    return sheet.said()
+
+
+def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with the present names of keys that older releases called otherwise."""
+    result = dict(values)
+    for (*sections, name), old in _OLD_NAMES.items():
+        section = result
+        if sections and isinstance(result.get(sections[0]), dict):
+            section = result[sections[0]] = dict(result[sections[0]])
+        if name not in section and old in section:
+            section[name] = section[old]
+    return result
+
+
+def _given(sheet: Sheet, keys: tuple[str, ...]) -> Any:
+    """What the file gives at nested keys, or ``None``; a section that is no object is refused."""
+    value: Any = sheet.document.value
+    for depth, key in enumerate(keys):
+        if not isinstance(value, Mapping):
+            raise _refused(sheet, keys[:depth], value, "an object")
+        value = value.get(key)
+        if value is None:
+            return None
+    return value
+
+
+def _read_key(sheet: Sheet, key: _Key) -> None:
+    value = _given(sheet, key.given_as)
+    if value is None:
+        if key.undecided:
+            sheet.unknown(key.fact, key.undecided)
+        elif key.default is not None:
+            sheet.state(key.fact, key.default)
+    elif isinstance(value, Open):
+        sheet.unknown(key.fact, value.why)
+    elif value == "auto":
+        whose = "the model's hidden size" if key.given_as[-1] in _BY_HIDDEN_SIZE else "the trainer"
+        sheet.unknown(key.fact, f"auto in {sheet.document.path}: {whose} decides")
+    else:
+        sheet.state(key.fact, _typed(sheet, key, value), key.given_as)
+
+
+def _typed(sheet: Sheet, key: _Key, value: Any) -> Any:
+    """Numbers may be written as 5e8; a truth value is no number."""
+    if key.type is bool and isinstance(value, bool):
+        return value
+    if key.type is not bool and isinstance(value, (int, float)) and not isinstance(value, bool):
+        if key.type is float:
+            return value
+        if isinstance(value, int) or value.is_integer():
+            return int(value)
+    wanted = {bool: "true or false", int: "a whole number", float: "a number"}[key.type]
+    raise _refused(sheet, key.given_as, value, wanted)
+
+
+def _overlap_comm(sheet: Sheet) -> None:
+    """Not given, it is on for stage 3 alone (``DeepSpeedZeroConfig.overlap_comm_valid``)."""
+    fact = _PREFIX + "overlap_comm"
+    if _given(sheet, ("zero_optimization", "overlap_comm")) is not None:
+        return
+    if sheet.is_stated(_PREFIX + "zero_stage"):
+        sheet.state(fact, sheet.known(_PREFIX + "zero_stage") == 3)
+    else:
+        sheet.unknown(fact, "its default depends on the ZeRO stage, which is not known")
+
+
+def _offload(sheet: Sheet) -> None:
+    fact, found, place = _PREFIX + "offload", [], None
+    for name, section, legacy in _OFFLOADS:
+        where: tuple[str, ...] = ("zero_optimization", section, "device")
+        device = _given(sheet, where)
+        if device == "auto":
+            sheet.unknown(fact, f"auto in {sheet.document.path}: the trainer decides")
+            return
+        if device is None and _given(sheet, ("zero_optimization", legacy)) is True:
+            device, where = "cpu", ("zero_optimization", legacy)
+        if device not in (None, "none"):
+            found.append(name)
+            place = place or where
+            sheet.state(f"{_PREFIX}offload_{name}_device", str(device), where)
+    sheet.state(fact, "+".join(found) or None, place)
+
+
+def _compile(sheet: Sheet) -> None:
+    switches = [_given(sheet, ("compile", name)) for name in ("enabled", "deepcompile")]
+    sheet.state(_PREFIX + "compile", True in switches, ("compile",) if True in switches else None)
+
+
+def _named(sheet: Sheet, section: str) -> None:
+    """Which optimizer or scheduler DeepSpeed makes, in lower case as it compares them; absent where it makes none.
+
+    An Adam that is to be torch's own and not DeepSpeed's fused one is called ``torch_adam``.
+    """
+    fact, value = _PREFIX + section, _given(sheet, (section,))
+    if isinstance(value, Open):
+        sheet.unknown(fact, value.why)
+        return
+    kind = _given(sheet, (section, "type"))
+    if isinstance(kind, Open):
+        sheet.unknown(fact, kind.why)
+    elif kind is None:
+        sheet.state(fact, None)
+    elif isinstance(kind, str):
+        is_torch = "adam" in kind.lower() and _given(sheet, (section, "params", "torch_adam")) is True
+        sheet.state(fact, "torch_adam" if is_torch else kind.lower(), (section, "type"))
+    else:
+        raise _refused(sheet, (section, "type"), kind, "a name")
+
+
+def _is_auto(sheet: Sheet, keys: tuple[str, ...]) -> bool:
+    return bool(_given(sheet, keys) == "auto")
+
+
+def _fill(sheet: Sheet, said: Environment) -> None:
+    """Every ``auto`` for which the trainer has a value, and every value that contradicts the trainer's."""
+    for key in (*_KEYS, *_OF_THE_TRAINING):
+        fact = key.fact if key in _OF_THE_TRAINING else _PREFIX + key.fact
+        if fact in _FROM_TRAINER:
+            _match(sheet, key.given_as, fact, lookup(said, _FROM_TRAINER[fact]), _FROM_TRAINER[fact])
+    precision = _precision(said)
+    for name in ("fp16", "bf16"):
+        switch = precision if isinstance(precision, Unknown) else precision == name
+        fact = f"{_PREFIX}{name}.enabled"
+        if _given(sheet, (name, "enabled")) is None and not isinstance(switch, Unknown):
+            sheet.state(fact, switch)
+        _match(sheet, (name, "enabled"), fact, switch, "training.mixed_precision")
+
+
+def _precision(said: Environment) -> str | Unknown:
+    """The trainer's mixed precision in the words of accelerate."""
+    stated = lookup(said, "training.mixed_precision")
+    if isinstance(stated, str):
+        return stated
+    dtype = lookup(said, "training.dtype")
+    return {"bfloat16": "bf16", "float16": "fp16", "float32": "no"}.get(str(dtype)) or Unknown()
+
+
+def _match(sheet: Sheet, keys: tuple[str, ...], fact: str, ours: Any, name: str) -> None:
+    if isinstance(ours, Unknown) or ours is None:
+        return
+    if _is_auto(sheet, keys):
+        sheet.state(fact, ours, keys)
+    elif sheet.is_stated(fact) and sheet.known(fact) != ours and _given(sheet, keys) is not None:
+        theirs = f"{'.'.join(keys)} is {_shown(sheet.known(fact))}"
+        why = f"{theirs}, but the trainer's {name.partition('.')[2]} is {_shown(ours)}, and transformers refuses both"
+        sheet.unknown(fact, why, keys)
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _give_way(sheet: Sheet, said: Environment) -> None:
+    """XTuner lets its own configuration rule over the numbers of the DeepSpeed JSON.
+
+    https://github.com/InternLM/xtuner/blob/v0.1.23/xtuner/tools/train.py
+    """
+    for fact, name in _FROM_TRAINER.items():
+        ours = lookup(said, name)
+        if not isinstance(ours, Unknown) and ours is not None:
+            sheet.state(fact, ours)
+
+
+def _dtype(sheet: Sheet, said: Environment) -> None:
+    """DeepSpeed casts the model to the one that is on, and with both off refuses all but float32."""
+    fact = "training.dtype"
+    autos = [name for name in ("bf16", "fp16") if _is_auto(sheet, (name, "enabled"))]
+    if autos and lookup(said, "training.framework") == "xtuner":
+        _xtuner_dtype(sheet, autos)
+        return
+    switches = {name: sheet.known(f"{_PREFIX}{name}.enabled") for name in ("bf16", "fp16")}
+    for name, dtype in (("bf16", "bfloat16"), ("fp16", "float16")):
+        if switches[name]:
+            sheet.state(fact, dtype, (name, "enabled") if _given(sheet, (name, "enabled")) is not None else None)
+            return
+    if all(value is False for value in switches.values()):
+        sheet.state(fact, "float32")
+    else:
+        undecided = [sheet.reason(f"{_PREFIX}{name}.enabled") for name in switches]
+        sheet.unknown(fact, next(filter(None, undecided), _MAY_ADD))
+
+
+def _xtuner_dtype(sheet: Sheet, autos: list[str]) -> None:
+    """XTuner turns on bf16 where every GPU can, and leaves fp16 for the others."""
+    if "bf16" not in autos:
+        sheet.state("training.dtype", "float16", ("fp16", "enabled"))
+        return
+    sheet.state("training.dtype_rule", "bfloat16-if-supported", ("bf16", "enabled"))
+    sheet.unknown("training.dtype", "XTuner takes bfloat16 where the GPUs can and float16 elsewhere")
+
+
+def _refused(sheet: Sheet, keys: tuple[str, ...], value: Any, wanted: str) -> InputError:
+    place = sheet.document.place(keys)
+    seen = f"line {place.line}: {'.'.join(keys)} is {value!r:.40}"
+    return InputError("reading the DeepSpeed configuration", place.file, seen, f"it must be {wanted}")

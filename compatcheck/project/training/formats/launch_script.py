@@ -1,0 +1,260 @@
+"""The flags of shell scripts and one-line commands that start a training; nothing of them is run.
+
+Variables that the script itself sets are filled in. The flags go to the reader of the framework that the command
+starts, over the configuration it names. Several trainings in one script decide what they agree on.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from compatcheck.environment import Environment, Facts, Location, Unknown, lookup
+from compatcheck.environment.merge import overlay
+from compatcheck.errors import InputError
+from compatcheck.project.training import readers
+from compatcheck.project.training._agreement import agreed, given, over_accelerate, without
+from compatcheck.project.training._document import Document, Keys, Said
+from compatcheck.project.training._launchers import Launch, launch_of, world_size
+from compatcheck.project.training._python_value import Open
+from compatcheck.project.training._readings import Sheet, nested
+from compatcheck.project.training._shell import commands, is_open
+from compatcheck.project.training.formats import accelerate, training_arguments
+
+TITLE = "a launch script"
+SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch")
+ROLE = "script"
+MARKS = (
+    *("torchrun", "deepspeed", "accelerate", "torch.distributed", "llamafactory", "swift", "xtuner", "tune run"),
+    *("axolotl", "trl", "verl", "openrlhf", "per_device_train_batch_size"),
+)
+
+Opener = Callable[[str], "tuple[str, Document] | None"]
+
+_ENVIRON = re.compile(
+    r"(NCCL|CUDA|CUDNN|CUBLAS|PYTORCH|TORCH|TORCHINDUCTOR|ACCELERATE|DS|OMP|TRITON|FLASH|BNB|HIP|HSA|ROCR)_[A-Z0-9_]+\Z"
+)
+_SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL")
+_FRAMEWORKS = {
+    "llama_factory": "llama-factory",
+    "ms_swift": "ms-swift",
+    "xtuner": "xtuner",
+    "torchtune": "torchtune",
+    "axolotl": "axolotl",
+    "trl": "trl",
+    "training_arguments": "transformers",
+    "verl": "verl",
+    "openrlhf": "openrlhf",
+}
+_OBJECTIVES = ("sft", "dpo", "kto", "orpo", "grpo", "reward", "ppo")
+_OVERRIDES = {
+    "batch_size": "training.per_device_train_batch_size",
+    "accumulative_counts": "training.gradient_accumulation_steps",
+    "max_length": "training.max_length",
+    "lr": "training.learning_rate",
+    "max_norm": "training.max_grad_norm",
+    "max_epochs": "training.num_train_epochs",
+    "dtype": "training.dtype",
+}
+_ACCELERATE_SECTIONS = {"fsdp_": "fsdp_config", "dynamo_": "dynamo_config"}
+_OF_DEEPSPEED = (
+    *("zero_stage", "offload_optimizer_device", "offload_param_device", "gradient_clipping", "zero3_save_16bit_model"),
+    *("deepspeed_config_file", "gradient_accumulation_steps", "zero3_init_flag"),
+)
+
+
+def _nothing(path: str) -> tuple[str, Document] | None:
+    return None
+
+
+def recognises(document: Document) -> bool:
+    """Whether a script starts a training of a kind known here."""
+    return document.value is None and bool(_launches(document.text, document.path))
+
+
+def read(document: Document, opened: Opener = _nothing) -> Said:
+    """What the trainings of a script decide; ``opened`` gives the file that a path in it means, where there is one."""
+    launches = _launches(document.text, document.path)
+    told = [_said(launch, document, opened) for launch in launches]
+    if len(told) == 1:
+        return told[0]
+    lines = ", ".join(str(launch.line) for launch in launches)
+    facts = agreed([each.facts for each in told], f"the trainings at lines {lines:.80} of {document.path} differ here")
+    names = {kind: name for kind, name in told[0].names.items() if all(one.names.get(kind) == name for one in told)}
+    inlined = {
+        kind: inner
+        for kind, inner in told[0].inlined.items()
+        if all(kind in one.inlined and one.inlined[kind].value == inner.value for one in told)
+    }
+    if not all(one.names.get("deepspeed") == names.get("deepspeed") for one in told):
+        why = f"the trainings of {document.path} name different ones"
+        facts = facts._replace(reasons={**facts.reasons, "training.deepspeed": why})
+    return Said(facts, names, inlined, told[0].places)
+
+
+@functools.lru_cache(maxsize=4)
+def _launches(text: str, path: str) -> tuple[Launch, ...]:
+    found = (launch_of(command) for command in commands(text, path))
+    return tuple(launch for launch in found if launch is not None)
+
+
+def _said(launch: Launch, document: Document, opened: Opener) -> Said:
+    said = _of_trainer(launch, document, opened)
+    sheet = Sheet(document._replace(lines={}, value={}))
+    count, why, line = world_size(launch)
+    if count is not None:
+        sheet.document = document._replace(lines={("processes",): line})
+        sheet.state("training.world_size", count, ("processes",))
+    elif isinstance(lookup(Environment(*said.facts), "training.world_size"), Unknown):
+        sheet.unknown("training.world_size", why)
+    for name, word in launch.environ.items():
+        if _ENVIRON.match(name) and not _SECRET.search(name) and not is_open(word.text):
+            sheet.document = document._replace(lines={(name,): word.line})
+            sheet.state(f"environ.{name}", word.text, (name,))
+    if launch.launcher == "accelerate":
+        said = over_accelerate(_of_accelerate(launch, document, opened), said)
+    return said._replace(facts=Facts(*overlay(Environment(*said.facts), sheet.facts())))
+
+
+def _of_trainer(launch: Launch, document: Document, opened: Opener) -> Said:
+    """What the framework makes of the configuration and the flags."""
+    config = opened(launch.config.text) if launch.config and not is_open(launch.config.text) else None
+    reader = "training_arguments" if launch.reader == "trl" else launch.reader
+    if config and config[0] != reader and isinstance(config[1].value, dict) and config[0] in _FRAMEWORKS:
+        reader = config[0]
+    if reader not in readers() or (launch.reader == "xtuner" and not config):
+        return _bare(launch, document)
+    if launch.reader == "xtuner" and config:
+        return _of_xtuner(launch, document, config[1])
+    merged = _merged(launch, document, config[1] if config else None)
+    try:
+        said = _read(reader, merged, launch)
+    except InputError:
+        if not any(isinstance(value, Open) for value in launch.flags.values()):
+            raise
+        why = f"variables that the script does not set give some flags of line {launch.line}"
+        return Said(Facts({}, {"training": why}))
+    if launch.config and not config:
+        facts = given(said.facts)
+        why = f"{launch.config.text if not is_open(launch.config.text) else 'the configuration'}, which line "
+        why += f"{launch.config.line} names, is not here"
+        said = said._replace(facts=facts._replace(reasons={**facts.reasons, "training": why}))
+    if reader == "training_arguments" and launch.flags.get("deepspeed") is True:
+        return _of_own_loop(said, launch)
+    return _completed(said, launch, document, bool(config))
+
+
+def _of_own_loop(said: Said, launch: Launch) -> Said:
+    """A bare ``--deepspeed`` is that of DeepSpeed's own parser (the Trainer's takes a value): no default is known."""
+    facts = given(said.facts)
+    why = f"the code that line {launch.line} starts configures DeepSpeed itself"
+    open_facts = ("training.framework", "training.deepspeed", "training.dtype")
+    return said._replace(facts=Facts(facts.known, dict.fromkeys(open_facts, why), facts.locations))
+
+
+def _read(reader: str, merged: Document, launch: Launch) -> Said:
+    if reader == "training_arguments":
+        framework = "trl" if launch.reader == "trl" else None
+        return training_arguments.read(merged, framework or _framework_of(merged))
+    said: Said = readers()[reader].read(merged)
+    return said
+
+
+def _framework_of(merged: Document) -> str | None:
+    """A plain script with TrainingArguments; its own flags may be called as TRL's are."""
+    return None if merged.path.endswith((".yaml", ".yml", ".json")) else "transformers"
+
+
+def _merged(launch: Launch, document: Document, config: Document | None) -> Document:
+    """The configuration with the flags over it, each with the place it really has."""
+    origins, flags = _origins(launch, document), dict(launch.flags)
+    if launch.reader == "verl":
+        origins, flags = {tuple(str(name).split(".")): at for (name,), at in origins.items()}, nested(flags)
+    if config is None:
+        return Document(document.path, document.text, flags, {}, origins)
+    return config._replace(value={**config.value, **flags}, origins={**config.origins, **origins})
+
+
+def _origins(launch: Launch, document: Document) -> dict[Keys, Location]:
+    return {(name,): Location(document.path, line) for name, line in launch.lines.items()}
+
+
+def _bare(launch: Launch, document: Document) -> Said:
+    """A training of which no more is read than its framework and its DeepSpeed configuration."""
+    lines: dict[Keys, int] = {("command",): launch.line}
+    sheet = Sheet(Document(document.path, document.text, dict(launch.flags), lines, _origins(launch, document)))
+    sheet.state("training.framework", _FRAMEWORKS[launch.reader], ("command",))
+    named = launch.flags.get("deepspeed")
+    if isinstance(named, str):
+        sheet.name("deepspeed", named)
+    elif "deepspeed" not in launch.flags and launch.reader == "xtuner" and launch.config:
+        sheet.unknown("training.deepspeed", f"{launch.config.text}, which may bring its own, is not here")
+    return sheet.said()
+
+
+def _of_xtuner(launch: Launch, document: Document, config: Document) -> Said:
+    named = launch.flags.get("deepspeed")
+    said: Said = readers()["xtuner"].launched(config, named if isinstance(named, str) else None)
+    changed = launch.flags.get("cfg_options", [])
+    keys = [each.partition("=")[0].split(".")[-1] for each in ([changed] if isinstance(changed, str) else changed)]
+    facts = without(said.facts, [_OVERRIDES[key] for key in keys if key in _OVERRIDES])
+    reasons = {_OVERRIDES[key]: "--cfg-options changes it" for key in keys if key in _OVERRIDES}
+    places = {"deepspeed": Location(document.path, launch.lines["deepspeed"])} if "deepspeed" in launch.lines else {}
+    return said._replace(facts=facts._replace(reasons={**facts.reasons, **reasons}), places={**said.places, **places})
+
+
+def _completed(said: Said, launch: Launch, document: Document, configured: bool) -> Said:
+    """What the launcher and the verb add: the objective, and that nothing else can bring DeepSpeed."""
+    sheet = Sheet(document._replace(lines={("command",): launch.line}))
+    environment = Environment(*said.facts)
+    verb = {"pt": "pretrain", "rm": "reward"}.get(launch.verb or "", launch.verb)
+    if verb in (*_OBJECTIVES, "pretrain") and isinstance(lookup(environment, "training.objective"), Unknown):
+        sheet.state("training.objective", verb, ("command",))
+    silent = not any("deepspeed" in name or name.startswith("ds_") for name in launch.flags)
+    undecided = isinstance(lookup(environment, "training.deepspeed"), Unknown) and not said.inlined
+    alone = launch.launcher in ("torchrun", "python", "trl") and launch.reader in ("training_arguments", "trl")
+    if silent and undecided and alone and "deepspeed" not in said.names and (configured or not launch.config):
+        sheet.state("training.deepspeed", None)
+        if isinstance(lookup(environment, "training.fsdp"), Unknown):
+            sheet.state("training.fsdp", None)
+    return said._replace(facts=Facts(*overlay(environment, sheet.facts())))
+
+
+def _of_accelerate(launch: Launch, document: Document, opened: Opener) -> Said:
+    """What ``accelerate launch`` is told: its config file, and its own flags over that."""
+    file = launch.options.get("config_file")
+    config = opened(file.text) if file and not is_open(file.text) else None
+    value: dict[str, Any] = dict(config[1].value) if config and isinstance(config[1].value, dict) else {}
+    origins: dict[Keys, Location] = {}
+    if "use_deepspeed" in launch.options:
+        value["distributed_type"] = "DEEPSPEED"
+        value.setdefault("deepspeed_config", {})
+    elif "use_fsdp" in launch.options:
+        value["distributed_type"] = "FSDP"
+    for name, word in launch.options.items():
+        if not is_open(word.text):
+            _lay(value, origins, name, word.text, Location(document.path, word.line))
+    if not value.get("distributed_type"):
+        why = "accelerate reads the configuration of the machine where it is given none"
+        if file:
+            why = f"{file.text}, which accelerate is given, is not here" if not is_open(file.text) else why
+        flags = Document(document.path, document.text, {**value, "distributed_type": "unknown"}, {}, origins)
+        facts = without(accelerate.read(flags).facts, ("training.deepspeed", "training.fsdp"))
+        return Said(facts._replace(reasons={**facts.reasons, "training.deepspeed": why}))
+    base = config[1] if config else Document(document.path, document.text, {}, {})
+    return accelerate.read(base._replace(value=value, origins=origins))
+
+
+def _lay(value: dict[str, Any], origins: dict[Keys, Location], name: str, text: str, at: Location) -> None:
+    """Put a flag where accelerate's configuration has it."""
+    section = "deepspeed_config" if name in _OF_DEEPSPEED else None
+    section = section or next((to for head, to in _ACCELERATE_SECTIONS.items() if name.startswith(head)), None)
+    if section is None:
+        value[name] = text
+        origins[(name,)] = at
+        return
+    inner = value.get(section)
+    value[section] = {**(inner if isinstance(inner, Mapping) else {}), name: text}
+    origins[(section, name)] = at

@@ -1,0 +1,235 @@
+"""LLaMA-Factory's training YAML and JSON, with its own defaults where every release shares them.
+
+Sources: ``hparams/*.py``, ``hparams/parser.py``, ``model/patcher.py`` and ``model/model_utils`` of 0.5.3 to 0.9.5,
+https://github.com/hiyouga/LLaMA-Factory. Files for export, chat and evaluation are not claimed, nor are those of the
+new ``v1`` interface, which have names of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compatcheck.project.training._document import Document, Keys, Said
+from compatcheck.project.training._parallel import deepspeed_given, fsdp_given
+from compatcheck.project.training._readings import Sheet, attention_name, flag_of
+from compatcheck.project.training._rows import fill, left_open, model_named, refused, rows, unquantized, word
+
+TITLE = "a LLaMA-Factory YAML"
+SUFFIXES = (".yaml", ".yml", ".json")
+MARKS = ("model_name_or_path",)
+
+_OBJECTIVES = {
+    "pt": "pretrain",
+    "sft": "sft",
+    "rm": "reward",
+    "ppo": "ppo",
+    "dpo": "dpo",
+    "kto": "kto",
+    "orpo": "orpo",
+}
+_METHODS = ("lora", "freeze", "full", "oft")
+_ARGUMENTS = (
+    *rows("training.", "whole", "per_device_train_batch_size", "per_device_eval_batch_size"),
+    *rows("training.", "whole", "gradient_accumulation_steps", "max_steps", "max_length=cutoff_len"),
+    *rows("training.", "number", "learning_rate", "max_grad_norm", "num_train_epochs", "warmup_steps"),
+    *rows("training.", "number", "neftune_noise_alpha"),
+    *rows("training.", "text", "template", "optimizer=optim"),
+    *rows("training.", "flag", "group_by_length", "torch_compile", "save_safetensors", "tf32", "predict_with_generate"),
+    *rows("training.", "flag", "use_liger_kernel=enable_liger_kernel", "unsloth=use_unsloth"),
+)
+_DEFAULTS: dict[str, Any] = {
+    "per_device_train_batch_size": 8,
+    "gradient_accumulation_steps": 1,
+    "max_grad_norm": 1.0,
+}
+_PRECISIONS = ("training.dtype", "training.mixed_precision")
+_ATTENTIONS = {"fa2": "flash_attention_2", "fa3": "flash_attention_3", "disabled": "eager", "off": "eager"}
+_BACKENDS = {"bnb": "bitsandbytes"}
+_OWN_OPTIMIZERS = ("use_galore", "use_badam", "use_apollo", "use_adam_mini", "use_muon")
+
+
+def recognises(document: Document) -> bool:
+    """Whether a mapping is a training of LLaMA-Factory, by names that only it has."""
+    value = document.value
+    if not isinstance(value, dict) or "model_name_or_path" not in value:
+        return False
+    staged = isinstance(value.get("stage"), str) and value["stage"] in _OBJECTIVES
+    own = [staged, value.get("finetuning_type") in _METHODS, "cutoff_len" in value, "template" in value]
+    trains = bool(flag_of(value.get("do_train"))) or "per_device_train_batch_size" in value
+    return trains and (own[0] or own[1]) and sum(own) >= 2
+
+
+def read(document: Document) -> Said:
+    """What the arguments decide.
+
+    Raises `InputError` where a value has a type that LLaMA-Factory cannot take.
+    """
+    sheet = Sheet(document)
+    sheet.state("training.framework", "llama-factory")
+    fill(sheet, _ARGUMENTS, TITLE)
+    for fact, default in _DEFAULTS.items():
+        if not sheet.has(fact):
+            sheet.state(f"training.{fact}", default)
+    stage = sheet.given("stage") or "sft"
+    sheet.state("training.objective", _objective(sheet, stage), _at(sheet, "stage"))
+    if stage != "ppo":
+        sheet.state("training.padding_side", "right")
+    model = model_named(sheet, "model_name_or_path")
+    _packing(sheet, stage)
+    _optimizer(sheet)
+    _precision(sheet)
+    _attention(sheet)
+    _checkpointing(sheet)
+    _quantization(sheet, model)
+    _adapter(sheet)
+    _parallel(sheet)
+    return sheet.said()
+
+
+def _at(sheet: Sheet, key: str) -> Keys | None:
+    return (key,) if sheet.has(key) else None
+
+
+def _objective(sheet: Sheet, stage: Any) -> str:
+    if not isinstance(stage, str) or stage not in _OBJECTIVES:
+        raise refused(sheet.document, ("stage",), stage, f"one of {', '.join(_OBJECTIVES)}", TITLE)
+    return "orpo" if stage == "dpo" and sheet.given("pref_loss") == "orpo" else _OBJECTIVES[stage]
+
+
+def _packing(sheet: Sheet, stage: str) -> None:
+    """Not given, sequences are packed for pretraining alone."""
+    fill(sheet, rows("training.", "flag", "packing=sft_packing", "packing"), TITLE)
+    if flag_of(sheet.given("neat_packing")):
+        sheet.state("training.packing", True, ("neat_packing",))
+    elif not sheet.is_stated("training.packing"):
+        sheet.state("training.packing", stage == "pt")
+
+
+def _optimizer(sheet: Sheet) -> None:
+    own = next((each for each in _OWN_OPTIMIZERS if flag_of(sheet.given(each))), None)
+    if own:
+        sheet.unknown("training.optimizer", f"{own} puts another in its place", (own,))
+    elif not sheet.has("optim"):
+        sheet.unknown("training.optimizer", "optim is not given, and its default changed between releases")
+
+
+def _precision(sheet: Sheet) -> None:
+    """``pure_bf16`` keeps trained weights in bfloat16 without autocast; the others are autocast over float32.
+
+    The weights are loaded in the same dtype up to 0.9.3 (but for ZeRO-3 and FSDP), from 0.9.4 in the checkpoint's own.
+    """
+    sheet.unknown(
+        "training.load_dtype", "releases to 0.9.3 load in the dtype of the run, later ones in the model's own"
+    )
+    if left_open(sheet, _PRECISIONS, "pure_bf16", "bf16", "fp16"):
+        return
+    for name, short, dtype in (
+        ("pure_bf16", "no", "bfloat16"),
+        ("bf16", "bf16", "bfloat16"),
+        ("fp16", "fp16", "float16"),
+    ):
+        given = sheet.given(name)
+        if given is None or given == "auto":
+            continue
+        if flag_of(given) is None:
+            raise refused(sheet.document, (name,), given, "true or false", TITLE)
+        if flag_of(given):
+            sheet.state("training.dtype", dtype, (name,))
+            if name != "pure_bf16" or not flag_of(sheet.given("bf16")):
+                sheet.state("training.mixed_precision", short, (name,))
+            else:
+                sheet.state("training.mixed_precision", "bf16", ("bf16",))
+            return
+    sheet.unknown("training.dtype", "no precision is turned on, so it follows the model's own dtype")
+
+
+def _attention(sheet: Sheet) -> None:
+    """A truth value is how releases before 0.7 had it, and how YAML reads a bare ``off``."""
+    if left_open(sheet, ["training.attention"], "flash_attn"):
+        return
+    given = sheet.given("flash_attn")
+    if given is None or given == "auto":
+        sheet.unknown("training.attention", "flash_attn is not given or auto: the model's own default")
+    elif isinstance(given, bool):
+        sheet.state("training.attention", "flash_attention_2" if given else "eager", ("flash_attn",))
+    elif isinstance(given, str) and (name := _ATTENTIONS.get(given) or attention_name(given)):
+        sheet.state("training.attention", name, ("flash_attn",))
+    else:
+        raise refused(sheet.document, ("flash_attn",), given, "auto, disabled, sdpa or fa2", TITLE)
+
+
+def _checkpointing(sheet: Sheet) -> None:
+    """On unless it is disabled, reentrant unless told otherwise; the cache is off with it."""
+    disabled = sheet.given("disable_gradient_checkpointing")
+    if disabled is not None and flag_of(disabled) is None:
+        raise refused(sheet.document, ("disable_gradient_checkpointing",), disabled, "true or false", TITLE)
+    sheet.state("training.gradient_checkpointing", not flag_of(disabled), _at(sheet, "disable_gradient_checkpointing"))
+    if not flag_of(disabled):
+        sheet.state("training.gradient_checkpointing_kwargs.use_reentrant", True)
+        sheet.state("training.use_cache", False)
+        keys = "gradient_checkpointing_kwargs.use_reentrant=use_reentrant_gc"
+        fill(sheet, rows("training.", "flag", keys), TITLE)
+
+
+def _quantization(sheet: Sheet, model: str | None) -> None:
+    """bitsandbytes by default, NF4 with double quantization, computing in the dtype of the run."""
+    if left_open(sheet, ["training.quantization"], "quantization_bit"):
+        return
+    if sheet.given("quantization_bit") is None:
+        unquantized(sheet, model)
+        return
+    prefix = "training.quantization."
+    fill(sheet, rows(prefix, "whole", "bits=quantization_bit"), TITLE)
+    method = word(sheet, "quantization_method", TITLE) or "bitsandbytes"
+    sheet.state(prefix + "method", _BACKENDS.get(method, method), _at(sheet, "quantization_method"))
+    if sheet.known(prefix + "method") != "bitsandbytes" or sheet.known(prefix + "bits") != 4:
+        return
+    sheet.state(prefix + "type", "nf4")
+    sheet.state(prefix + "double_quant", True)
+    fill(sheet, rows(prefix, "text", "type=quantization_type"), TITLE)
+    fill(sheet, rows(prefix, "flag", "double_quant=double_quantization"), TITLE)
+    dtype = sheet.known("training.dtype")
+    if dtype is not None:
+        sheet.state(prefix + "compute_dtype", dtype, ("quantization_bit",))
+
+
+def _adapter(sheet: Sheet) -> None:
+    kind = sheet.given("finetuning_type") or "lora"
+    if kind not in _METHODS:
+        raise refused(sheet.document, ("finetuning_type",), kind, f"one of {', '.join(_METHODS)}", TITLE)
+    if isinstance(named := sheet.given("adapter_name_or_path"), str):
+        sheet.name("adapter", named.split(",")[0].strip())
+    if kind != "lora":
+        sheet.state("training.method", kind, ("finetuning_type",))
+        sheet.state("training.lora", None, ("finetuning_type",))
+        return
+    dora = flag_of(sheet.given("use_dora"))
+    quantized = sheet.known("training.quantization.bits") == 4
+    sheet.state("training.method", "qlora" if quantized else "dora" if dora else "lora", _at(sheet, "finetuning_type"))
+    sheet.state("training.lora.r", 8)
+    fill(sheet, rows("training.lora.", "number", "r=lora_rank", "lora_alpha"), TITLE)
+    fill(sheet, rows("training.lora.", "flag", "use_dora", "use_rslora"), TITLE)
+    fill(sheet, rows("training.lora.", "labels", "target_modules=lora_target"), TITLE)
+    if sheet.known("training.lora.target_modules") == ["all"]:
+        sheet.state("training.lora.target_modules", ["all-linear"], ("lora_target",))
+    fill(sheet, rows("training.lora.", "labels", "modules_to_save=additional_target"), TITLE)
+    if not sheet.given("additional_target"):
+        if flag_of(sheet.given("resize_vocab")):
+            sheet.unknown(
+                "training.lora.modules_to_save", "newer releases add the resized embeddings", ("resize_vocab",)
+            )
+        else:
+            sheet.state("training.lora.modules_to_save", None)
+
+
+def _parallel(sheet: Sheet) -> None:
+    value = sheet.given("deepspeed")
+    if not deepspeed_given(sheet, value, ("deepspeed",)):
+        if value not in (None, "", {}):
+            raise refused(sheet.document, ("deepspeed",), value, "the path of a DeepSpeed JSON", TITLE)
+        sheet.state("training.deepspeed", None)
+    fsdp_given(sheet)
+    resumes = sheet.given("resume_from_checkpoint")
+    if isinstance(resumes, (str, bool)):
+        on = resumes if isinstance(resumes, bool) else resumes.lower() not in ("", "false", "none", "null")
+        sheet.state("training.resume_from_checkpoint", on, ("resume_from_checkpoint",))

@@ -1,0 +1,228 @@
+"""ms-swift's arguments, as it saves them (``args.json``, ``sft_args.json``) or is given them in YAML or JSON.
+
+Sources: ``swift/llm/utils/argument.py`` of 2.6, ``swift/llm/argument`` and ``swift/trainers/arguments.py`` of 3.x, and
+``swift/arguments`` of 4.x, https://github.com/modelscope/ms-swift. Arguments of its Megatron trainer are not claimed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compatcheck.project.training._document import Document, Keys, Said
+from compatcheck.project.training._parallel import deepspeed_given
+from compatcheck.project.training._readings import Sheet, dtype_name, flag_of, number_of
+from compatcheck.project.training._rows import Row, fill, left_open, model_named, refused, rows, unquantized, word
+
+TITLE = "the arguments of ms-swift"
+SUFFIXES = (".json", ".yaml", ".yml")
+MARKS = ("per_device_train_batch_size", "batch_size", "num_train_epochs", "learning_rate")
+
+_TUNERS = ("tuner_type", "train_type", "sft_type")
+_MODELS = ("model", "model_id_or_path", "model_type")
+_SIZES = ("per_device_train_batch_size", "batch_size", "num_train_epochs", "learning_rate")
+_OWN = frozenset(
+    ("attn_impl", "split_dataset_ratio", "lora_rank", "target_modules", "model_author", "rlhf_type", "padding_free")
+    + ("dataset_num_proc", "quant_bits", "template", "torch_dtype")
+)
+_MEGATRON = ("tensor_model_parallel_size", "mcore_model", "micro_batch_size", "pipeline_model_parallel_size")
+_OBJECTIVES = {"dpo": "dpo", "kto": "kto", "orpo": "orpo", "ppo": "ppo", "grpo": "grpo", "rm": "reward"}
+_ARGUMENTS = (
+    *rows("training.", "whole", "per_device_train_batch_size=batch_size", "per_device_train_batch_size"),
+    *rows("training.", "whole", "per_device_eval_batch_size", "gradient_accumulation_steps", "max_steps"),
+    *rows("training.", "whole", "max_length", "world_size=global_world_size"),
+    *rows("training.", "number", "learning_rate", "max_grad_norm", "num_train_epochs", "warmup_steps"),
+    *rows("training.", "number", "neftune_noise_alpha"),
+    *rows("training.", "text", "optimizer=optim", "template=template_type", "template"),
+    *rows("training.", "side", "padding_side"),
+    *rows("training.", "flag", "packing", "padding_free", "group_by_length", "torch_compile", "save_safetensors"),
+    *rows("training.", "flag", "use_liger_kernel=use_liger", "use_liger_kernel", "gradient_checkpointing"),
+    *rows("training.", "flag", "gradient_checkpointing_kwargs.use_reentrant", "use_vllm"),
+)
+_METHODS_OF_QUANTIZATION = {"bnb": "bitsandbytes"}
+_ALL_LINEAR = ("ALL", "all-linear", "all")
+_OPEN_MODULES = ("DEFAULT", "AUTO", "EMBEDDING", "all-embedding", "all-norm", "LN")
+
+
+def recognises(document: Document) -> bool:
+    """Whether a mapping holds the arguments of a training with ms-swift, by names that only it has."""
+    value = document.value
+    if not isinstance(value, dict) or any(value.get(each) is not None for each in _MEGATRON):
+        return False
+    if not any(isinstance(value.get(each), str) for each in _MODELS) or not any(each in value for each in _SIZES):
+        return False
+    if any(isinstance(value.get(each), str) for each in _TUNERS):
+        return True
+    return "dataset" in value and "model" in value and len(_OWN & value.keys()) >= 2
+
+
+def read(document: Document) -> Said:
+    """What the arguments decide. Raises `InputError` where a value has a type that ms-swift cannot take."""
+    sheet = Sheet(document)
+    sheet.state("training.framework", "ms-swift")
+    fill(sheet, _ARGUMENTS, TITLE)
+    model = model_named(sheet, "model") or model_named(sheet, "model_id_or_path")
+    _defaults(sheet)
+    _objective(sheet)
+    _precision(sheet)
+    _attention(sheet)
+    _quantization(sheet, model)
+    _tuner(sheet)
+    _parallel(sheet)
+    return sheet.said()
+
+
+def _is_new(sheet: Sheet) -> bool:
+    """Whether the names are those of 3.0 and later."""
+    return not sheet.has("sft_type") and not sheet.has("model_id_or_path") and not sheet.has("template_type")
+
+
+def _defaults(sheet: Sheet) -> None:
+    if not any(sheet.has(name) for name in ("per_device_train_batch_size", "batch_size")):
+        sheet.state("training.per_device_train_batch_size", 1)
+    if sheet.given("gradient_accumulation_steps") is None:
+        sheet.unknown("training.gradient_accumulation_steps", "not given, it depends on the number of processes")
+    if not sheet.has("gradient_checkpointing") and _is_new(sheet):
+        sheet.state("training.gradient_checkpointing", True)
+    if not sheet.has("packing"):
+        sheet.state("training.packing", False)
+    if sheet.given("optimizer"):
+        sheet.unknown("training.optimizer", "optimizer names one of ms-swift's own", ("optimizer",))
+    elif sheet.given("optim") is None:
+        sheet.unknown("training.optimizer", "optim is not given, and its default changed between releases")
+    if sheet.given("tuner_backend") == "unsloth":
+        sheet.state("training.unsloth", True, ("tuner_backend",))
+
+
+def _objective(sheet: Sheet) -> None:
+    """Fine-tuning and pretraining take the same arguments; only what was saved tells them apart."""
+    named = sheet.given("rlhf_type")
+    if isinstance(named, str) and named in _OBJECTIVES:
+        sheet.state("training.objective", _OBJECTIVES[named], ("rlhf_type",))
+    elif named:
+        sheet.leave("training.objective", ("rlhf_type",), "which is no objective known here")
+    elif (chats := flag_of(sheet.given("use_chat_template"))) is not None:
+        sheet.state("training.objective", "sft" if chats else "pretrain", ("use_chat_template",))
+    else:
+        sheet.unknown("training.objective", "swift sft and swift pt take the same arguments")
+
+
+def _precision(sheet: Sheet) -> None:
+    """Since 3.0 autocast follows the dtype of the weights, float16 for float32 too, where neither flag is given."""
+    if left_open(sheet, ("training.dtype", "training.load_dtype"), "bf16", "fp16", "torch_dtype", "dtype"):
+        return
+    for name, dtype in (("bf16", "bfloat16"), ("fp16", "float16")):
+        if flag_of(sheet.given(name)):
+            sheet.state("training.dtype", dtype, (name,))
+            sheet.state("training.mixed_precision", name, (name,))
+    fill(sheet, rows("training.", "dtype", "load_dtype=torch_dtype"), TITLE)
+    if sheet.is_stated("training.dtype"):
+        return
+    key = "torch_dtype" if sheet.given("torch_dtype") is not None else "dtype"
+    named = sheet.given(key)
+    load = dtype_name(named)
+    if load is None:
+        sheet.unknown("training.dtype", "no dtype is given: the model's own, or what the GPUs can")
+    elif _is_new(sheet) and all(sheet.given(name) is None for name in ("bf16", "fp16")):
+        sheet.state("training.dtype", "bfloat16" if load == "bfloat16" else "float16", (key,))
+        sheet.state("training.mixed_precision", "bf16" if load == "bfloat16" else "fp16", (key,))
+    elif not _is_new(sheet):
+        sheet.state("training.dtype", load, (key,))
+        full = sheet.given("sft_type") == "full" and load == "float16"
+        sheet.state("training.load_dtype", "float32" if full else load, (key,))
+    else:
+        sheet.state("training.dtype", load, (key,))
+
+
+def _attention(sheet: Sheet) -> None:
+    fill(sheet, rows("training.", "attention", "attention=attn_impl"), TITLE)
+    if sheet.given("attn_impl") is None:
+        if flag_of(sheet.given("use_flash_attn")):
+            sheet.state("training.attention", "flash_attention_2", ("use_flash_attn",))
+        else:
+            sheet.unknown("training.attention", "attn_impl is not given: the model's own default")
+
+
+def _quantization(sheet: Sheet, model: str | None) -> None:
+    prefix = "training.quantization."
+    if left_open(sheet, ["training.quantization"], "quant_bits", "quantization_bit", "quant_method"):
+        return
+    bits = "quant_bits" if sheet.given("quant_bits") is not None else "quantization_bit"
+    if not number_of(sheet.given(bits)) and sheet.given(bits) != "float8":
+        unquantized(sheet, model)
+        return
+    method = word(sheet, "quant_method", TITLE) or "bnb"
+    sheet.state(prefix + "method", _METHODS_OF_QUANTIZATION.get(method, method), (bits,))
+    if sheet.given(bits) != "float8":
+        fill(sheet, rows(prefix, "whole", f"bits={bits}"), TITLE)
+    if method != "bnb" or sheet.known(prefix + "bits") != 4:
+        return
+    sheet.state(prefix + "type", "nf4")
+    sheet.state(prefix + "double_quant", True)
+    fill(sheet, rows(prefix, "text", "type=bnb_4bit_quant_type"), TITLE)
+    fill(sheet, rows(prefix, "flag", "double_quant=bnb_4bit_use_double_quant"), TITLE)
+    load = sheet.known("training.load_dtype")
+    if load is not None:
+        sheet.state(prefix + "compute_dtype", load if load == "bfloat16" or not _is_new(sheet) else "float32")
+    for name in ("bnb_4bit_comp_dtype", "bnb_4bit_compute_dtype"):
+        if dtype_name(sheet.given(name)):
+            fill(sheet, rows(prefix, "dtype", f"compute_dtype={name}"), TITLE)
+
+
+def _tuner(sheet: Sheet) -> None:
+    key: str | None = next((each for each in _TUNERS if sheet.given(each) is not None), None)
+    kind = sheet.given(key) if key else "lora"
+    place: Keys | None = (key,) if key else None
+    if not isinstance(kind, str):
+        raise refused(sheet.document, (str(key),), kind, "a tuner such as lora or full", TITLE)
+    for name in ("adapters", "resume_from_checkpoint"):
+        folder = sheet.given(name)
+        sheet.name("adapter", folder[0] if isinstance(folder, list) and folder else folder)
+        if isinstance(folder, str) and name == "resume_from_checkpoint":
+            sheet.state("training.resume_from_checkpoint", True, (name,))
+    if kind != "lora":
+        sheet.state("training.method", kind, place)
+        if kind == "full":
+            sheet.state("training.lora", None, place)
+        return
+    dora = flag_of(sheet.given("use_dora"))
+    quantized = sheet.known("training.quantization.bits") == 4
+    sheet.state("training.method", "qlora" if quantized else "dora" if dora else "lora", place)
+    sheet.state("training.lora.r", 8)
+    fill(sheet, rows("training.lora.", "number", "r=lora_rank", "lora_alpha"), TITLE)
+    fill(sheet, rows("training.lora.", "flag", "use_dora", "use_rslora"), TITLE)
+    fill(sheet, rows("training.lora.", "text", "bias=lora_bias_trainable", "bias=lora_bias"), TITLE)
+    for name in ("lora_target_modules", "target_modules"):
+        _modules(sheet, "training.lora.target_modules", name, None)
+    for name in ("lora_modules_to_save", "modules_to_save"):
+        _modules(sheet, "training.lora.modules_to_save", name, ())
+
+
+def _modules(sheet: Sheet, fact: str, name: str, none: tuple[str, ...] | None) -> None:
+    """A list of modules; some of its words stand for modules that only the model tells."""
+    given = sheet.given(name)
+    if given is None and none is None:
+        return
+    if not given and none is not None:
+        if not sheet.is_stated(fact):
+            sheet.state(fact, None)
+        return
+    fill(sheet, [Row(fact, (name,), "labels")], TITLE)
+    named: Any = sheet.known(fact) or []
+    if any(each in _OPEN_MODULES for each in named):
+        sheet.leave(fact, (name,), "which the model decides")
+    elif named:
+        sheet.state(fact, ["all-linear" if each in _ALL_LINEAR else each for each in named], (name,))
+
+
+def _parallel(sheet: Sheet) -> None:
+    """DeepSpeed by a file, by the name of a configuration that ms-swift carries, or written out where it was saved."""
+    value = sheet.given("deepspeed")
+    if deepspeed_given(sheet, value, ("deepspeed",)):
+        if isinstance(value, str):
+            sheet.name("deepspeed", value.removeprefix("default-"))
+    elif value in (None, "", {}):
+        sheet.state("training.deepspeed", None, ("deepspeed",) if sheet.has("deepspeed") else None)
+    else:
+        raise refused(sheet.document, ("deepspeed",), value, "a file, zero2, zero3 or the like", TITLE)
+    if isinstance(sheet.given("fsdp"), str) and sheet.given("fsdp").strip():
+        sheet.unknown("training.fsdp", f"{sheet.given('fsdp')} decides", ("fsdp",))

@@ -1,0 +1,82 @@
+"""The flags of OpenRLHF's commands; it has no configuration in a file.
+
+Sources: ``openrlhf/cli`` of 0.5.4, 0.8.11 and 0.10.4, https://github.com/OpenRLHF/OpenRLHF; the last sets
+sections before the names.
+"""
+
+from __future__ import annotations
+
+from compatcheck.environment import Location
+from compatcheck.project.training._document import Document, Keys, Said
+from compatcheck.project.training._readings import Sheet, flag_of, number_of
+from compatcheck.project.training._rows import fill, model_named, rows
+
+TITLE = "the flags of OpenRLHF"
+SUFFIXES: tuple[str, ...] = ()
+
+_SECTIONS = ("ds", "model", "data", "actor", "train", "vllm")
+_ARGUMENTS = (
+    *rows("training.", "flag", "packing=packing_samples", "gradient_checkpointing", "use_liger_kernel"),
+    *rows("training.", "flag", "gradient_checkpointing=gradient_checkpointing_enable"),
+    *rows("training.", "whole", "per_device_train_batch_size=micro_train_batch_size", "max_length=max_len"),
+    *rows("training.", "whole", "per_device_train_batch_size=micro_batch_size"),
+    *rows("training.", "number", "num_train_epochs=max_epochs", "max_grad_norm=max_norm", "learning_rate"),
+    *rows("training.", "whole", "deepspeed.zero_stage=zero_stage"),
+    *rows("training.", "attention", "attention=attn_implementation"),
+)
+
+
+def recognises(document: Document) -> bool:
+    """No document: `launch_script` hands over what stands in a command."""
+    return False
+
+
+def read(document: Document) -> Said:
+    """What the flags decide. Raises `InputError` where a value has a type that OpenRLHF cannot take."""
+    flags = {_bare(name): value for name, value in document.value.items()}
+    places: dict[Keys, Location] = {(_bare(str(keys[0])),): place for keys, place in document.origins.items()}
+    sheet = Sheet(document._replace(value=flags, origins=places))
+    sheet.state("training.framework", "openrlhf")
+    fill(sheet, _ARGUMENTS, TITLE)
+    if flag_of(sheet.given("flash_attn")):
+        sheet.state("training.attention", "flash_attention_2", ("flash_attn",))
+    if flag_of(sheet.given("bf16")):
+        sheet.state("training.dtype", "bfloat16", ("bf16",))
+    sheet.dtype("training.dtype", "param_dtype")
+    if flag_of(sheet.given("adam_offload")):
+        sheet.state("training.deepspeed.offload_optimizer_device", "cpu", ("adam_offload",))
+    _method(sheet)
+    engines = number_of(sheet.given("vllm_num_engines"))
+    if engines is not None:
+        sheet.state("training.use_vllm", engines > 0, ("vllm_num_engines",))
+    model_named(sheet, "pretrain" if sheet.has("pretrain") else "model_name_or_path")
+    each, nodes = (number_of(sheet.given(f"actor_num_{name}")) for name in ("gpus_per_node", "nodes"))
+    if each and nodes:
+        sheet.state("training.world_size", each * nodes, ("actor_num_gpus_per_node",))
+    return sheet.said()
+
+
+def _method(sheet: Sheet) -> None:
+    """Without a rank above 0 all weights are trained."""
+    rank, key = number_of(sheet.given("lora_rank")), ("lora_rank",)
+    if not rank:
+        sheet.state("training.method", "full", key if sheet.has(*key) else None)
+        sheet.state("training.lora", None)
+        return
+    quantised = bool(flag_of(sheet.given("load_in_4bit")))
+    sheet.state("training.method", "qlora" if quantised else "lora", key)
+    if quantised:
+        sheet.state("training.quantization.bits", 4, ("load_in_4bit",))
+        sheet.state("training.quantization.method", "bitsandbytes", ("load_in_4bit",))
+    sheet.state("training.lora.r", rank, key)
+    sheet.number("training.lora.lora_alpha", "lora_alpha")
+
+
+def _bare(name: str) -> str:
+    """``ds.zero_stage`` as ``zero_stage``, ``ds.lora.rank`` as ``lora_rank``."""
+    section, dot, rest = name.partition(".")
+    if not dot:
+        return name
+    joined = rest.replace(".", "_")
+    kept = section in _SECTIONS and not joined.startswith(("num_nodes", "num_gpus", "num_engines"))
+    return joined if kept else f"{section}_{joined}"

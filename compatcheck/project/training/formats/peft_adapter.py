@@ -1,0 +1,79 @@
+"""PEFT's ``adapter_config.json``: how an adapter was made, in no particular order of its modules.
+
+Source: ``src/peft/config.py`` and ``tuners/lora/config.py`` of 0.2 to 0.20, https://github.com/huggingface/peft.
+Whether the base was quantized, and in which dtype the adapter was trained, is not in it.
+"""
+
+from __future__ import annotations
+
+from compatcheck.project.training._document import Document, Said
+from compatcheck.project.training._readings import Sheet, flag_of
+from compatcheck.project.training._rows import Row, fill, model_named, refused, rows
+
+TITLE = "a PEFT adapter_config.json"
+SUFFIXES = (".json",)
+ROLE = "adapter"
+MARKS = ("peft_type",)
+NAMED_AS = ("adapter_config",)
+
+_WITH = ("base_model_name_or_path", "r", "task_type", "target_modules", "inference_mode")
+
+
+def recognises(document: Document) -> bool:
+    """Whether a JSON object is the configuration of an adapter."""
+    value = document.value
+    return isinstance(value, dict) and isinstance(value.get("peft_type"), str) and any(each in value for each in _WITH)
+
+
+def read(document: Document) -> Said:
+    """``training.lora`` and the base. Raises `InputError` where a value has a type that PEFT cannot take."""
+    sheet = Sheet(document)
+    if model_named(sheet, "base_model_name_or_path"):
+        sheet.name("base", sheet.given("base_model_name_or_path"))
+    kind = str(sheet.given("peft_type")).lower()
+    if kind != "lora":
+        sheet.state("training.method", kind, ("peft_type",))
+        return sheet.said()
+    if flag_of(sheet.given("use_dora")):
+        sheet.state("training.method", "dora", ("use_dora",))
+    else:
+        why = "an adapter's configuration does not say whether its base was quantized"
+        sheet.unknown("training.method", why, ("peft_type",))
+    fill(sheet, rows("training.lora.", "number", "r", "lora_alpha"), TITLE)
+    fill(sheet, rows("training.lora.", "flag", "use_dora", "use_rslora"), TITLE)
+    fill(sheet, rows("training.lora.", "text", "bias"), TITLE)
+    _modules(sheet)
+    _initialised(sheet)
+    return sheet.said()
+
+
+def _modules(sheet: Sheet) -> None:
+    """A list, whose order is that of a set, the word all-linear, or a regular expression over all names."""
+    value, fact = sheet.given("target_modules"), "training.lora.target_modules"
+    if value == "all-linear":
+        sheet.state(fact, ["all-linear"], ("target_modules",))
+    elif isinstance(value, str):
+        sheet.unknown(fact, "it is a regular expression over the names of the model", ("target_modules",))
+    elif value is None:
+        sheet.unknown(fact, "PEFT takes those it knows for the model")
+    else:
+        _listed(sheet, fact, "target_modules")
+    saved = "training.lora.modules_to_save"
+    if sheet.given("modules_to_save"):
+        _listed(sheet, saved, "modules_to_save")
+    else:
+        sheet.state(saved, None, ("modules_to_save",) if sheet.has("modules_to_save") else None)
+
+
+def _listed(sheet: Sheet, fact: str, name: str) -> None:
+    fill(sheet, [Row(fact, (name,), "labels")], TITLE)
+    if sheet.is_stated(fact):
+        sheet.state(fact, sorted(sheet.known(fact)), (name,))
+
+
+def _initialised(sheet: Sheet) -> None:
+    value, key = sheet.given("init_lora_weights"), ("init_lora_weights",)
+    if isinstance(value, (bool, str)):
+        sheet.state("training.lora.init_lora_weights", value, key)
+    elif value is not None:
+        raise refused(sheet.document, key, value, "true, false or a word", TITLE)

@@ -1,0 +1,139 @@
+"""torchtune's recipe YAML, with its ``${...}`` resolved within the file.
+
+Sources: ``recipes/configs`` and the recipes of 0.1.1 to 0.6.1, https://github.com/pytorch/torchtune. It trains in the
+one ``dtype`` of the file without autocast, and calls torch's own attention. Files for generation, evaluation and
+quantization are not claimed.
+"""
+
+from __future__ import annotations
+
+from compatcheck.project.training._document import Document, Said
+from compatcheck.project.training._interpolated import interpolated
+from compatcheck.project.training._readings import Sheet, dtype_name, flag_of
+from compatcheck.project.training._rows import fill, rows
+
+TITLE = "a torchtune YAML"
+SUFFIXES = (".yaml", ".yml")
+MARKS = ("_component_",)
+
+_ARGUMENTS = (
+    *rows("training.", "whole", "per_device_train_batch_size=batch_size", "gradient_accumulation_steps"),
+    *rows("training.", "whole", "max_length=tokenizer.max_seq_len", "warmup_steps=lr_scheduler.num_warmup_steps"),
+    *rows("training.", "number", "num_train_epochs=epochs", "max_grad_norm=clip_grad_norm"),
+    *rows("training.", "number", "learning_rate=optimizer.lr"),
+    *rows("training.", "flag", "gradient_checkpointing=enable_activation_checkpointing", "torch_compile=compile"),
+    *rows("training.", "flag", "packing=dataset.packed", "resume_from_checkpoint"),
+    *rows("training.", "dtype", "dtype", "load_dtype=dtype"),
+    *rows("training.fsdp.", "flag", "offload=fsdp_cpu_offload"),
+)
+_OPTIMIZERS = {
+    "torch.optim.AdamW": "adamw_torch",
+    "torch.optim.SGD": "sgd",
+    "bitsandbytes.optim.AdamW8bit": "adamw_bnb_8bit",
+    "bitsandbytes.optim.PagedAdamW": "paged_adamw_32bit",
+    "bitsandbytes.optim.PagedAdamW8bit": "paged_adamw_8bit",
+}
+_MODULES = {"output_proj": "o_proj"}
+_MLP = ["gate_proj", "up_proj", "down_proj"]
+
+
+def recognises(document: Document) -> bool:
+    """Whether a mapping is a training recipe: a model and an optimizer that torchtune builds."""
+    value = document.value
+    if not isinstance(value, dict) or "batch_size" not in value:
+        return False
+    model, optimizer = (value.get(each) for each in ("model", "optimizer"))
+    if not isinstance(model, dict) or not isinstance(optimizer, dict) or "_component_" not in optimizer:
+        return False
+    return str(model.get("_component_", "")).startswith("torchtune.") or "torchtune." in document.text
+
+
+def read(document: Document) -> Said:
+    """What the recipe decides. Raises `InputError` where a value has a type that the recipe cannot take."""
+    sheet = Sheet(interpolated(document))
+    sheet.state("training.framework", "torchtune")
+    sheet.state("training.deepspeed", None)
+    fill(sheet, _ARGUMENTS, TITLE)
+    if dtype_name(sheet.given("dtype")):
+        sheet.state("training.mixed_precision", "no", ("dtype",))
+    _optimizer(sheet)
+    _objective(sheet)
+    _attention(sheet)
+    _model(sheet)
+    sheet.name("model", sheet.given("checkpointer", "checkpoint_dir"))
+    return sheet.said()
+
+
+def _component(sheet: Sheet, section: str) -> str:
+    value = sheet.given(section, "_component_")
+    return value if isinstance(value, str) else ""
+
+
+def _optimizer(sheet: Sheet) -> None:
+    kind, key = _component(sheet, "optimizer"), ("optimizer", "_component_")
+    if not kind:
+        return
+    name = _OPTIMIZERS.get(kind, kind.rpartition(".")[2])
+    fused = name == "adamw_torch" and flag_of(sheet.given("optimizer", "fused"))
+    sheet.state("training.optimizer", "adamw_torch_fused" if fused else name, key)
+
+
+def _objective(sheet: Sheet) -> None:
+    loss, data = _component(sheet, "loss").rpartition(".")[2], _component(sheet, "dataset")
+    if loss in ("DPOLoss", "RSOLoss", "SimPOLoss"):
+        sheet.state("training.objective", "dpo", ("loss", "_component_"))
+    elif loss == "PPOLoss":
+        sheet.state("training.objective", "ppo", ("loss", "_component_"))
+    elif data.endswith(".text_completion_dataset"):
+        sheet.state("training.objective", "pretrain", ("dataset", "_component_"))
+    elif "CrossEntropy" in loss or loss.startswith("CE"):
+        sheet.state("training.objective", "sft", ("loss", "_component_"))
+
+
+def _attention(sheet: Sheet) -> None:
+    if flag_of(sheet.given("dataset", "packed")):
+        why = "packed sequences go through flex_attention where torch has it, else sdpa"
+        sheet.unknown("training.attention", why, ("dataset", "packed"))
+    else:
+        sheet.state("training.attention", "sdpa")
+
+
+def _model(sheet: Sheet) -> None:
+    """The builder's name says what is trained: ``lora_``, ``qlora_`` for NF4 weights, else all of it."""
+    kind, key = _component(sheet, "model"), ("model", "_component_")
+    name = kind.rpartition(".")[2]
+    if not name:
+        return
+    if not name.startswith(("lora_", "qlora_")):
+        sheet.state("training.method", "full", key)
+        sheet.state("training.lora", None, key)
+        sheet.state("training.quantization", None, key)
+        return
+    base = flag_of(sheet.given("model", "quantize_base"))
+    if name.startswith("qlora_") or base:
+        place = ("model", "quantize_base") if base else key
+        sheet.state("training.quantization.bits", 4, place)
+        sheet.state("training.quantization.type", "nf4", place)
+        sheet.state("training.quantization.method", "torchao", place)
+        if sheet.is_stated("training.dtype"):
+            sheet.state("training.quantization.compute_dtype", sheet.known("training.dtype"), ("dtype",))
+        sheet.state("training.method", "qlora", place)
+    else:
+        sheet.state("training.quantization", None, key)
+        sheet.state("training.method", "dora" if flag_of(sheet.given("model", "use_dora")) else "lora", key)
+    _lora(sheet)
+
+
+def _lora(sheet: Sheet) -> None:
+    """The modules by the names that transformers and PEFT give them."""
+    fill(sheet, rows("training.lora.", "number", "r=lora_rank", "lora_alpha", below=("model",)), TITLE)
+    fill(sheet, rows("training.lora.", "flag", "use_dora", below=("model",)), TITLE)
+    attended = "target_modules=lora_attn_modules"
+    fill(sheet, rows("training.lora.", "labels", attended, below=("model",)), TITLE)
+    named = sheet.known("training.lora.target_modules")
+    if named is not None:
+        modules = [_MODULES.get(each, each) for each in named]
+        modules += _MLP if flag_of(sheet.given("model", "apply_lora_to_mlp")) else []
+        modules += ["lm_head"] if flag_of(sheet.given("model", "apply_lora_to_output")) else []
+        sheet.state("training.lora.target_modules", modules, ("model", "lora_attn_modules"))
+    sheet.state("training.lora.modules_to_save", None)

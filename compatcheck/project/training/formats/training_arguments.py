@@ -1,0 +1,261 @@
+"""The ``TrainingArguments`` of transformers and the configurations TRL builds on them, as YAML, JSON or flags.
+
+Fields and defaults: ``training_args.py`` of transformers 4.30 to 5.x; ``trainer/*_config.py`` of TRL for lengths and
+packing, and ``trainer/model_config.py`` for the model, quantisation and LoRA. Recipes of the alignment handbook and the
+``training_args`` and ``peft_config`` sections of GLM-4's own demo are the same fields.
+A ``training_args.bin`` is a pickle, which can run anything when it is loaded: it is never read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from compatcheck.project.training._document import Document, Keys, Said
+from compatcheck.project.training._parallel import deepspeed_given, fsdp_given
+from compatcheck.project.training._readings import Sheet, attention_name, dtype_name, flag_of
+
+TITLE = "a file of TrainingArguments (transformers or TRL)"
+SUFFIXES = (".yaml", ".yml", ".json")
+ROLE = "config"
+MARKS = ("per_device_train_batch_size", "gradient_accumulation_steps", "training_args")
+NAMED_AS = ("training_args",)
+GENERAL = True
+"""What a reader of one framework recognises as well belongs to that reader."""
+
+_SURE = ("per_device_train_batch_size", "gradient_accumulation_steps")
+_USUAL = frozenset(
+    (
+        *("output_dir", "learning_rate", "num_train_epochs", "max_steps", "lr_scheduler_type", "warmup_ratio"),
+        *("warmup_steps", "logging_steps", "save_steps", "save_strategy", "eval_strategy", "evaluation_strategy"),
+        *("bf16", "fp16", "gradient_checkpointing", "optim", "report_to", "deepspeed", "fsdp", "max_grad_norm"),
+        *("per_device_eval_batch_size", "weight_decay", "gradient_accumulation_steps"),
+    )
+)
+_TRL = frozenset(
+    (
+        *("use_peft", "max_prompt_length", "packing", "padding_free", "beta", "dataset_mixture", "dataset_mixer"),
+        *("num_generations", "dataset_text_field", "completion_only_loss", "assistant_only_loss"),
+        "chat_template_path",
+    )
+)
+_NUMBERS = (
+    ("per_device_train_batch_size", "per_device_train_batch_size"),
+    ("per_device_eval_batch_size", "per_device_eval_batch_size"),
+    ("gradient_accumulation_steps", "gradient_accumulation_steps"),
+    ("learning_rate", "learning_rate"),
+    ("max_grad_norm", "max_grad_norm"),
+    ("num_train_epochs", "num_train_epochs"),
+    ("max_steps", "max_steps"),
+    ("warmup_steps", "warmup_steps"),
+    ("neftune_noise_alpha", "neftune_noise_alpha"),
+)
+_FLAGS = (
+    ("gradient_checkpointing", "gradient_checkpointing"),
+    ("group_by_length", "group_by_length"),
+    ("torch_compile", "torch_compile"),
+    ("use_liger_kernel", "use_liger_kernel"),
+    ("use_liger_kernel", "use_liger"),
+    ("save_safetensors", "save_safetensors"),
+    ("tf32", "tf32"),
+    ("packing", "packing"),
+    ("padding_free", "padding_free"),
+    ("use_cache", "use_cache"),
+    ("predict_with_generate", "predict_with_generate"),
+    ("use_vllm", "use_vllm"),
+    ("ddp_find_unused_parameters", "ddp_find_unused_parameters"),
+    ("deterministic", "full_determinism"),
+)
+_ALWAYS = {
+    "gradient_accumulation_steps": 1,
+    "per_device_train_batch_size": 8,
+    "max_grad_norm": 1.0,
+    "ddp_find_unused_parameters": None,
+}
+_LENGTHS = ("max_length", "max_seq_length")
+_OBJECTIVES = ("sft", "dpo", "kto", "orpo", "grpo", "ppo", "reward", "rloo", "gkd")
+
+
+def recognises(document: Document) -> bool:
+    """Whether a mapping holds the arguments of the Trainer, by names that other formats do not share."""
+    value = document.value
+    if not isinstance(value, dict):
+        return False
+    names = set(_flattened(value))
+    return any(sure in names for sure in _SURE) and len(names & _USUAL) >= 3
+
+
+def read(document: Document, framework: str | None = None) -> Said:
+    """What the arguments decide; a default is stated where every release shares it.
+
+    ``framework`` is known where the arguments come from a command line.
+    """
+    sheet = Sheet(document)
+    sections = ("training_args",) if isinstance(sheet.given("training_args"), dict) else ()
+    framework = framework or ("trl" if _TRL & set(_flattened(document.value)) and not sections else "transformers")
+    sheet.state("training.framework", framework)
+    for fact, key in _NUMBERS:
+        sheet.number(f"training.{fact}", *sections, key)
+    for fact, key in _FLAGS:
+        sheet.flag(f"training.{fact}", *sections, key)
+    for fact, default in _ALWAYS.items():
+        if not sheet.has(*sections, fact):
+            sheet.state(f"training.{fact}", default)
+    _precision(sheet, sections, framework)
+    _optimizer(sheet, sections)
+    _checkpointing(sheet, sections)
+    _parallel(sheet, sections)
+    _resume(sheet, sections)
+    _model(sheet, sections)
+    _quantization(sheet)
+    _lora(sheet)
+    _data(sheet)
+    return sheet.said()
+
+
+def _flattened(value: Mapping[str, Any]) -> list[str]:
+    inner = value.get("training_args")
+    return [*value, *(inner if isinstance(inner, dict) else ())]
+
+
+def _precision(sheet: Sheet, sections: Keys, framework: str) -> None:
+    """The dtype of autocast, float32 where there is none.
+
+    A precision that is on wins over what accelerate was told; one that is off, or not spoken of, leaves it to that.
+    """
+    given = {name: flag_of(sheet.given(*sections, name)) for name in ("fp16", "bf16")}
+    for name, dtype in (("fp16", "float16"), ("bf16", "bfloat16")):
+        if given[name]:
+            sheet.state("training.mixed_precision", name, (*sections, name))
+            sheet.state("training.dtype", dtype, (*sections, name))
+            return
+    if given["bf16"] is False and (given["fp16"] is False or framework == "trl"):
+        sheet.state("training.mixed_precision", "no", (*sections, "bf16"))
+        sheet.state("training.dtype", "float32", (*sections, "bf16"))
+        return
+    why = "neither fp16 nor bf16 is on here, and accelerate's configuration may turn one on"
+    if framework == "trl":
+        why = "bf16 is not given, and TRL turned it on by default from one release on"
+    sheet.unknown("training.mixed_precision", why)
+    sheet.unknown("training.dtype", why)
+
+
+def _optimizer(sheet: Sheet, sections: Keys) -> None:
+    if sheet.text("training.optimizer", *sections, "optim") is None and not sheet.has(*sections, "optim"):
+        sheet.unknown("training.optimizer", "optim is not given, and its default changed between releases")
+
+
+def _checkpointing(sheet: Sheet, sections: Keys) -> None:
+    if sheet.has(*sections, "activation_checkpointing"):
+        sheet.flag("training.gradient_checkpointing", *sections, "activation_checkpointing")
+    section, options = (
+        (*sections, "gradient_checkpointing_kwargs"),
+        sheet.given(*sections, "gradient_checkpointing_kwargs"),
+    )
+    if isinstance(options, str):
+        options = _json(options)
+    reentrant = flag_of(options.get("use_reentrant")) if isinstance(options, dict) else None
+    if reentrant is not None:
+        sheet.state("training.gradient_checkpointing_kwargs.use_reentrant", reentrant, (*section, "use_reentrant"))
+    elif options is None:
+        sheet.state("training.gradient_checkpointing_kwargs.use_reentrant", None)
+
+
+def _parallel(sheet: Sheet, sections: Keys) -> None:
+    """DeepSpeed and FSDP, named or written out; without either, accelerate may still bring one of them, never both."""
+    keys = (*sections, "deepspeed")
+    value = sheet.given(*keys)
+    written = _json(value) if isinstance(value, str) and value.strip().startswith("{") else value
+    brought = deepspeed_given(sheet, written, keys)
+    if not brought:
+        sheet.unknown("training.deepspeed", "no DeepSpeed JSON is named, and accelerate may bring its own")
+    if fsdp_given(sheet, sections) and not brought:
+        sheet.state("training.deepspeed", None, (*sections, "fsdp"))
+
+
+def _resume(sheet: Sheet, sections: Keys) -> None:
+    value = sheet.given(*sections, "resume_from_checkpoint")
+    if isinstance(value, (str, bool)):
+        resumes = value if isinstance(value, bool) else value.lower() not in ("", "false", "none", "null")
+        sheet.state("training.resume_from_checkpoint", resumes, (*sections, "resume_from_checkpoint"))
+
+
+def _model(sheet: Sheet, sections: Keys) -> None:
+    options = sheet.given(*sections, "model_init_kwargs")
+    inits: Keys = (*sections, "model_init_kwargs") if isinstance(options, dict) else ()
+    for keys in ((), inits):
+        for name in ("attn_implementation", "_attn_implementation"):
+            if attention_name(sheet.given(*keys, name)):
+                sheet.attention("training.attention", *keys, name)
+        if flag_of(sheet.given(*keys, "use_flash_attention_2")) and not sheet.is_stated("training.attention"):
+            sheet.state("training.attention", "flash_attention_2", (*keys, "use_flash_attention_2"))
+        for name in ("torch_dtype", "dtype"):
+            if dtype_name(sheet.given(*keys, name)):
+                sheet.dtype("training.load_dtype", *keys, name)
+            elif sheet.given(*keys, name) == "auto":
+                sheet.unknown("training.load_dtype", "the checkpoint's own dtype", (*keys, name))
+    for name in ("model_name_or_path", "model_id_or_path"):
+        sheet.name("model", sheet.given(name))
+
+
+def _quantization(sheet: Sheet) -> None:
+    bits = [number for number in (4, 8) if flag_of(sheet.given(f"load_in_{number}bit"))]
+    if not bits:
+        if sheet.has("load_in_4bit") or sheet.known("training.framework") == "trl":
+            sheet.state("training.quantization", None)
+        return
+    sheet.state("training.quantization.bits", bits[0], (f"load_in_{bits[0]}bit",))
+    sheet.state("training.quantization.method", "bitsandbytes", (f"load_in_{bits[0]}bit",))
+    if bits == [8]:
+        return
+    sheet.text("training.quantization.type", "bnb_4bit_quant_type")
+    for name in ("use_bnb_nested_quant", "bnb_4bit_use_double_quant"):
+        sheet.flag("training.quantization.double_quant", name)
+    sheet.text("training.quantization.quant_storage", "bnb_4bit_quant_storage")
+    if sheet.dtype("training.quantization.compute_dtype", "bnb_4bit_compute_dtype") is None:
+        load = sheet.known("training.load_dtype")
+        if load is not None and sheet.known("training.framework") == "trl":
+            key = "torch_dtype" if sheet.has("torch_dtype") else "dtype"
+            sheet.state("training.quantization.compute_dtype", load, (key,))
+
+
+def _lora(sheet: Sheet) -> None:
+    """TRL's ``lora_*`` behind ``use_peft``, or a section in the words of PEFT itself."""
+    section = sheet.given("peft_config")
+    keys: Keys = ()
+    prefix = ""
+    if isinstance(section, dict) and str(section.get("peft_type", "LORA")).upper() == "LORA":
+        keys = ("peft_config",)
+    elif flag_of(sheet.given("use_peft")):
+        prefix = "lora_"
+    else:
+        if sheet.known("training.framework") == "trl" and not isinstance(section, dict):
+            sheet.state("training.method", "full")
+            sheet.state("training.lora", None)
+        return
+    quantised = sheet.is_stated("training.quantization.bits")
+    sheet.state("training.method", "qlora" if quantised else "lora", keys or ("use_peft",))
+    sheet.number("training.lora.r", *keys, prefix + "r")
+    sheet.number("training.lora.lora_alpha", *keys, "lora_alpha")
+    sheet.labels("training.lora.target_modules", *keys, prefix + "target_modules")
+    sheet.labels("training.lora.modules_to_save", *keys, prefix + "modules_to_save")
+    if not sheet.has(*keys, prefix + "modules_to_save"):
+        sheet.state("training.lora.modules_to_save", None)
+    for name in ("use_dora", "use_rslora"):
+        sheet.flag(f"training.lora.{name}", *keys, name)
+
+
+def _data(sheet: Sheet) -> None:
+    for name in reversed(_LENGTHS):
+        sheet.number("training.max_length", name)
+    named = sheet.given("objective") or sheet.given("trainer_type")
+    if isinstance(named, str) and named.lower() in _OBJECTIVES:
+        sheet.state("training.objective", named.lower(), ("objective" if sheet.has("objective") else "trainer_type",))
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

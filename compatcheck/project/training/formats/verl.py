@@ -1,0 +1,104 @@
+"""verl's Hydra configuration: a YAML that holds all of it, or the overrides of a command.
+
+Sources: ``verl/trainer/config`` of 0.2.0, 0.4.1 and 0.7.0, https://github.com/verl-project/verl. Only what all of them
+read alike is a default here, and nothing is where the command names a configuration of its own.
+"""
+
+from __future__ import annotations
+
+from compatcheck.project.training._document import Document, Said
+from compatcheck.project.training._interpolated import interpolated
+from compatcheck.project.training._readings import Sheet, number_of
+from compatcheck.project.training._rows import fill, model_named, rows
+
+TITLE = "a verl configuration"
+SUFFIXES = (".yaml", ".yml")
+MARKS = ("actor_rollout_ref",)
+
+_ACTOR, _MODEL = ("actor_rollout_ref", "actor"), ("actor_rollout_ref", "model")
+_ARGUMENTS = (
+    *rows("training.", "flag", "gradient_checkpointing=enable_gradient_checkpointing", below=_MODEL),
+    *rows("training.", "flag", "padding_free=use_remove_padding", below=_MODEL),
+    *rows("training.", "flag", "use_liger_kernel=use_liger", below=_MODEL),
+    *rows("training.", "number", "learning_rate=optim.lr", below=_ACTOR),
+    *rows("training.", "number", "num_train_epochs=trainer.total_epochs"),
+)
+_OF_SFT = (
+    *rows("training.", "flag", "gradient_checkpointing=model.enable_gradient_checkpointing"),
+    *rows("training.", "flag", "padding_free=use_remove_padding", "use_liger_kernel=model.use_liger"),
+    *rows("training.", "whole", "per_device_train_batch_size=data.micro_batch_size_per_gpu"),
+    *rows("training.", "whole", "max_length=data.max_length"),
+    *rows("training.", "number", "learning_rate=optim.lr", "num_train_epochs=trainer.total_epochs"),
+)
+_ESTIMATORS = {"gae": "ppo", "grpo": "grpo", "rloo": "rloo"}
+_STRATEGIES = {"fsdp": 1, "fsdp2": 2}
+
+
+def recognises(document: Document) -> bool:
+    """Whether a mapping is a training by reinforcement with verl."""
+    value = document.value
+    return isinstance(value, dict) and all(isinstance(value.get(each), dict) for each in ("actor_rollout_ref", "data"))
+
+
+def read(document: Document) -> Said:
+    """What the configuration decides. Raises `InputError` where a value has a type that verl cannot take."""
+    sheet = Sheet(interpolated(document))
+    sheet.state("training.framework", "verl")
+    sheet.state("training.deepspeed", None)
+    tuned = sheet.has("model", "partial_pretrain")
+    fill(sheet, _OF_SFT if tuned else _ARGUMENTS, TITLE)
+    if tuned:
+        sheet.state("training.objective", "sft", ("model", "partial_pretrain"))
+        model_named(sheet, "model", "partial_pretrain")
+    else:
+        _reinforced(sheet)
+        model_named(sheet, *_MODEL, "path")
+    _sharded(sheet, *(("model", "strategy") if tuned else (*_ACTOR, "strategy")))
+    _lora(sheet, *(("model",) if tuned else _MODEL))
+    _processes(sheet)
+    return sheet.said()
+
+
+def _reinforced(sheet: Sheet) -> None:
+    """The advantage estimator names the objective, GAE where none is given; the rollout may go through vllm."""
+    keys = ("algorithm", "adv_estimator")
+    named = sheet.given(*keys)
+    if isinstance(named, str) and named in _ESTIMATORS:
+        sheet.state("training.objective", _ESTIMATORS[named], keys)
+    elif named is not None:
+        sheet.leave("training.objective", keys, "which is no objective known here")
+    elif not sheet.has("config_name") and not sheet.has("config_path"):
+        sheet.state("training.objective", "ppo")
+    engine = sheet.given("actor_rollout_ref", "rollout", "name")
+    if isinstance(engine, str):
+        sheet.state("training.use_vllm", engine == "vllm", ("actor_rollout_ref", "rollout", "name"))
+
+
+def _sharded(sheet: Sheet, *keys: str) -> None:
+    strategy = sheet.given(*keys)
+    if strategy in _STRATEGIES:
+        sheet.state("training.fsdp.version", _STRATEGIES[strategy], keys)
+    elif strategy is not None or "megatron" in str(sheet.given("config_name")):
+        sheet.state("training.fsdp", None)
+
+
+def _lora(sheet: Sheet, *above: str) -> None:
+    """Without a rank above 0 all weights are trained; Megatron's own section has another form and is left."""
+    keys = (*above, "lora_rank")
+    rank = number_of(sheet.given(*keys))
+    if rank:
+        sheet.state("training.method", "lora", keys)
+        sheet.state("training.lora.r", rank, keys)
+        sheet.number("training.lora.lora_alpha", *above, "lora_alpha")
+    elif not sheet.has(*above, "lora") and not sheet.has("config_path"):
+        sheet.state("training.method", "full", keys if sheet.has(*keys) else None)
+        sheet.state("training.lora", None)
+
+
+def _processes(sheet: Sheet) -> None:
+    """One process for each GPU of each node, of which there is one unless told otherwise."""
+    keys = ("trainer", "n_gpus_per_node")
+    each = number_of(sheet.given(*keys))
+    nodes = number_of(sheet.given("trainer", "nnodes")) if sheet.has("trainer", "nnodes") else 1
+    if each and nodes:
+        sheet.state("training.world_size", each * nodes, keys)

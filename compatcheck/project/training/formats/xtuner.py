@@ -1,0 +1,328 @@
+"""XTuner's Python configurations, read from their syntax tree and never run; XTuner 0.1 and 0.2.
+
+Sources: ``xtuner/tools/train.py`` and ``xtuner/model/sft.py`` of 0.1.0 to 0.2.0, https://github.com/InternLM/xtuner.
+The configurations of XTuner 1.0 are programs and belong to no reader.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from compatcheck.errors import InputError
+from compatcheck.project.training._document import Document, Keys, Said
+from compatcheck.project.training._python_config import evaluated
+from compatcheck.project.training._python_value import Open, Reference
+from compatcheck.project.training._readings import Sheet, dtype_name
+from compatcheck.project.training._rows import Kind, Row, fill, model_named, rows, unquantized
+
+TITLE = "an XTuner configuration"
+SUFFIXES = (".py",)
+MARKS = ("xtuner", "_base_", "read_base")
+
+_PARTS = frozenset(
+    ("model", "optim_wrapper", "train_dataloader", "train_cfg", "param_scheduler", "default_hooks", "custom_hooks")
+    + ("strategy", "training_args", "trainer", "train_dataset", "tokenizer", "randomness")
+)
+_OBJECTIVES = {"SupervisedFinetune": "sft", "DPO": "dpo", "ORPO": "orpo", "RewardModel": "reward"}
+_OPTIMIZERS = {
+    "torch.optim.AdamW": "adamw_torch",
+    "torch.optim.SGD": "sgd",
+    "bitsandbytes.optim.AdamW8bit": "adamw_bnb_8bit",
+    "bitsandbytes.optim.PagedAdamW": "paged_adamw_32bit",
+    "bitsandbytes.optim.PagedAdamW32bit": "paged_adamw_32bit",
+    "bitsandbytes.optim.PagedAdamW8bit": "paged_adamw_8bit",
+}
+_RUN = (
+    *rows("training.", "whole", "per_device_train_batch_size=train_dataloader.batch_size"),
+    *rows("training.", "number", "num_train_epochs=train_cfg.max_epochs", "max_steps=train_cfg.max_iters"),
+    *rows("training.", "number", "learning_rate=optim_wrapper.optimizer.lr"),
+    *rows("training.", "number", "max_grad_norm=optim_wrapper.clip_grad.max_norm"),
+    *rows("training.", "whole", "gradient_accumulation_steps=optim_wrapper.accumulative_counts"),
+    *rows("training.", "side", "padding_side=tokenizer.padding_side"),
+)
+_TRAINER = (
+    *rows("training.", "whole", "per_device_train_batch_size", "gradient_accumulation_steps", below=("training_args",)),
+    *rows("training.", "number", "learning_rate", "max_grad_norm", "num_train_epochs", below=("training_args",)),
+    *rows("training.", "whole", "max_steps", "warmup_steps", below=("training_args",)),
+    *rows("training.", "text", "optimizer=optim", below=("training_args",)),
+    *rows("training.", "flag", "gradient_checkpointing", below=("training_args",)),
+    *rows("training.", "side", "padding_side=tokenizer.padding_side"),
+)
+_RULE = "XTuner takes bfloat16 where the GPUs can and float16 elsewhere"
+_BY_LAUNCHER = f"{{}} by this file, and with --deepspeed {_RULE}"
+_FLASH = "XTuner takes flash_attention_2 where flash-attn is installed"
+_NOT_SAID = "XTuner is given it on its command line, --deepspeed"
+
+
+def recognises(document: Document) -> bool:
+    """Whether a Python file assigns what XTuner builds, itself or in the files that it is based on."""
+    if not isinstance(document.value, ast.Module):
+        return False
+    if "xtuner.v1" in document.text:
+        return False
+    names = set(_assigned(document.value.body))
+    if "xtuner" in document.text:
+        return len(names & _PARTS) >= 2 or (_is_based(document) and bool(names & _PARTS))
+    if not _is_based(document):
+        return False
+    try:
+        config = evaluated(document)
+    except InputError:
+        return False
+    return _built(config.value) and len(_PARTS & config.value.keys()) >= 2
+
+
+def _assigned(body: list[ast.stmt]) -> Iterator[str]:
+    for statement in body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else ()
+        yield from (each.id for each in targets if isinstance(each, ast.Name))
+
+
+def _is_based(document: Document) -> bool:
+    return "_base_" in _assigned(document.value.body) or "read_base" in document.text
+
+
+def _built(value: dict[str, Any]) -> bool:
+    """Whether the model, the trainer or the data is one of XTuner's own classes."""
+    kinds = [part.get("type") for part in value.values() if isinstance(part, dict)]
+    return any(isinstance(kind, Reference) and kind.name.startswith("xtuner.") for kind in kinds)
+
+
+def read(document: Document) -> Said:
+    """What the configuration decides, whichever way it is launched.
+
+    The dtype then hangs on ``--deepspeed``, so it stays unknown with a reason. Raises `InputError` where the file
+    cannot be merged with its bases or a value has a wrong type.
+    """
+    sheet = Sheet(evaluated(document))
+    _sections(sheet)
+    if not _brings_deepspeed(sheet):
+        sheet.unknown("training.deepspeed", _NOT_SAID)
+        _precision(sheet)
+    return sheet.said()
+
+
+def launched(document: Document, deepspeed: str | None) -> Said:
+    """What the configuration decides when it is launched with ``--deepspeed``, or for ``None`` without.
+
+    With DeepSpeed the dtype stays unknown until its configuration and the GPUs are known.
+    """
+    sheet = Sheet(evaluated(document))
+    _sections(sheet)
+    if deepspeed is not None:
+        sheet.name("deepspeed", deepspeed)
+        sheet.unknown("training.deepspeed", f"{deepspeed} decides")
+        sheet.unknown("training.dtype", _RULE)
+        if sheet.is_stated("training.quantization.compute_dtype") and "zero3" in deepspeed:
+            sheet.unknown("training.quantization.compute_dtype", f"with ZeRO-3 {_RULE}")
+    elif not _brings_deepspeed(sheet):
+        sheet.state("training.deepspeed", None)
+        _amp(sheet)
+    return sheet.said()
+
+
+def _sections(sheet: Sheet) -> None:
+    sheet.state("training.framework", "xtuner")
+    trainer = sheet.given("framework") == "huggingface"
+    fill(sheet, _TRAINER if trainer else _RUN, TITLE)
+    model: Keys = ("model",) if trainer else ("model", "llm")
+    if not trainer:
+        _wrapped(sheet)
+        _objective(sheet)
+    _model(sheet, model)
+    _adapter(sheet, ("lora",) if trainer else ("model", "lora"))
+    _data(sheet)
+    _strategy(sheet, trainer)
+
+
+def _precision(sheet: Sheet) -> None:
+    """Without a launcher's word the dtype is open, unless both ways lead to the same."""
+    if sheet.given("framework") == "huggingface":
+        _trainer_precision(sheet)
+        return
+    given = sheet.given("optim_wrapper", "dtype")
+    named = given if isinstance(given, str) else "float32"
+    sheet.unknown("training.dtype", _BY_LAUNCHER.format(named), ("optim_wrapper", "dtype"))
+
+
+def _trainer_precision(sheet: Sheet) -> None:
+    for name, dtype in (("bf16", "bfloat16"), ("fp16", "float16")):
+        if sheet.given("training_args", name) is True:
+            sheet.state("training.dtype", dtype, ("training_args", name))
+            sheet.state("training.mixed_precision", name, ("training_args", name))
+            return
+    sheet.unknown("training.dtype", "neither fp16 nor bf16 is on in training_args")
+
+
+def _amp(sheet: Sheet) -> None:
+    """Without DeepSpeed the optimizer's wrapper decides: autocast to its dtype, else float32."""
+    if sheet.given("framework") == "huggingface":
+        _trainer_precision(sheet)
+        return
+    kind = sheet.given("optim_wrapper", "type")
+    name = kind.name.rpartition(".")[2] if isinstance(kind, Reference) else kind
+    if name == "AmpOptimWrapper" and sheet.has("optim_wrapper", "dtype"):
+        fill(sheet, [Row("training.dtype", ("optim_wrapper", "dtype"), "dtype")], TITLE)
+        short = {"float16": "fp16", "bfloat16": "bf16"}.get(sheet.known("training.dtype"), "no")
+        sheet.state("training.mixed_precision", short, ("optim_wrapper", "dtype"))
+    elif name == "OptimWrapper":
+        sheet.state("training.dtype", "float32", ("optim_wrapper", "type"))
+        sheet.state("training.mixed_precision", "no", ("optim_wrapper", "type"))
+    else:
+        sheet.unknown("training.dtype", "optim_wrapper gives no dtype")
+
+
+def _wrapped(sheet: Sheet) -> None:
+    if sheet.has("optim_wrapper", "type") and not sheet.has("optim_wrapper", "accumulative_counts"):
+        sheet.state("training.gradient_accumulation_steps", 1)
+    kind = sheet.given("optim_wrapper", "optimizer", "type")
+    if isinstance(kind, Reference):
+        place = ("optim_wrapper", "optimizer", "type")
+        sheet.state("training.optimizer", _OPTIMIZERS.get(kind.name, kind.name.rpartition(".")[2]), place)
+
+
+def _objective(sheet: Sheet) -> None:
+    """XTuner's own models checkpoint their activations unless told not to."""
+    kind = sheet.given("model", "type")
+    name = kind.name.rpartition(".")[2] if isinstance(kind, Reference) else ""
+    if name in _OBJECTIVES:
+        pretrains = any(_ends(each, "pretrain_map_fn") for each in _below(sheet.given("train_dataloader")))
+        objective = "pretrain" if pretrains and name == "SupervisedFinetune" else _OBJECTIVES[name]
+        sheet.state("training.objective", objective, ("model", "type"))
+    if name in _OBJECTIVES or name == "LLaVAModel":
+        sheet.state("training.gradient_checkpointing", True)
+    fill(sheet, rows("training.", "flag", "gradient_checkpointing=model.use_activation_checkpointing"), TITLE)
+
+
+def _model(sheet: Sheet, model: Keys) -> None:
+    name = model_named(sheet, *model, "pretrained_model_name_or_path")
+    if sheet.given("use_varlen_attn") is True or sheet.given("model", "use_varlen_attn") is True:
+        key: Keys = ("use_varlen_attn",) if sheet.given("use_varlen_attn") is True else ("model", "use_varlen_attn")
+        sheet.state("training.attention", "flash_attention_2", key)
+    fill(sheet, [Row("training.attention", (*model, "attn_implementation"), "attention")], TITLE)
+    given = sheet.given(*model, "torch_dtype")
+    named = dtype_name(given.name) if isinstance(given, Reference) else dtype_name(given)
+    own = model == ("model", "llm")
+    if sheet.known("training.attention") in ("eager", "sdpa") or not own:
+        fill(sheet, [Row("training.load_dtype", (*model, "torch_dtype"), "dtype")], TITLE)
+    elif named:
+        why = f"{named} by this file, and XTuner takes what the GPUs can where flash-attn is installed"
+        sheet.unknown("training.load_dtype", why, (*model, "torch_dtype"))
+    if own and not sheet.is_stated("training.attention"):
+        sheet.unknown("training.attention", _FLASH)
+    if isinstance(sheet.given(*model), dict):
+        _quantization(sheet, model, name)
+
+
+def _quantization(sheet: Sheet, model: Keys, name: str | None) -> None:
+    section: Keys = (*model, "quantization_config")
+    if not isinstance(sheet.given(*section), dict):
+        section = model
+    bits = next((each for each in (4, 8) if sheet.given(*section, f"load_in_{each}bit") is True), None)
+    if bits is None:
+        if sheet.has(*model, "quantization_config") and sheet.given(*model, "quantization_config") is not None:
+            sheet.unknown("training.quantization", "its method is not read here", (*model, "quantization_config"))
+        else:
+            unquantized(sheet, name)
+        return
+    place = (*section, f"load_in_{bits}bit")
+    sheet.state("training.quantization.bits", bits, place)
+    sheet.state("training.quantization.method", "bitsandbytes", place)
+    if bits == 4 and section != model:
+        sheet.state("training.quantization.type", "fp4")
+        sheet.state("training.quantization.compute_dtype", "float32")
+        sheet.state("training.quantization.double_quant", False)
+        names = "type=bnb_4bit_quant_type", "double_quant=bnb_4bit_use_double_quant"
+        fill(sheet, rows("training.quantization.", "text", names[0], below=section), TITLE)
+        fill(sheet, rows("training.quantization.", "flag", names[1], below=section), TITLE)
+        compute = "compute_dtype=bnb_4bit_compute_dtype"
+        fill(sheet, rows("training.quantization.", "dtype", compute, below=section), TITLE)
+
+
+def _adapter(sheet: Sheet, keys: Keys) -> None:
+    """With LoRA XTuner prepares the model for k-bit training, quantized or not."""
+    if isinstance(sheet.given("model", "llm_lora"), dict):
+        keys = ("model", "llm_lora")
+    value = sheet.given(*keys)
+    if isinstance(value, Open) or not isinstance(sheet.given("model"), dict):
+        return
+    if not isinstance(value, dict):
+        frozen = sheet.given("model", "freeze_llm") is True
+        sheet.state("training.method", "freeze" if frozen else "full")
+        sheet.state("training.lora", None)
+        return
+    quantized = sheet.known("training.quantization.bits") == 4
+    sheet.state("training.method", "qlora" if quantized else "dora" if value.get("use_dora") is True else "lora", keys)
+    sheet.state("training.kbit_prepared", True, keys)
+    fill(sheet, rows("training.lora.", "number", "r", "lora_alpha", below=keys), TITLE)
+    fill(sheet, rows("training.lora.", "flag", "use_dora", "use_rslora", below=keys), TITLE)
+    fill(sheet, rows("training.lora.", "text", "bias", below=keys), TITLE)
+    sheet.state("training.lora.target_modules", ["all-linear"])
+    sheet.state("training.lora.modules_to_save", None)
+    fill(sheet, rows("training.lora.", "labels", "target_modules", "modules_to_save", below=keys), TITLE)
+
+
+def _data(sheet: Sheet) -> None:
+    """Lengths and packing as the data set of the run has them, where all of its parts agree."""
+    top: Keys = ("train_dataset",) if sheet.given("framework") == "huggingface" else ("train_dataloader", "dataset")
+    sought: tuple[tuple[str, str, Kind], ...]
+    sought = (("max_length", "max_length", "whole"), ("packing", "pack_to_max_length", "flag"))
+    for fact, name, kind in sought:
+        places = list(_places(sheet.given(*top), top, name))
+        values = [sheet.given(*place) for place in places]
+        if values and all(value == values[0] for value in values):
+            fill(sheet, [Row(f"training.{fact}", places[0], kind)], TITLE)
+        elif values:
+            sheet.unknown(f"training.{fact}", "the parts of the data set differ", places[0])
+    for place in _places(sheet.given(*top), top, "template"):
+        value = sheet.given(*place)
+        if isinstance(value, Reference) and ".PROMPT_TEMPLATE." in value.name:
+            sheet.state("training.template", value.name.rpartition(".")[2], place)
+
+
+def _brings_deepspeed(sheet: Sheet) -> bool:
+    said = sheet.said()
+    return "deepspeed" in said.names or "deepspeed" in said.inlined or "training.deepspeed" in said.facts.reasons
+
+
+def _strategy(sheet: Sheet, trainer: bool) -> None:
+    """DeepSpeed that the file itself brings: mmengine's strategy, or the Trainer's argument."""
+    keys: Keys = ("training_args", "deepspeed") if trainer else ("strategy", "config")
+    if isinstance(sheet.given("strategy", "zero_optimization"), dict):
+        keys = ("strategy",)
+    value = sheet.given(*keys)
+    if isinstance(value, str):
+        sheet.name("deepspeed", value)
+        sheet.unknown("training.deepspeed", f"{value} decides", keys)
+    elif isinstance(value, dict) and not any(isinstance(each, Open) for each in _below(value)):
+        sheet.inline("deepspeed", keys, value)
+    elif value is not None:
+        sheet.unknown("training.deepspeed", "it is computed by code, which is not run", keys)
+    if sheet.given("resume") is True:
+        sheet.state("training.resume_from_checkpoint", True, ("resume",))
+
+
+def _below(value: Any) -> Iterator[Any]:
+    yield value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for each in inner:
+        yield from _below(each)
+
+
+def _places(value: Any, keys: Keys, name: str) -> Iterator[Keys]:
+    """Where a key of this name is given, anywhere below."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if key == name and each is not None and not isinstance(each, dict):
+                yield (*keys, key)
+            else:
+                yield from _places(each, (*keys, key), name)
+    elif isinstance(value, list):
+        for i, each in enumerate(value):
+            yield from _places(each, (*keys, i), name)
+
+
+def _ends(value: Any, name: str) -> bool:
+    return isinstance(value, Reference) and value.name.endswith(f".{name}")

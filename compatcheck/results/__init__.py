@@ -1,0 +1,1 @@
+"""What the stages hand on: findings, pins, logs, clusters. Frozen values that every room above may use."""

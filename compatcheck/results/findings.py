@@ -1,0 +1,140 @@
+"""Findings and what a check reports of them; frozen values, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple
+
+from compatcheck.environment import Environment, Location
+from compatcheck.files import repository
+
+Status = Literal["confirmed", "affected", "possible", "refuted"]
+
+
+STATUSES: tuple[Status, ...] = ("confirmed", "affected", "possible", "refuted")
+
+
+BAD: tuple[Status, ...] = ("confirmed", "affected")
+
+
+Outcome = Literal["pass", "watch", "fail", "skip", "crash", "timeout"]
+
+
+class Remedy(NamedTuple):
+    """One way out of a finding; the fields that do not apply are empty.
+
+    ``steps`` says what to do in the words of the user's own files.
+    """
+
+    kind: str
+    why: str
+    pins: Mapping[str, str] = {}
+    config: Mapping[str, Any] = {}
+    environ: Mapping[str, str] = {}
+    code: str | None = None
+    steps: tuple[str, ...] = ()
+
+
+class ProbeResult(NamedTuple):
+    """What came of running one probe; ``measured`` is the probe's own JSON."""
+
+    probe: str
+    outcome: Outcome
+    why: str
+    measured: Mapping[str, Any] = {}
+    seconds: float = 0.0
+
+
+class Finding(NamedTuple):
+    """One entry of the matrix that speaks of this environment.
+
+    ``summary`` is what the user sees, ``mechanism`` why it happens. ``partly`` says, for a missing version of which a
+    range is asked for, which part of that is affected. ``ranges`` holds, for each condition of the entry that brought
+    it here, the versions by name that it speaks of. ``seen`` tells that the summary is of one place, where a trait was
+    seen, and not what the entry says of all.
+    """
+
+    id: str
+    title: str
+    status: Status
+    impact: str
+    confidence: str
+    packages: tuple[str, ...]
+    summary: str
+    missing: tuple[str, ...]
+    remedies: tuple[Remedy, ...]
+    evidence: tuple[str, ...]
+    probe_name: str | None = None
+    probe_request: Mapping[str, Any] = {}
+    probe: ProbeResult | None = None
+    location: Location | None = None
+    partly: Mapping[str, str] = {}
+    ranges: tuple[Mapping[str, str], ...] = ()
+    mechanism: str = ""
+    seen: bool = False
+
+
+class Suppressed(NamedTuple):
+    """A finding that the user has set aside, by an ``ignore`` with its reason or because a ``baseline`` holds it."""
+
+    finding: Finding
+    by: Literal["ignore", "baseline"]
+    why: str
+
+
+class Remark(NamedTuple):
+    """Something about the user's own settings that wants a look, such as an ignore that has expired."""
+
+    text: str
+    location: Location | None = None
+
+
+class VersionMap(NamedTuple):
+    """What the matrix says of an environment with other versions of two of its packages.
+
+    ``names`` are the package of the columns and that of the rows, ``cells`` hold for each row and column the statuses
+    by entry, ``entries`` the title and impact of each of these. ``here`` are the two versions at hand, ``advised``
+    those to go to.
+    """
+
+    names: tuple[str, str]
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    cells: tuple[tuple[Mapping[str, Status], ...], ...]
+    entries: Mapping[str, tuple[str, str]]
+    here: tuple[str, str]
+    advised: tuple[str, str] | None = None
+
+
+class Report(NamedTuple):
+    """What one check has to say; ``findings`` are the worst first and hold nothing that is ``suppressed``.
+
+    ``maps`` are drawn for a reader of pages alone.
+    """
+
+    environment: Environment
+    findings: tuple[Finding, ...]
+    matrix_revision: str
+    matrix_entries: int
+    matrix_date: str = ""
+    matrix_stale: bool = False
+    suppressed: tuple[Suppressed, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    maps: tuple[VersionMap, ...] = ()
+
+    @property
+    def bad(self) -> tuple[Finding, ...]:
+        """What is confirmed or affected."""
+        return tuple(finding for finding in self.findings if finding.status in BAD)
+
+
+def failing(fail_on: str) -> tuple[Status, ...]:
+    """The statuses at or above one, which make a run fail; none where that is ``never``."""
+    return STATUSES[: STATUSES.index(fail_on) + 1] if fail_on in STATUSES else ()
+
+
+def fingerprint(finding: Finding) -> str:
+    """What makes a finding the same in another run: its entry and its file, not the line or the status."""
+    file = repository.below(finding.location.file, repository.root()) if finding.location else ""
+    return sha256(f"{finding.id}\n{file}".encode(errors="surrogateescape")).hexdigest()[:32]

@@ -1,0 +1,193 @@
+"""Frozen values for what was seen in a log and what explains it; no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from compatcheck.environment import Environment, Facts, Location
+from compatcheck.results.findings import Finding
+
+LONGEST_MATCHED = 4_000
+"""Characters of a line that error patterns are tried on; what stands further right is not looked at."""
+
+ERROR_MARKS = (
+    "rror",
+    "xception",
+    "arning",
+    "WARN",
+    "ailed",
+    "not ",
+    "no attr",
+    "can't",
+    "undefined",
+    "SIGKILL",
+    "exitcode",
+    "Killed",
+    "imeout",
+    "imed out",
+    "mismatch",
+    "(s) in state_dict",
+    "ncompatible",
+    "already at",
+    "inimum loss",
+    "no kernel",
+    "out of memory",
+    "OutOfMemory",
+    "NCCL",
+    "LLVM ERROR",
+)
+"""A line that holds none of these is no error line; so that most lines of a log cost nothing."""
+
+Fit = Literal["affected", "possible", "open"]
+"""How an entry stands to the known facts: it applies, it may for want of some, or nothing decides about it."""
+
+
+class Pattern(NamedTuple):
+    """A regular expression for the error lines that an entry explains; ``literal`` stands in all of them."""
+
+    entry: str
+    regex: str
+    literal: str = ""
+
+
+class Hit(NamedTuple):
+    """A line of a log that an entry's pattern matches."""
+
+    entry: str
+    text: str
+    location: Location
+
+
+class Moment(NamedTuple):
+    """One reading of a log as people are told of it; ``about`` marks a step taken from a progress bar."""
+
+    location: Location
+    step: float | None = None
+    epoch: float | None = None
+    values: Mapping[str, float] = {}
+    about: bool = False
+
+
+class Signature(NamedTuple):
+    """What a log shows, by a name that does not change, and in words.
+
+    ``symptoms`` are the words that entries of the matrix use; an entry explains the signature only where it has one
+    of ``decisive``. A ``benign`` signature is no fault. ``narrow`` tells that the signature alone points at few causes;
+    one that is not needs facts that speak for an entry.
+    """
+
+    name: str
+    words: str
+    symptoms: frozenset[str] = frozenset()
+    decisive: frozenset[str] = frozenset()
+    benign: bool = False
+    narrow: bool = True
+    details: tuple[str, ...] = ()
+
+
+class Crash(NamedTuple):
+    """An exception or a failure message, and the deepest frames of its traceback."""
+
+    kind: str
+    text: str
+    location: Location
+    frames: tuple[str, ...] = ()
+    ranks: tuple[str, ...] = ()
+
+
+class Curve(NamedTuple):
+    """Values over steps, thinned; a value that is not finite stands for readings that were not.
+
+    ``axis`` says what its points are counted in, ``step`` or ``reading``; ``onset`` is where the symptom began on it.
+    """
+
+    name: str
+    unit: str
+    points: tuple[tuple[float, float], ...]
+    onset: float | None = None
+    axis: str = "step"
+
+
+class Run(NamedTuple):
+    """One training run in a log."""
+
+    signature: Signature
+    first_line: int
+    last_line: int
+    readings: int
+    onset: Moment | None = None
+    healthy: Moment | None = None
+    last: Moment | None = None
+    notes: tuple[Signature, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    crash: Crash | None = None
+
+
+class Log(NamedTuple):
+    """What one log shows: its runs in order, exceptions, lines that entries know, and the facts it states."""
+
+    path: str
+    runs: tuple[Run, ...]
+    crashes: tuple[Crash, ...]
+    hits: tuple[Hit, ...]
+    facts: Facts
+    notes: tuple[str, ...] = ()
+
+    @property
+    def last(self) -> Run | None:
+        return self.runs[-1] if self.runs else None
+
+
+class Suspect(NamedTuple):
+    """An entry, how it stands to the known facts (None: they refute it), and the facts that speak against it."""
+
+    entry: Mapping[str, Any]
+    finding: Finding
+    fit: Fit | None
+    against: tuple[str, ...] = ()
+
+
+class Explanation(NamedTuple):
+    """An entry that would explain the log.
+
+    ``why`` says why it fits, ``tells_apart`` what would tell it from the next, ``line`` is the log's line that its
+    pattern matches.
+    """
+
+    finding: Finding
+    fit: Fit
+    why: tuple[str, ...]
+    tells_apart: tuple[str, ...] = ()
+    misleading: tuple[str, ...] = ()
+    line: Hit | None = None
+
+
+class Dropped(NamedTuple):
+    """An entry that the log speaks for and a known fact against; ``line`` is the line its pattern matches."""
+
+    id: str
+    title: str
+    against: tuple[str, ...]
+    line: Hit | None = None
+
+
+class Diagnosis(NamedTuple):
+    """What the logs show and what explains it; ``log`` is the one that is judged, ``run`` its run."""
+
+    logs: tuple[Log, ...]
+    log: Log
+    run: Run
+    explanations: tuple[Explanation, ...]
+    more: int
+    dropped: tuple[Dropped, ...]
+    environment: Environment
+    environment_given: bool
+    matrix_revision: str
+    matrix_entries: int
+    matrix_date: str
+    matrix_stale: bool
+
+    @property
+    def healthy(self) -> bool:
+        return self.run.signature.benign and self.run.crash is None

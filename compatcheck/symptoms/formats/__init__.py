@@ -1,0 +1,1 @@
+"""Log formats, a file each."""

@@ -1,0 +1,197 @@
+"""Over the samples of every reader: each belongs to its own and to no other, and travels through a snapshot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compatcheck.environment import Environment, Unknown, dump, lookup
+from compatcheck.environment.snapshot import load_snapshot
+from compatcheck.errors import InputError
+from compatcheck.project.training import reader_of, readers
+from compatcheck.project.training._document import open_document
+from compatcheck.project.training._python_value import Open
+from tests.project.training import (
+    test_axolotl,
+    test_llama_factory,
+    test_ms_swift,
+    test_nemo,
+    test_peft_adapter,
+    test_torchtune,
+    test_xtuner,
+)
+
+TRAINER = """\
+output_dir: out
+per_device_train_batch_size: 2
+gradient_accumulation_steps: 4
+learning_rate: 2.0e-5
+num_train_epochs: 1
+bf16: true
+save_steps: 100
+"""
+ACCELERATE = (
+    "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_processes: 2\n"
+)
+DEEPSPEED = '{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": 1}'
+SAMPLES = {
+    "axolotl": test_axolotl.SAMPLES,
+    "llama_factory": test_llama_factory.SAMPLES,
+    "ms_swift": test_ms_swift.SAMPLES,
+    "nemo": test_nemo.SAMPLES,
+    "peft_adapter": test_peft_adapter.SAMPLES,
+    "torchtune": test_torchtune.SAMPLES,
+    "xtuner": test_xtuner.SAMPLES,
+    "training_arguments": {"args.yaml": TRAINER},
+    "accelerate": {"accelerate.yaml": ACCELERATE},
+    "deepspeed": {"ds.json": DEEPSPEED},
+}
+CASES = [(reader, name) for reader, samples in SAMPLES.items() for name in samples]
+NONE = {
+    "values.yaml": "replicas: 2\nmodel: {name: a}\nbatch_size: 3\n",
+    "package.json": '{"name": "a", "scripts": {"train": "x"}, "dependencies": {}}',
+    "config.json": '{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64}',
+    "setup.py": "from setuptools import setup\nsetup(name='a')\n",
+    "train.py": "from xtuner.model import SupervisedFinetune\nmodel = SupervisedFinetune(llm=1)\n",
+    "compose.yaml": "services:\n  a:\n    image: b\n",
+    "empty.yaml": "",
+}
+
+
+def laid(tmp_path: Path, name: str, text: str) -> str:
+    path = tmp_path / name
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize(("reader", "name"), CASES)
+def test_a_file_belongs_to_its_own_reader_and_to_no_other(tmp_path: Path, reader: str, name: str) -> None:
+    document = open_document(laid(tmp_path, name, SAMPLES[reader][name]))
+    fitting = [
+        each
+        for each, module in readers().items()
+        if name.endswith(module.SUFFIXES) and module.recognises(document) and not getattr(module, "GENERAL", False)
+    ]
+    assert fitting == ([] if reader == "training_arguments" else [reader])
+    assert reader_of(document) == reader
+
+
+@pytest.mark.parametrize(("reader", "name"), CASES)
+def test_the_words_a_reader_is_looked_for_by_stand_in_its_files(reader: str, name: str) -> None:
+    marks = getattr(readers()[reader], "MARKS", ())
+    assert not marks or any(mark in SAMPLES[reader][name] for mark in marks)
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_files_that_are_no_training_belong_to_no_reader(tmp_path: Path, name: str) -> None:
+    assert reader_of(open_document(laid(tmp_path, name, NONE[name]))) is None
+
+
+@pytest.mark.parametrize(("reader", "name"), [case for case in CASES if case[0] != "deepspeed"])
+def test_what_a_reader_says_travels_through_a_snapshot(tmp_path: Path, reader: str, name: str) -> None:
+    said = readers()[reader].read(open_document(laid(tmp_path, name, SAMPLES[reader][name])))
+    environment = Environment(*said.facts)
+    again = load_snapshot(json.dumps(dump(environment)), "snapshot")
+    assert again.facts["training"] == environment.facts["training"]
+    assert again.facts.get("model") == environment.facts.get("model")
+    assert dict(again.reasons) == dict(environment.reasons)
+    assert dict(again.locations) == dict(environment.locations)
+
+
+@pytest.mark.parametrize(("reader", "name"), CASES)
+def test_every_reason_and_every_place_is_of_a_fact_of_the_training_or_its_model(
+    tmp_path: Path, reader: str, name: str
+) -> None:
+    said = readers()[reader].read(open_document(laid(tmp_path, name, SAMPLES[reader][name])))
+    for path in (*said.facts.reasons, *said.facts.locations):
+        assert path.split(".")[0] in ("training", "model"), path
+    for path, why in said.facts.reasons.items():
+        assert why.strip() and "\n" not in why, path
+    for at in said.facts.locations.values():
+        assert at.line is None or at.line > 0
+
+
+WRONG: tuple[Any, ...] = (
+    None,
+    [],
+    {},
+    "",
+    "word",
+    -1,
+    2.5,
+    True,
+    10**400,
+    [[1]],
+    {"a": {"b": 1}},
+    "${a}",
+    Open("not set"),
+)
+
+
+def paths_of(value: Any, keys: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield (*keys, key)
+            yield from paths_of(inner, (*keys, key))
+
+
+def put(value: dict[str, Any], keys: tuple[str, ...], wrong: Any) -> dict[str, Any]:
+    first, *rest = keys
+    return {**value, first: put(value[first], tuple(rest), wrong) if rest else wrong}
+
+
+OWN = ("accelerate", "axolotl", "llama_factory", "ms_swift", "nemo", "peft_adapter", "torchtune", "training_arguments")
+
+
+@pytest.mark.parametrize(("reader", "name"), [case for case in CASES if case[0] in OWN])
+def test_whatever_stands_at_a_key_is_read_or_refused_in_one_line(tmp_path: Path, reader: str, name: str) -> None:
+    document = open_document(laid(tmp_path, name, SAMPLES[reader][name]))
+    for keys in paths_of(document.value):
+        for wrong in WRONG:
+            changed = document._replace(value=put(document.value, keys, wrong))
+            if not readers()[reader].recognises(changed):
+                continue
+            try:
+                said = readers()[reader].read(changed)
+            except InputError as error:
+                assert "\n" not in str(error) and keys[0] in str(error)
+                continue
+            load_snapshot(json.dumps(dump(Environment(*said.facts))), "snapshot")
+
+
+@pytest.mark.parametrize(("reader", "name"), [case for case in CASES if case[0] in OWN])
+def test_a_key_that_is_no_word_is_passed_over(tmp_path: Path, reader: str, name: str) -> None:
+    document = open_document(laid(tmp_path, name, SAMPLES[reader][name]))
+    changed = document._replace(value={**document.value, 7: "x", None: 1})
+    assert readers()[reader].recognises(changed)
+    assert readers()[reader].read(changed).facts == readers()[reader].read(document).facts
+
+
+@pytest.mark.parametrize(
+    ("reader", "name", "key", "facts_left"),
+    [
+        ("llama_factory", "qlora.yml", "quantization_bit", ("training.quantization",)),
+        ("llama_factory", "lora.yaml", "deepspeed", ("training.deepspeed",)),
+        ("llama_factory", "lora.yaml", "flash_attn", ("training.attention",)),
+        ("llama_factory", "lora.yaml", "bf16", ("training.dtype",)),
+        ("axolotl", "qlora.yml", "load_in_4bit", ("training.quantization",)),
+        ("axolotl", "old.yml", "deepspeed", ("training.deepspeed",)),
+        ("ms_swift", "args.json", "quant_bits", ("training.quantization",)),
+        ("ms_swift", "args.json", "bf16", ("training.dtype",)),
+        ("ms_swift", "sft.yaml", "deepspeed", ("training.deepspeed",)),
+        ("ms_swift", "sft.yaml", "per_device_train_batch_size", ("training.per_device_train_batch_size",)),
+    ],
+)
+def test_a_value_that_the_script_does_not_set_leaves_its_facts_open(
+    tmp_path: Path, reader: str, name: str, key: str, facts_left: tuple[str, ...]
+) -> None:
+    document = open_document(laid(tmp_path, name, SAMPLES[reader][name]))
+    changed = document._replace(value={**document.value, key: Open("$X is not set here")})
+    environment = Environment(*readers()[reader].read(changed).facts)
+    for path in facts_left:
+        found = lookup(environment, path)
+        assert isinstance(found, Unknown) and "$X is not set here" in str(found.reason), path
