@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from compatcheck.delivery import only_one
+from compatcheck.matrix import loading
 from tests.conftest import Wheel, run_command
 from tests.delivery.conftest import IDS, Client, Publisher, Server, run
 
