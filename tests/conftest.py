@@ -15,8 +15,8 @@ from compatcheck.matrix import Matrix
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "matrix"
 LONGEST = (
-    *("probes/test_zero.py", "verbs/test_pin_verify.py", "probes/test_micro_training.py", "test_real_stacks.py"),
-    *("probes/test_distributed.py", "tables/test_import_failures.py", "report/test_site.py", "cluster/test_live.py"),
+    *("probes/test_zero.py", "verbs/test_pin_verify.py", "probes/test_micro_training.py", "tools/test_real_stacks.py"),
+    *("probes/test_distributed.py", "tools/test_import_failures.py", "report/test_site.py", "cluster/test_live.py"),
     *("test_founding_cases.py", "test_pre_commit.py", "matrix/test_survey.py", "probes/test_kernels.py"),
 )
 """The files that take most of the time, longest first: one of them at the end would leave the other processes idle."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.util
 import io
 import shutil
 import threading
 from collections.abc import Callable, Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 import click
@@ -21,23 +19,12 @@ from compatcheck.errors import CompatcheckError
 from compatcheck.matrix import compile_folder, loading
 from compatcheck.verbs import matrix as verbs
 from tests.conftest import ROOT
+from tools import sign_matrix as SIGN
 
 SOURCES = ROOT / "matrix"
 ENTRIES = sorted((SOURCES / "deepspeed").glob("CC-*.toml"))[:3]
 IDS = [path.stem for path in ENTRIES]
 Misbehaviour = Callable[[SimpleHTTPRequestHandler, bytes], None]
-
-
-def script() -> ModuleType:
-    """The script that signs, as the module it is."""
-    spec = importlib.util.spec_from_file_location("sign_matrix", ROOT / ".github" / "sign_matrix.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SIGN = script()
 
 
 def sources(folder: Path, count: int) -> Path:

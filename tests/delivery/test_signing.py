@@ -117,7 +117,7 @@ def test_the_same_matrix_makes_the_same_archive(publisher: Publisher) -> None:
 
 
 def test_it_runs_as_it_is_documented() -> None:
-    command = [sys.executable, str(ROOT / ".github" / "sign_matrix.py"), "--help"]
+    command = [sys.executable, str(ROOT / "tools" / "sign_matrix.py"), "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     for verb in ("key", "root", "sign", "publish", "timestamp", "check"):
         assert f"sign_matrix.py {verb} " in done.stdout

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compatcheck.language import LANGUAGES, _source
-from tests.language import catalogues
+from tools import catalogues
 
 _PLACEHOLDER = re.compile(r"\{\w*\}")
 _AS_PRINTED = re.compile(r'(?<=[ (])"[^"]{6,}"|\d+(?:\.\d+)*|\b[a-zA-Z]*_\w+|CC-[\d-]+|--[a-z-]+')
@@ -25,7 +25,7 @@ def test_every_language_has_its_catalogues() -> None:
 def test_a_catalogue_holds_every_text_that_the_code_asks_for(path: Path) -> None:
     told = _told(path)
     missing = sorted(str(text) for text in catalogues.asked_for() if text not in told)
-    assert not missing, "translate these in the .po after: python -m tests.language.catalogues"
+    assert not missing, "translate these in the .po after: python -m tools.catalogues"
 
 
 @pytest.mark.parametrize("path", catalogues.INTERFACE, ids=lambda path: path.parts[-3])

@@ -14,7 +14,7 @@ from compatcheck import matrix
 from compatcheck.environment import Environment
 from compatcheck.inference.report_date import with_limits
 from compatcheck.matrix.traits import built_for_another_torch
-from tests.tables import _metadata, built_for_torch
+from tools.tables import _metadata, built_for_torch
 
 METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}"
 

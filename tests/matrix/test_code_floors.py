@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.tables import code_floors
+from tools.tables import code_floors
 
 CODE = """
 import packaging.version

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import tomlkit
 
-from tests.tables import _history, constraint_archaeology
-from tests.tables._history import Constraint
+from tools.tables import _history, constraint_archaeology
+from tools.tables._history import Constraint
 
 SETUP = """raise SystemExit("never run")
 setup(install_requires=[{requires}], extras_require={{"gpu": ["triton>=2.0; sys_platform == 'linux'"]}})

@@ -13,8 +13,8 @@ from packaging.version import Version
 from compatcheck import matrix
 from compatcheck.environment import Environment
 from compatcheck.matrix.traits import excluded_by_next_release
-from tests.tables import excluded_afterwards
-from tests.tables.excluded_afterwards import Exclusion
+from tools.tables import excluded_afterwards
+from tools.tables.excluded_afterwards import Exclusion
 
 KNOWN = matrix.load()
 ROWS = [

@@ -13,7 +13,7 @@ from packaging.version import Version
 from compatcheck import matrix
 from compatcheck.environment import Environment
 from compatcheck.matrix.traits import known_requirement_unmet
-from tests.tables import declared_requirements
+from tools.tables import declared_requirements
 
 
 def environment(more: dict[str, Any] | None = None, **distributions: str) -> Environment:

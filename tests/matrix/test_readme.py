@@ -15,7 +15,7 @@ from compatcheck.pipelines import draft
 from compatcheck.pipelines.diff import compare, read_environments
 from compatcheck.report import changes
 from tests.conftest import ROOT, SOURCES, run_command
-from tests.matrix_readme import README, fields, replaced
+from tools.matrix_readme import README, fields, replaced
 
 TEXT = README.read_text(encoding="utf-8")
 ISSUE = ROOT / "tests" / "pipelines" / "issues" / "kernels-import.md"
@@ -35,7 +35,7 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Com
 
 
 def test_the_fields_are_those_of_the_model() -> None:
-    assert replaced(TEXT, "fields", fields()) == TEXT, "run: python tests/matrix_readme.py"
+    assert replaced(TEXT, "fields", fields()) == TEXT, "run: python tools/matrix_readme.py"
 
 
 def test_the_walk_prints_what_new_prints(walk: tuple[Path, subprocess.CompletedProcess[str]]) -> None:

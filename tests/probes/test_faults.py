@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from compatcheck import probes
-from tests import probe_notes
-from tests.fault_table import kept, key
-from tests.faults import all_faults
-from tests.faults._plant import CAUGHT, MISSED, Fault, Seen, try_fault, worst
+from tools import probe_notes
+from tools.fault_table import kept, key
+from tools.faults import all_faults
+from tools.faults._plant import CAUGHT, MISSED, Fault, Seen, try_fault, worst
 
 README = Path(probes.__file__).with_name("README.md")
 LINE = re.compile(r"^\| (?P<name>[^|]+) \| (?P<dtype>\w*) \| `(?P<probe>\w+)` \| (?P<outcome>\w+)[^|]*\|", re.MULTILINE)
@@ -55,7 +55,7 @@ def test_every_fault_has_one_name_and_no_miss_is_without_a_reason() -> None:
 
 
 def test_the_list_of_probes_is_current() -> None:
-    assert probe_notes.part(README, "probes") == probe_notes.listed(), "run python tests/probe_notes.py"
+    assert probe_notes.part(README, "probes") == probe_notes.listed(), "run python tools/probe_notes.py"
 
 
 def test_several_seeds_give_the_weakest_outcome() -> None:

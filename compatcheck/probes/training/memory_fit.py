@@ -15,7 +15,7 @@ the shortest combination.
 Without the GPU's memory, the batch size or the length, what is known is told and nothing is judged, unless the
 parameters and states alone do not fit. Where small models were really trained with AdamW, the middle of the range was
 at most 8 % from the peak of live tensors; accelerate's estimate, which has no activations, 0 to 70 % below it
-(tests/benchmarks/memory_estimates.py).
+(tools/benchmarks/memory_estimates.py).
 
 Request: config (the parsed config.json), training (the snapshot's training keys), memory_mib (of one GPU; default what
 torch sees), world_size, trust_remote_code and model_folder (for a model's own code).

@@ -1,0 +1,152 @@
+"""What the catalogues must hold; `python -m tools.catalogues` brings them up to date.
+
+What is translated stays, what is new gets an empty translation, what is gone is removed.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import get_args
+
+import click
+from babel.messages.catalog import Catalog
+from babel.messages.pofile import write_po
+
+from compatcheck import errors
+from compatcheck.cli import cli
+from compatcheck.language import _source
+from compatcheck.matrix.compile import read_entries
+from compatcheck.matrix.entry import Confidence, Entry, Impact
+from compatcheck.results.findings import STATUSES
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "compatcheck"
+INTERFACE = sorted(PACKAGE.glob("language/*/LC_MESSAGES/compatcheck.po"))
+ENTRIES = sorted((ROOT / "matrix" / "translations").glob("*.po"))
+_TEXTS = {
+    **dict.fromkeys(("_", "gettext", "marked"), (0,)),
+    **dict.fromkeys(("Signature", "_signature", "_failure"), (1,)),
+    "ngettext": (0, 1),
+}
+"""Which arguments of a function are texts to translate. Babel's own extraction overlooks what stands in f-strings."""
+_ERRORS = {name for name, value in vars(errors).items() if inspect.isclass(value)}
+
+_HEADER = r"""msgid ""
+msgstr ""
+"Language: {catalogue.locale}\n"
+"MIME-Version: 1.0\n"
+"Content-Type: text/plain; charset=utf-8\n"
+"Content-Transfer-Encoding: 8bit\n"
+"Plural-Forms: {catalogue.plural_forms}\n"
+
+"""
+
+Text = str | tuple[str, ...]
+
+
+def interface() -> dict[Text, list[str]]:
+    """Every text the program says in another language, a plural with its singular, with the places it comes from."""
+    return _gathered((*_marked(), *_of_errors(), *_of_help(cli, "compatcheck"), *_terms()))
+
+
+def asked_for() -> dict[Text, list[str]]:
+    """Those of them that the code asks for by name; the others stand where errors are raised and help is written."""
+    return _gathered((*_marked(), *_terms()))
+
+
+def _gathered(places: Iterable[tuple[str, Text]]) -> dict[Text, list[str]]:
+    found: dict[Text, list[str]] = {}
+    for place, text in places:
+        found.setdefault(text, []).append(place)
+    return dict(sorted(found.items(), key=lambda item: str(item[0])))
+
+
+def _marked() -> Iterator[tuple[str, Text]]:
+    """What is handed over as a literal to a function of `_TEXTS`, within other strings as well."""
+    for file, call in _calls():
+        texts = [call.args[at] for at in _TEXTS.get(_name(call), ()) if at < len(call.args)]
+        told = tuple(part.value for part in texts if isinstance(part, ast.Constant) and isinstance(part.value, str))
+        if told and len(told) == len(texts):
+            yield file, told if len(told) > 1 else told[0]
+
+
+def _of_errors() -> Iterator[tuple[str, Text]]:
+    """The parts of errors that are the same wherever one is raised; the subject never is."""
+    for file, call in _calls():
+        for at, part in enumerate(call.args if _name(call) in _ERRORS else ()):
+            if at != 1 and isinstance(part, ast.Constant) and part.value:
+                yield file, str(part.value)
+
+
+def _calls() -> Iterator[tuple[str, ast.Call]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                yield path.relative_to(PACKAGE).as_posix(), node
+
+
+def _name(call: ast.Call) -> str:
+    function = call.func
+    return (
+        function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
+    )
+
+
+def _terms() -> Iterator[tuple[str, Text]]:
+    """The words of the matrix's own vocabulary, which stand in tables and never in a sentence."""
+    for name in (*STATUSES, *get_args(Impact), *get_args(Confidence), "a recorded environment"):
+        yield "a term", name
+
+
+def _of_help(command: click.Command, name: str) -> Iterator[tuple[str, Text]]:
+    if command.help:
+        yield name, inspect.cleandoc(command.help)
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.help:
+            yield name, parameter.help
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for each in command.list_commands(context):
+            found = command.get_command(context, each)
+            assert found is not None
+            yield from _of_help(found, f"{name} {each}")
+
+
+def entries() -> dict[Text, list[str]]:
+    """What people read of the entries of the matrix, by the ids of those that say it."""
+    found: dict[Text, list[str]] = {}
+    for entry in matrix_entries():
+        whys = [remedy.why for remedy in entry.remedies]
+        for text in (entry.title, entry.summary, *whys, entry.mechanism, *entry.misleading):
+            found.setdefault(text, []).append(entry.id)
+    return found
+
+
+def matrix_entries() -> Iterable[Entry]:
+    return read_entries(ROOT / "matrix").values()
+
+
+def update(
+    path: Path, texts: Mapping[Text, Iterable[str]], translated: Mapping[Text, str | tuple[str, ...]] | None = None
+) -> None:
+    """Write a catalogue that holds exactly the texts, with the translations it has and those that are given."""
+    known = _source.read(path)
+    catalogue = Catalog(locale=known.locale)
+    for text, places in texts.items():
+        held = known.get(text if isinstance(text, str) else text[0])
+        string = (translated or {}).get(text)
+        comments = [", ".join(dict.fromkeys(places))]
+        catalogue.add(text, string or (held.string if held and not held.fuzzy else None), auto_comments=comments)
+    with path.open("wb") as stream:
+        stream.write(_HEADER.format(catalogue=catalogue).encode())
+        write_po(stream, catalogue, width=120, omit_header=True, ignore_obsolete=True)
+
+
+if __name__ == "__main__":
+    for path in INTERFACE:
+        update(path, interface())
+    for path in ENTRIES:
+        update(path, entries())

@@ -1,0 +1,115 @@
+"""Faults between processes: collectives, averaging, accumulation. Planted in every process of the stack."""
+
+from __future__ import annotations
+
+from tools.faults._plant import Fault
+
+DROPPED = """
+import torch.distributed as dist
+original = dist.all_reduce
+def all_reduce(tensor, *args, **options):
+    if dist.get_rank() == 1:
+        tensor.zero_()
+    return original(tensor, *args, **options)
+dist.all_reduce = all_reduce
+"""
+LAST_BIT = """
+import torch
+import torch.distributed as dist
+original = dist.all_reduce
+def all_reduce(tensor, *args, **options):
+    work = original(tensor, *args, **options)
+    if dist.get_rank() == 1 and tensor.is_floating_point():
+        tensor.view(-1)[0] += tensor.view(-1)[0] * torch.finfo(tensor.dtype).eps
+    return work
+dist.all_reduce = all_reduce
+"""
+EXCHANGED = """
+import torch.distributed as dist
+original = dist.all_gather
+def all_gather(parts, tensor, *args, **options):
+    original(parts, tensor, *args, **options)
+    first = parts[0].clone()
+    parts[0].copy_(parts[1])
+    parts[1].copy_(first)
+dist.all_gather = all_gather
+"""
+NOW_AND_THEN = """
+import torch.distributed as dist
+original = dist.all_reduce
+calls = [0]
+def all_reduce(tensor, *args, **options):
+    original(tensor, *args, **options)
+    calls[0] += 1
+    if calls[0] % 5 == 0:
+        tensor.view(-1)[0] += 1
+dist.all_reduce = all_reduce
+"""
+NOT_DELIVERED = """
+import torch.distributed as dist
+dist.broadcast = lambda tensor, *args, **options: None
+"""
+SUMMED = """
+from torch.nn.parallel.distributed import DistributedDataParallel
+original = DistributedDataParallel.__init__
+def build(self, module, *args, **options):
+    for parameter in module.parameters():
+        parameter.register_hook(lambda gradient: gradient * 2)
+    original(self, module, *args, **options)
+DistributedDataParallel.__init__ = build
+"""
+NOT_SYNCHRONISED = """
+from torch.nn.parallel.distributed import DistributedDataParallel
+original = DistributedDataParallel.forward
+def forward(self, *args, **options):
+    self.require_backward_grad_sync = False
+    return original(self, *args, **options)
+DistributedDataParallel.forward = forward
+"""
+FIRST_LOST = """
+from deepspeed.runtime.engine import DeepSpeedEngine
+original = DeepSpeedEngine.backward
+def backward(self, loss, *args, **options):
+    if self.gradient_accumulation_steps() > 1 and self.micro_steps % self.gradient_accumulation_steps() == 0:
+        loss = loss * 0
+    return original(self, loss, *args, **options)
+DeepSpeedEngine.backward = backward
+"""
+DIVIDED_TWICE = """
+from deepspeed.runtime.engine import DeepSpeedEngine
+original = DeepSpeedEngine.backward
+def backward(self, loss, *args, **options):
+    return original(self, loss / self.gradient_accumulation_steps(), *args, **options)
+DeepSpeedEngine.backward = backward
+"""
+NORM_DOUBLED = """
+from deepspeed.runtime.engine import DeepSpeedEngine
+original = DeepSpeedEngine.get_global_grad_norm
+DeepSpeedEngine.get_global_grad_norm = lambda self: 2 * original(self)
+"""
+DIST, DDP, ENGINE = "torch.distributed", "torch.nn.parallel.distributed", "deepspeed.runtime.engine"
+DEEPSPEED = ("deepspeed",)
+ZERO = {"stages": [2], "dtype": "float32"}
+TRAINED = {"training": {"deepspeed": {"zero_stage": 2}, "gradient_accumulation_steps": 2}, "dtype": "float32"}
+SHORT = {"seconds": 3}
+FAULTS = (
+    Fault("all-reduce drops a rank", "all_reduce", start_up=(DIST, DROPPED)),
+    Fault("sums of two ranks differ in the last bit", "all_reduce", start_up=(DIST, LAST_BIT)),
+    Fault("broadcast delivers nothing", "all_reduce", start_up=(DIST, NOT_DELIVERED)),
+    Fault("gradients summed, not averaged", "ddp_gradients", start_up=(DDP, SUMMED)),
+    Fault("gradients never exchanged", "ddp_gradients", start_up=(DDP, NOT_SYNCHRONISED)),
+    Fault("first micro-batch lost", "zero_gradients", None, ZERO, start_up=(ENGINE, FIRST_LOST), needs=DEEPSPEED),
+    Fault(
+        "divided twice by the micro-batches",
+        "zero_gradients",
+        None,
+        ZERO,
+        start_up=(ENGINE, DIVIDED_TWICE),
+        needs=DEEPSPEED,
+    ),
+    Fault("all-reduce drops a rank", "collectives", None, SHORT, start_up=(DIST, DROPPED)),
+    Fault("gathered parts change places", "collectives", None, SHORT, start_up=(DIST, EXCHANGED)),
+    Fault("every fifth sum is wrong", "collectives", None, SHORT, start_up=(DIST, NOW_AND_THEN)),
+    Fault("first micro-batch lost", "zero_training", None, TRAINED, start_up=(ENGINE, FIRST_LOST), needs=DEEPSPEED),
+    Fault("norm told twice", "zero_training", None, TRAINED, start_up=(ENGINE, NORM_DOUBLED), needs=DEEPSPEED),
+)
