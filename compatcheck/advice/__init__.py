@@ -9,7 +9,7 @@ from compatcheck.results.findings import Finding
 
 
 def recommend(environment: Environment, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings with each remedy spelled out as steps in the user's own files."""
+    """The findings with the steps of each remedy in the user's own files."""
     return tuple(_spelled(environment, finding) for finding in findings)
 
 

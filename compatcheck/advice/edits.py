@@ -1,4 +1,4 @@
-"""What a remedy asks the user to do, spelled as the user's own files spell it."""
+"""The steps of a remedy, spelled as the user's own files spell them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compatcheck.environment import Environment
-from compatcheck.language import gettext as _
-from compatcheck.results.findings import Remedy
+from compatcheck.language import marked
+from compatcheck.results.findings import Remedy, Step, StepKind
 
 _DEEPSPEED_SECTIONS = {
     "zero_stage": ("zero_optimization", "stage"),
@@ -48,56 +48,47 @@ _TRAINER_DTYPES = {
 }
 
 
-def steps(remedy: Remedy, environment: Environment) -> Iterator[str]:
-    """One line for each thing to do; a remedy that is none of versions or settings says it in its own words."""
+def steps(remedy: Remedy, environment: Environment) -> Iterator[Step]:
+    """Each thing to do; a remedy without versions and settings explains itself."""
     if remedy.pins:
-        said = _("pin {requirements}") if any(remedy.pins.values()) else _("install {requirements}")
-        requirements = " ".join(f"'{name}{specifier}'" for name, specifier in remedy.pins.items())
-        yield said.format(requirements=requirements)
+        kind: StepKind = "pin" if any(remedy.pins.values()) else "install"
+        yield Step(kind, tuple(f"{name}{specifier}" for name, specifier in remedy.pins.items()))
     for path, value in remedy.config.items():
-        yield spell(path, value, environment)
-    for name, setting in remedy.environ.items():
-        yield f"export {name}={setting}"
+        yield setting(path, value, environment)
+    for name, value in remedy.environ.items():
+        yield Step("export", (f"export {name}={value}",))
     if remedy.code:
-        yield remedy.code
+        yield Step("code", (remedy.code,))
     if not (remedy.pins or remedy.config or remedy.environ or remedy.code):
-        yield remedy.why
+        yield Step("words", (remedy.why,))
 
 
-def spell(path: str, value: Any, environment: Environment) -> str:
-    """A setting of the snapshot in the words of the file it belongs to, with that file's name where it is known."""
+def setting(path: str, value: Any, environment: Environment) -> Step:
+    """A setting of the snapshot as the file that it belongs to spells it, with that file where it is known."""
     if path.startswith("training.deepspeed."):
-        return _in_file(_deepspeed_file(environment), _nested_json(path[19:], value))
+        return Step("set", (_nested_json(path[19:], value),), _deepspeed_file(environment))
     if path in _DEEPSPEED_TRAINING and path in environment.locations:
         file = environment.locations[path].file
         if file.endswith(".json"):
-            return _in_file(file, _nested_json(_DEEPSPEED_TRAINING[path], value))
-        said = _("in {file} set {name} to {value}")
-        return said.format(file=file, name=path.partition(".")[2], value=json.dumps(value))
+            return Step("set", (_nested_json(_DEEPSPEED_TRAINING[path], value),), file)
+        return Step("set", (path.partition(".")[2],), file, json.dumps(value))
     if path == "training.dtype":
-        return _set_to(_PYTHON_ARGUMENTS[path].format(_TRAINER_DTYPES.get(value, value)))
+        return Step("set", (_PYTHON_ARGUMENTS[path].format(_TRAINER_DTYPES.get(value, value)),))
     if path == "training.load_dtype":
-        return _set_to(_PYTHON_ARGUMENTS[path].format(value))
+        return Step("set", (_PYTHON_ARGUMENTS[path].format(value),))
     if path in _PYTHON_ARGUMENTS:
-        return _set_to(_PYTHON_ARGUMENTS[path].format(repr(value)))
-    return _set_to(f"{path} = {json.dumps(value)}")
-
-
-def _set_to(setting: str) -> str:
-    return _("set {setting}").format(setting=setting)
-
-
-def _in_file(file: str, setting: str) -> str:
-    return _("in {file} set {setting}").format(file=file, setting=setting)
+        return Step("set", (_PYTHON_ARGUMENTS[path].format(repr(value)),))
+    return Step("set", (f"{path} = {json.dumps(value)}",))
 
 
 def _deepspeed_file(environment: Environment) -> str:
+    """The one file that the DeepSpeed settings come from, or words for it."""
     files = {
         location.file
         for path, location in environment.locations.items()
         if path.startswith("training.deepspeed.") and location.file.endswith(".json")
     }
-    return files.pop() if len(files) == 1 else _("the DeepSpeed JSON")
+    return files.pop() if len(files) == 1 else marked("the DeepSpeed JSON")
 
 
 def _nested_json(key: str, value: Any) -> str:

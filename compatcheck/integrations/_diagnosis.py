@@ -7,6 +7,7 @@ from compatcheck.environment import Environment, Facts
 from compatcheck.environment.merge import overlay
 from compatcheck.integrations._watch import Alarm
 from compatcheck.pipelines.check import check
+from compatcheck.report.steps import step_texts
 from compatcheck.results.findings import STATUSES, Finding
 
 _MOST_SHOWN = 3
@@ -33,7 +34,7 @@ def lines(alarm: Alarm, findings: list[Finding] | None) -> list[str]:
         said.append(f"  {finding.status} {finding.id} {finding.title}{missing}")
         if finding.remedies:
             first = finding.remedies[0]
-            said.append(f"    fix {'; '.join(first.steps) or first.why}")
+            said.append(f"    fix {'; '.join(step_texts(first)) or first.why}")
     if findings:
         said.append(f"  next: compatcheck explain {findings[0].id}")
     elif findings is not None:

@@ -14,6 +14,7 @@ from compatcheck.environment import Environment, Facts, Location, Unknown, looku
 from compatcheck.errors import NothingInspectedError
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
+from compatcheck.report.steps import step_text
 from compatcheck.results.logs import Diagnosis, Dropped, Explanation, Fit, Hit, Log, Run, Signature, Suspect
 
 MOST_EXPLANATIONS = 5
@@ -179,6 +180,6 @@ def _with_differences(explanations: Sequence[Explanation]) -> list[Explanation]:
             ways.append(_("run {command} in the environment that wrote the log").format(command=command))
         flip = next((remedy for remedy in finding.remedies if remedy.kind in ("config", "environ")), None)
         if flip and number + 1 < len(explanations) and flip.steps:
-            ways.append(_("try a few steps with: {step}").format(step=flip.steps[0]))
+            ways.append(_("try a few steps with: {step}").format(step=step_text(flip.steps[0])))
         told.append(explanation._replace(tells_apart=tuple(ways)))
     return told

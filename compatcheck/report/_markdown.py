@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from compatcheck.report.steps import step_texts
 from compatcheck.results.findings import Finding, Remedy
 
 
@@ -58,7 +59,7 @@ def _copied(remedy: Remedy) -> tuple[str, str]:
         return "\n".join(f"export {name}={value}" for name, value in remedy.environ.items()), "sh"
     if remedy.code:
         return remedy.code, "python" if "(" in remedy.code else "text"
-    return "\n".join(remedy.steps), "text"
+    return "\n".join(step_texts(remedy)), "text"
 
 
 def evidence(addresses: Iterable[str]) -> Iterator[str]:

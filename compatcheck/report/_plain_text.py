@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from compatcheck.report.steps import step_texts
 from compatcheck.results.findings import Finding, Report
 
 
@@ -20,7 +21,7 @@ def lines(finding: Finding) -> Iterator[str]:
     if finding.probe:
         yield f"probe {finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}"
     for number, remedy in enumerate(finding.remedies):
-        yield f"{'or' if number else 'fix'}: {', and '.join(remedy.steps)}"
+        yield f"{'or' if number else 'fix'}: {', and '.join(step_texts(remedy))}"
 
 
 def undecided(finding: Finding) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from compatcheck.environment import Unknown, dump
 from compatcheck.report.json import SCHEMA_VERSION, finding_shape, finite, matrix_shape, probe_shape
+from compatcheck.report.steps import step_text
 from compatcheck.report.text import NAMED_DISTRIBUTIONS, described, head, stale
 from compatcheck.results.cluster import ClusterReport, Difference, Failure, Group, Link, Member
 from compatcheck.results.findings import Finding, Outcome, Status
@@ -124,7 +125,7 @@ def _findings(findings: Sequence[Finding], where: str) -> Iterator[Line]:
         yield Line(finding.summary, indent=10)
         for remedy in finding.remedies[:1]:
             for step in remedy.steps:
-                yield Line(step, "green", f"{'':10}fix", "green", 17)
+                yield Line(step_text(step), "green", f"{'':10}fix", "green", 17)
 
 
 def _style(finding: Finding) -> str:

@@ -11,6 +11,7 @@ from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.report import curves
 from compatcheck.report.json import SCHEMA_VERSION, finite, matrix_shape
+from compatcheck.report.steps import explains_more, step_text
 from compatcheck.report.text import head, stale
 from compatcheck.results.findings import Remedy
 from compatcheck.results.logs import Diagnosis, Explanation, Log, Moment, Run
@@ -139,8 +140,8 @@ def _explanation(number: int, explanation: Explanation, verbose: bool) -> Iterat
 
 def _remedy(label: str, remedy: Remedy) -> Iterator[Line]:
     for at, step in enumerate(remedy.steps):
-        yield _labelled(_("and") if at else label, step, "green")
-    if remedy.why not in remedy.steps:
+        yield _labelled(_("and") if at else label, step_text(step), "green")
+    if explains_more(remedy):
         yield _labelled("" if remedy.steps else label, remedy.why)
 
 

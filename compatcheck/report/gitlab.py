@@ -12,6 +12,7 @@ from typing import Any
 from compatcheck.files import repository
 from compatcheck.report._places import place
 from compatcheck.report._plain_text import told
+from compatcheck.report.steps import step_texts
 from compatcheck.results.findings import Finding, Report, Status, fingerprint
 
 _SEVERITIES: dict[Status, str] = {
@@ -36,7 +37,7 @@ def render(report: Report, *, exit_reason: str, refuted: bool = False) -> str:
 
 def _issue(finding: Finding, report: Report, root: str, mark: str) -> dict[str, Any]:
     at = place(finding, report, root)
-    fix = f" Fix: {', and '.join(finding.remedies[0].steps)}." if finding.remedies else ""
+    fix = f" Fix: {', and '.join(step_texts(finding.remedies[0]))}." if finding.remedies else ""
     return {
         "description": f"{finding.title} ({finding.status}). {finding.summary}{fix}",
         "check_name": finding.id,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from compatcheck.environment import dump
+from compatcheck.report.steps import step_texts
 from compatcheck.results.findings import Finding, ProbeResult, Remedy, Report, fingerprint
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _remedy(remedy: Remedy) -> dict[str, Any]:
         "config": remedy.config,
         "environ": remedy.environ,
         "code": remedy.code,
-        "steps": remedy.steps,
+        "steps": step_texts(remedy),
         "why": remedy.why,
     }
 

@@ -12,6 +12,7 @@ from compatcheck import __version__
 from compatcheck.files import repository
 from compatcheck.report._markdown import block, cell, code, evidence, ways_out
 from compatcheck.report._places import Place, place
+from compatcheck.report.steps import step_texts
 from compatcheck.report.text import described
 from compatcheck.results.findings import STATUSES, Finding, Report, Status
 
@@ -87,7 +88,7 @@ def _first_step(finding: Finding) -> str:
     first = finding.remedies[0]
     if first.pins:
         return "<br>".join(code(f"{name}{versions}") for name, versions in first.pins.items())
-    return "<br>".join(cell(step) for step in first.steps)
+    return "<br>".join(cell(step) for step in step_texts(first))
 
 
 def _in_full(finding: Finding) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from compatcheck.environment import Environment
 from compatcheck.report.json import finding_shape, finite
+from compatcheck.report.steps import step_text
 from compatcheck.report.text import render_failing as render_findings
 from compatcheck.results.findings import BAD, Finding, Report
 from compatcheck.terminal.lines import Line, unfolded, written
@@ -142,7 +143,7 @@ def _finding(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "", f"missing: {', '.join(dict.fromkeys(finding.missing))}"
     else:
         steps = finding.remedies[0].steps if finding.remedies else ()
-        yield from (("", f"fix: {step}") for step in steps[:1])
+        yield from (("", f"fix: {step_text(step)}") for step in steps[:1])
 
 
 def _comparison(comparison: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from typing import Any
 from compatcheck.language import gettext as _
 from compatcheck.language import ngettext
 from compatcheck.report.json import SCHEMA_VERSION, finding_shape, finite, probe_shape
+from compatcheck.report.steps import step_text
 from compatcheck.results.findings import Finding, Outcome
 from compatcheck.results.pins import Choice, Moved, PinReport, Trial
 from compatcheck.terminal.cells import cells
@@ -32,7 +33,7 @@ def render_json(report: PinReport) -> str:
         "resolutions": report.resolutions,
         "proven": report.proven,
         "unfinished": report.unfinished,
-        "choices": [{**each._asdict(), "moved": [move._asdict() for move in each.moved]} for each in report.choices],
+        "choices": [_choice_shape(each) for each in report.choices],
         "left": [finding_shape(finding) for finding in report.left],
         "possible": [finding_shape(finding) for finding in report.possible],
         "notes": report.notes,
@@ -41,6 +42,15 @@ def render_json(report: PinReport) -> str:
         "unverified": report.unverified,
     }
     return json.dumps(finite(shape), indent=2, ensure_ascii=False) + "\n"
+
+
+def _choice_shape(choice: Choice) -> dict[str, Any]:
+    return {
+        "entry": choice.entry,
+        "moved": [move._asdict() for move in choice.moved],
+        "settings": list(map(step_text, choice.settings)),
+        "by_versions": choice.by_versions,
+    }
 
 
 def _trial_shape(trial: Trial) -> dict[str, Any]:
@@ -111,7 +121,7 @@ def choice_in_words(choice: Choice) -> str:
     """Both ways out, each with what it costs."""
     number = len(choice.settings)
     counted = ngettext("{count} setting", "{count} settings", number).format(count=number)
-    settings = f"{'; '.join(choice.settings)} ({counted})"
+    settings = f"{'; '.join(map(step_text, choice.settings))} ({counted})"
     if choice.by_versions:
         moves = _(" and ").join(f"{each.name} {_step(each)} ({_size(each.cost)})" for each in choice.moved)
         said = _("cleared by {moves}; with --prefer config by this instead: {settings}")
@@ -132,7 +142,7 @@ def _size(cost: int) -> str:
 
 def _steps(finding: Finding) -> str:
     steps = next((remedy.steps for remedy in finding.remedies if not remedy.pins), ())
-    return f": {'; '.join(steps)}" if steps else ""
+    return f": {'; '.join(map(step_text, steps))}" if steps else ""
 
 
 def _trial(trial: Trial) -> Iterator[Line]:

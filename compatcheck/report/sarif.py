@@ -19,6 +19,7 @@ from compatcheck.report import _markdown
 from compatcheck.report._places import Place, below, place
 from compatcheck.report._plain_text import told, undecided
 from compatcheck.report.json import finite
+from compatcheck.report.steps import step_texts
 from compatcheck.results.findings import Finding, Report, Status, Suppressed, fingerprint
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -79,7 +80,7 @@ def _rule(finding: Finding) -> dict[str, Any]:
 def _help_text(finding: Finding) -> Iterator[str]:
     yield from (finding.summary, "", "Why", finding.mechanism, "", "What to do, the best first")
     for remedy in finding.remedies:
-        yield "; ".join(dict.fromkeys((*remedy.steps, remedy.why)))
+        yield "; ".join(dict.fromkeys((*step_texts(remedy), remedy.why)))
     yield from ("", "Evidence", *finding.evidence, "", f"More: compatcheck explain {finding.id}")
 
 
@@ -141,7 +142,7 @@ def _message(finding: Finding) -> Iterator[str]:
     if finding.probe:
         yield f"Probe {finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}."
     if finding.remedies:
-        yield f"Fix: {', and '.join(finding.remedies[0].steps)}."
+        yield f"Fix: {', and '.join(step_texts(finding.remedies[0]))}."
 
 
 def _fingerprints(mark: str, number: int, at: Place) -> dict[str, str]:

@@ -11,6 +11,7 @@ from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.language import gettext as _
 from compatcheck.language import marked, ngettext
 from compatcheck.report._unknown import by_reason, problems, without_reason
+from compatcheck.report.steps import explains_more, step_text
 from compatcheck.results.findings import Finding, Remedy, Report, Status
 from compatcheck.terminal.lines import Line, unfolded, written
 from compatcheck.terminal.screen import PLAIN, Screen
@@ -144,7 +145,7 @@ def _again(finding: Finding, above: Finding) -> Iterator[Line]:
     if (finding.summary, finding.remedies) != (above.summary, above.remedies):
         yield Line(finding.summary, indent=10)
         for step in finding.remedies[0].steps:
-            yield _labelled(_("fix"), step, "green")
+            yield _labelled(_("fix"), step_text(step), "green")
 
 
 def _links(finding: Finding) -> tuple[tuple[str, str], ...]:
@@ -155,8 +156,8 @@ def _links(finding: Finding) -> tuple[tuple[str, str], ...]:
 
 def _remedy(label: str, remedy: Remedy, style: str) -> Iterator[Line]:
     for number, step in enumerate(remedy.steps):
-        yield _labelled(label if not number else _("and"), step, style)
-    if remedy.why not in remedy.steps:
+        yield _labelled(label if not number else _("and"), step_text(step), style)
+    if explains_more(remedy):
         yield _labelled("", remedy.why, style)
 
 

@@ -21,10 +21,26 @@ BAD: tuple[Status, ...] = ("confirmed", "affected")
 Outcome = Literal["pass", "watch", "fail", "skip", "crash", "timeout"]
 
 
+StepKind = Literal["pin", "install", "set", "export", "code", "words"]
+
+
+class Step(NamedTuple):
+    """One thing to do for a remedy: the lines of ``what`` are to be copied into ``file``, where that is known.
+
+    ``value`` is what a setting called ``what`` is to become, for files that are not edited by copying a line. A step of
+    the kind ``words`` only explains itself.
+    """
+
+    kind: StepKind
+    what: tuple[str, ...]
+    file: str = ""
+    value: str = ""
+
+
 class Remedy(NamedTuple):
     """One way out of a finding; the fields that do not apply are empty.
 
-    ``steps`` says what to do in the words of the user's own files.
+    ``steps`` are what to do in the user's own files.
     """
 
     kind: str
@@ -33,7 +49,7 @@ class Remedy(NamedTuple):
     config: Mapping[str, Any] = {}
     environ: Mapping[str, str] = {}
     code: str | None = None
-    steps: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
 
 
 class ProbeResult(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from compatcheck.results.findings import Finding, ProbeResult, VersionMap
+from compatcheck.results.findings import Finding, ProbeResult, Step, VersionMap
 
 
 class Moved(NamedTuple):
@@ -26,7 +26,7 @@ class Choice(NamedTuple):
 
     entry: str
     moved: tuple[Moved, ...]
-    settings: tuple[str, ...]
+    settings: tuple[Step, ...]
     by_versions: bool
 
 

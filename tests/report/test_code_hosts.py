@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from compatcheck.environment import Environment, Location
 from compatcheck.report import FORMATS, _markdown, render
 from compatcheck.report.github import MOST_SHOWN, command
-from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Report, Suppressed
+from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Report, Step, Suppressed
 from tests.conftest import run_command
 
 HOSTILE = "100%, a|b `c` <script> [x](y) @all *z*\r\n::error::no \x1b[31m中文"
@@ -32,9 +32,14 @@ FINDING = Finding(
     "It breaks.",
     (),
     (
-        Remedy("pins", "fixed there", {"torch": ">=2.5.1"}, steps=("pin 'torch>=2.5.1'",)),
-        Remedy("environ", "off", environ={"A": "1", "B": "2"}, steps=("export A=1", "export B=2")),
-        Remedy("code", "by hand", code="a(\n```\n)", steps=("a(\n```\n)",)),
+        Remedy("pins", "fixed there", {"torch": ">=2.5.1"}, steps=(Step("pin", ("torch>=2.5.1",)),)),
+        Remedy(
+            "environ",
+            "off",
+            environ={"A": "1", "B": "2"},
+            steps=(Step("export", ("export A=1",)), Step("export", ("export B=2",))),
+        ),
+        Remedy("code", "by hand", code="a(\n```\n)", steps=(Step("code", ("a(\n```\n)",)),)),
     ),
     ("https://example.org/1", "records/one.json"),
     location=Location("配置/train a.yaml", 14),

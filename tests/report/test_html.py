@@ -18,7 +18,17 @@ from compatcheck.pipelines.check import check
 from compatcheck.probes import _criterion
 from compatcheck.report import html, render
 from compatcheck.report.html import _bars
-from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Report, Status, Suppressed, VersionMap
+from compatcheck.results.findings import (
+    Finding,
+    ProbeResult,
+    Remark,
+    Remedy,
+    Report,
+    Status,
+    Step,
+    Suppressed,
+    VersionMap,
+)
 from compatcheck.results.logs import Crash, Curve, Diagnosis, Dropped, Explanation, Hit, Log, Moment, Run, Signature
 from compatcheck.results.pins import Choice, Moved, PinReport, Trial
 from tests.conftest import ROOT, run_command
@@ -88,7 +98,9 @@ def test_the_environment_is_told_with_each_cuda_version_apart(demo: Report) -> N
 
 def hostile_report() -> Report:
     probe = ProbeResult(HOSTILE, "fail", HOSTILE, {"rows": [_row(float("inf")), _row(0.3), _row("nan")]}, 1.5)
-    remedy = Remedy("pins", HOSTILE, {HOSTILE: HOSTILE}, steps=(HOSTILE, HOSTILE))
+    remedy = Remedy(
+        "pins", HOSTILE, {HOSTILE: HOSTILE}, steps=(Step("pin", (HOSTILE,)), Step("set", (HOSTILE,), HOSTILE, HOSTILE))
+    )
     finding = Finding(
         HOSTILE,
         HOSTILE,
@@ -98,7 +110,7 @@ def hostile_report() -> Report:
         (HOSTILE,),
         HOSTILE,
         (),
-        (remedy, Remedy("code", HOSTILE, code=HOSTILE, steps=(HOSTILE,))),
+        (remedy, Remedy("code", HOSTILE, code=HOSTILE, steps=(Step("code", (HOSTILE,)),))),
         ("https://example.org/" + HOSTILE, "javascript:alert(1)", "records/x.json"),
         HOSTILE,
         probe=probe,
@@ -158,7 +170,7 @@ def hostile_pages() -> dict[str, str]:
         1,
         1,
         True,
-        choices=(Choice(HOSTILE, (moved,), (HOSTILE,), True),),
+        choices=(Choice(HOSTILE, (moved,), (Step("set", (HOSTILE,)),), True),),
         left=(finding,),
         possible=(report.findings[1],),
         notes=(HOSTILE,),

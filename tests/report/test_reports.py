@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
+from compatcheck.advice.edits import setting
 from compatcheck.environment import Environment, Location, Unknown, lookup
 from compatcheck.environment.snapshot import load_snapshot, read_snapshot
 from compatcheck.pipelines.check import check
 from compatcheck.probes import card, describe, names
 from compatcheck.project.reading import read_paths
 from compatcheck.report import FORMATS, explanation, probes, render
+from compatcheck.report.steps import lead, step_text, to_copy
 from compatcheck.report.text import render_failing
-from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Report
+from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Report, Step
 from compatcheck.terminal.cells import cells
 from compatcheck.terminal.screen import Screen
 
@@ -33,7 +35,7 @@ FINDINGS = (
         ("torch",),
         "It breaks. " * 30,
         (),
-        (Remedy("pins", "fixed there", {"torch": ">=2.5.1"}, steps=("pin 'torch>=2.5.1'",)),),
+        (Remedy("pins", "fixed there", {"torch": ">=2.5.1"}, steps=(Step("pin", ("torch>=2.5.1",)),)),),
         ("https://example.org/1",),
         "attention_masked",
         {},
@@ -190,22 +192,42 @@ def test_every_entry_explains_itself_on_a_page(entry: dict[str, Any]) -> None:
     assert all(evidence["url"] in page for evidence in entry["evidence"])
 
 
-def test_remedies_are_spelled_as_the_users_own_files_spell_them() -> None:
-    facts_ = {"training": {"deepspeed": {"zero_stage": 2, "overlap_comm": True}}}
-    places = {"training.deepspeed.overlap_comm": Location("ds_z2.json", 9)}
-    from compatcheck.advice.edits import spell
-
-    environment = Environment(facts_, {}, places)
-    step = spell("training.deepspeed.overlap_comm", False, environment)
-    assert step == 'in ds_z2.json set "zero_optimization": {"overlap_comm": false}'
-    assert spell("training.attention", "eager", environment) == (
-        "set from_pretrained(..., attn_implementation='eager')"
-    )
-    stated = environment._replace(locations={"training.gradient_accumulation_steps": Location("ds_z2.json", 2)})
-    steps = "training.gradient_accumulation_steps"
-    assert spell(steps, 1, stated) == 'in ds_z2.json set "gradient_accumulation_steps": 1'
-    assert spell(steps, 1, environment) == "set TrainingArguments(..., gradient_accumulation_steps=1)"
-    assert spell("training.dtype", "bfloat16", environment) == "set TrainingArguments(..., bf16=True, fp16=False)"
+@pytest.mark.parametrize(
+    ("path", "value", "file", "expected"),
+    [
+        (
+            "training.deepspeed.overlap_comm",
+            False,
+            "ds_z2.json",
+            'in ds_z2.json set "zero_optimization": {"overlap_comm": false}',
+        ),
+        (
+            "training.deepspeed.overlap_comm",
+            False,
+            None,
+            'in the DeepSpeed JSON set "zero_optimization": {"overlap_comm": false}',
+        ),
+        ("training.attention", "eager", None, "set from_pretrained(..., attn_implementation='eager')"),
+        (
+            "training.gradient_accumulation_steps",
+            1,
+            "ds_z2.json",
+            'in ds_z2.json set "gradient_accumulation_steps": 1',
+        ),
+        ("training.gradient_accumulation_steps", 1, "a.yaml", "in a.yaml set gradient_accumulation_steps to 1"),
+        (
+            "training.gradient_accumulation_steps",
+            1,
+            None,
+            "set TrainingArguments(..., gradient_accumulation_steps=1)",
+        ),
+        ("training.dtype", "bfloat16", None, "set TrainingArguments(..., bf16=True, fp16=False)"),
+    ],
+)
+def test_a_setting_is_spelled_as_its_file_spells_it(path: str, value: object, file: str | None, expected: str) -> None:
+    step = setting(path, value, Environment({}, {}, {path: Location(file, 9)} if file else {}))
+    assert step_text(step) == expected
+    assert expected == f"{lead(step)} {to_copy(step)}"
 
 
 def test_the_demo_is_the_glm_4_case() -> None:
@@ -230,15 +252,12 @@ SETTINGS = sorted(
 def test_what_is_to_be_set_in_a_deepspeed_file_is_read_there_as_it_was_meant(
     tmp_path: Path, path: str, value: Any
 ) -> None:
-    from compatcheck.advice.edits import spell
-
-    _, _, setting = spell(path, value, Environment({})).partition(" set ")
     file = tmp_path / "ds_config.json"
     before: dict[str, Any] = {
         "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}},
         "compile": {"deepcompile": True},
     }
-    for section, given in json.loads(f"{{{setting}}}").items():
+    for section, given in json.loads(f"{{{to_copy(setting(path, value, Environment({})))}}}").items():
         before[section] = {**before.get(section, {}), **given} if isinstance(given, dict) else given
     file.write_text(json.dumps(before), encoding="utf-8")
     read = lookup(read_paths([str(file)]).environment, path)

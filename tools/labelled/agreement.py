@@ -10,6 +10,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from compatcheck.packages.names import normalised
+from compatcheck.report.steps import step_texts
 from compatcheck.results.findings import Finding, Remedy
 from tools.labelled.fix import below, specifier
 from tools.labelled.settings import DTYPES, NAMES
@@ -33,7 +34,7 @@ def agrees_with(remedy: Remedy, fix: Mapping[str, Any]) -> bool:
             *_flat_words(remedy.config),
             *_flat_words(remedy.environ),
             *([remedy.code] if remedy.code else []),
-            *remedy.steps,
+            *step_texts(remedy),
             *([remedy.why] if remedy.kind == "rebuild" else []),
         )
     ).lower()

@@ -9,6 +9,7 @@ from compatcheck.report._markup import Html, impact_mark, joined, listed, tag
 from compatcheck.report._unknown import unstated
 from compatcheck.report.html import _environment, _findings, _map
 from compatcheck.report.html._verdict import Judge, Verdict, banner, footer
+from compatcheck.report.steps import step_text
 from compatcheck.results.findings import STATUSES, Finding, Report
 
 
@@ -58,6 +59,6 @@ def _faults(bad: Sequence[Finding]) -> Html:
     rows = []
     for finding in {finding.id: finding for finding in reversed(bad)}.values():
         steps = next((remedy.steps for remedy in finding.remedies if remedy.steps), ())
-        way = joined((": ", tag("code", steps[0]))) if steps else None
+        way = joined((": ", tag("code", step_text(steps[0])))) if steps else None
         rows.append(joined((impact_mark(finding.impact), " ", finding.title, way)))
     return listed(reversed(rows), class_="faults")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from compatcheck.environment import Location
-from compatcheck.language import gettext, marked
 from compatcheck.report._markup import Html, impact_mark, joined, link, listed, section, tag
 from compatcheck.report.html._bars import details
-from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Status, Suppressed
+from compatcheck.report.steps import lead, to_copy
+from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Status, Step, Suppressed
 
 MARKS: dict[Status, tuple[str, str]] = {
     "confirmed": ("bad", "×"),
@@ -23,12 +22,6 @@ _MEANINGS: dict[Status, str] = {
     "possible": "possible: it fits as far as the facts go",
     "refuted": "refuted: its probe passed on this machine",
 }
-_STEPS = (
-    marked("in {file} set {setting}"),
-    marked("set {setting}"),
-    marked("pin {requirements}"),
-    marked("install {requirements}"),
-)
 _UNCONFIRMED = "It stands on reports that nobody has confirmed yet."
 _OUTCOMES = {
     "pass": "passed",
@@ -94,35 +87,15 @@ def remedies(finding: Finding) -> Html:
 
 def remedy(way: Remedy) -> Html:
     """What to copy, and the reason; a way that is only said in words is nothing to copy."""
-    parts = [step_part(step) for step in (_own_steps(way) if way.steps else ()) if step != way.why]
+    parts = (_step(step) for step in way.steps if step.what != (way.why,))
     return joined((*parts, tag("p", way.why, class_="why")))
 
 
-def _own_steps(way: Remedy) -> Iterator[str]:
-    """The steps; versions in a line each, as a requirements file holds them."""
-    if not way.pins:
-        yield from way.steps
-        return
-    versions = "\n".join(f"{name}{specifier}" for name, specifier in way.pins.items())
-    yield f"{_parts(way.steps[0])[0]} {versions}".lstrip()
-    yield from way.steps[1:]
-
-
-def step_part(step: str) -> Html:
+def _step(step: Step) -> Html:
     """A step as what to copy, behind the words that say where it goes."""
-    words, what = _parts(step)
-    lead = tag("p", f"{words[:1].upper()}{words[1:]}", class_="step") if words else None
-    return joined((lead, copied(what)))
-
-
-def _parts(step: str) -> tuple[str, str]:
-    """The words that lead a step, as `advice.edits` puts it in the language in use, and what they speak of."""
-    for said in map(gettext, _STEPS):
-        lead = re.escape(said[: said.rindex("{")]).replace(re.escape("{file}"), r"\S+")
-        found = re.match(lead, step)
-        if found:
-            return found[0].rstrip(), step[found.end() :]
-    return "", step
+    words = lead(step)
+    above = tag("p", f"{words[:1].upper()}{words[1:]}", class_="step") if words else None
+    return joined((above, copied(to_copy(step))))
 
 
 def copied(text: str) -> Html:
