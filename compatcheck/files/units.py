@@ -8,10 +8,28 @@ import os
 from collections.abc import Mapping
 from types import ModuleType
 
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+@functools.cache
+def unit_names(package: str) -> tuple[str, ...]:
+    """The names of the units of one of our packages, in order, without importing any."""
+    folder = os.path.join(_PACKAGE, *package.split(".")[1:])
+    return tuple(sorted(name[:-3] for name in os.listdir(folder) if name.endswith(".py") and not name.startswith("_")))
+
 
 @functools.cache
 def units(package: str) -> Mapping[str, ModuleType]:
     """The modules of a package by name, in the order of their names."""
-    folder = os.path.dirname(str(importlib.import_module(package).__file__))
-    names = sorted(name[:-3] for name in os.listdir(folder) if name.endswith(".py") and not name.startswith("_"))
-    return {name: importlib.import_module(f"{package}.{name}") for name in names}
+    return {name: importlib.import_module(f"{package}.{name}") for name in unit_names(package)}
+
+
+def trait_name(unit: str) -> str:
+    """The trait that a unit decides: the name of its file, with hyphens."""
+    return unit.replace("_", "-")
+
+
+@functools.cache
+def traits_of_units(package: str) -> frozenset[str]:
+    """The traits that the units of a package decide, without importing any."""
+    return frozenset(map(trait_name, unit_names(package)))

@@ -143,7 +143,7 @@ def _decides(dimension: int, table: Conditions, within: _Survey) -> bool:
     stated = {fact for choice in within.dimensions[dimension] for fact in _facts(choice)}
     if not stated.isdisjoint(fact for path in table for fact in _read(path)):
         return True
-    computed = set(table.get("traits", ())) & set(computed_traits())
+    computed = set(table.get("traits", ())) & computed_traits()
     return any(within.sways(trait, dimension) for trait in computed)
 
 

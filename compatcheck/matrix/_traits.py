@@ -1,110 +1,53 @@
-"""Traits: named relations between facts, each computed by one unit in ``traits/``."""
+"""Traits: named relations between facts, each decided by one unit named after it, or by a row of a table.
+
+A unit of ``traits/`` computes one from facts and tables; a rule of `compatcheck.project` has read one from the user's
+own files; a row of the table ``imported-names`` names one by what a model's own code imports. Any other trait is known
+only where a snapshot or the table of model families states it.
+"""
 
 from __future__ import annotations
 
 import importlib
-import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
-from functools import cache
-from typing import Any
+from typing import NamedTuple, Protocol, cast
 
 from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.files.units import traits_of_units
 from compatcheck.inference.report_date import day_of_report
 from compatcheck.inference.torch_builds import Table as Table
 from compatcheck.matrix.matching.match import TraitFinder, TraitVerdict
+from compatcheck.project import trait_names
 
-READ_FROM_CODE = (
-    "added-tokens-inside-vocabulary",
-    "cache-get-max-length",
-    "cache-indexed-as-tuple",
-    "cache-legacy-conversion",
-    "cache-usable-length",
-    "calls-get-extended-attention-mask",
-    "calls-get-head-mask",
-    "chat-template-returns-nested-list",
-    "checkpoints-without-reentry",
-    "forward-lacks-cache-position",
-    "forward-takes-no-kwargs",
-    "gradient-checkpointing-noop",
-    "imports-flash-attn-check",
-    "imports-logits-warper",
-    "imports-loss-kwargs",
-    "imports-mask-helpers",
-    "imports-merged-attention-classes",
-    "imports-pruning-helper",
-    "imports-torch-fx-check",
-    "imports-torch-version-flags",
-    "imports-whisper-attention-classes",
-    "inner-model-lacks-generation-mixin",
-    "llama-attention-without-position-embeddings",
-    "looks-up-default-rope",
-    "masks-given-cache-position",
-    "masks-given-inputs-embeds",
-    "past-extracted-as-one-value",
-    "past-extracted-by-inherited-method",
-    "past-extracted-in-standard-format",
-    "post-init-never-called",
-    "prepares-generation-itself",
-    "processor-lacks-patch-size",
-    "reads-generation-settings-from-config",
-    "reads-values-while-built",
-    "registers-aimv2",
-    "rotary-base-of-all-layers",
-    "rotary-scaling-of-all-layers",
-    "rotary-settings-by-layer-type",
-    "rotary-settings-of-transformers-5",
-    "safetensors-without-metadata",
-    "sdpa-support-asked-of-submodel",
-    "set-gradient-checkpointing-takes-value",
-    "tied-weights-keys-as-list",
-    "tokenizer-filled-after-init",
-    "tokenizer-merges-as-pairs",
-    "tokenizer-pad-lacks-padding-side",
-)
-"""The traits that reading a model's own files decides; any other one is known only where a snapshot states it."""
-
-READ_FROM_TRAINERS = (
-    "arguments-gone-in-transformers-5",
-    "checkpoint-saved-with-metrics",
-    "compute-loss-lacks-num-items",
-    "evaluation-strategy-given",
-    "train-sampler-takes-no-dataset",
-    "trainer-given-tokenizer",
-    "trainer-log-lacks-start-time",
-    "training-step-lacks-num-items",
-)
-"""The traits that reading the user's own subclass of the Trainer decides."""
-
-_READ_FROM_OTHER_FILES = (
-    "added-tokens-inside-vocabulary",
-    "processor-lacks-patch-size",
-    "rotary-base-of-all-layers",
-    "rotary-scaling-of-all-layers",
-    "rotary-settings-by-layer-type",
-    "rotary-settings-of-transformers-5",
-    "safetensors-without-metadata",
-    "tokenizer-merges-as-pairs",
-)
-"""Those of the former that a model without code of its own can have as well."""
-
-_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "traits")
+_UNITS = "compatcheck.matrix.traits"
+_IMPORTS = "imports-"
+_OPEN = TraitVerdict(None, missing=("model.traits",))
 
 
-@cache
-def computed_traits() -> tuple[str, ...]:
+class _Unit(Protocol):
+    def find(self, environment: Environment, table: Table) -> TraitVerdict: ...
+
+
+class _Family(NamedTuple):
+    """A published family: the traits of all its weights and of its code, and the last day of those since mended."""
+
+    weights: Collection[str] = ()
+    traits: Collection[str] = ()
+    until: Mapping[str, date | str] = {}
+
+    def held_until(self, trait: str) -> date:
+        """The last day up to which every published revision of the code had the trait, as far as is known."""
+        day = self.until.get(trait, date.min)
+        return date.fromisoformat(day) if isinstance(day, str) else day
+
+
+def computed_traits() -> frozenset[str]:
     """The names of the traits that are computed from facts and tables: one per unit file."""
-    return tuple(
-        sorted(
-            name[:-3].replace("_", "-")
-            for name in os.listdir(_FOLDER)
-            if name.endswith(".py") and not name.startswith("_")
-        )
-    )
+    return traits_of_units(_UNITS)
 
 
 def trait_finder(table: Table) -> TraitFinder:
-    """A function that tells whether an environment has a trait, computing each one at most once."""
+    """A function that decides whether an environment has a trait, computing each one at most once."""
     known: dict[str, TraitVerdict] = {}
 
     def find(name: str, environment: Environment) -> TraitVerdict:
@@ -117,28 +60,38 @@ def trait_finder(table: Table) -> TraitFinder:
 
 def _find(name: str, environment: Environment, table: Table) -> TraitVerdict:
     if name in computed_traits():
-        unit = importlib.import_module(f"compatcheck.matrix.traits.{name.replace('-', '_')}")
-        verdict: TraitVerdict = unit.find(environment, table)
-        return verdict
-    if name in READ_FROM_TRAINERS:
-        return _of_trainer(name, environment)
+        unit = cast(_Unit, importlib.import_module(f"{_UNITS}.{name.replace('-', '_')}"))
+        return unit.find(environment, table)
+    if name in trait_names.from_trainers():
+        return _find_in_trainers(name, environment)
     family = _family(environment, table)
-    if name in family.get("weights", ()):
+    if name in family.weights:
         return TraitVerdict(True, presumed=True)
-    of_model = lookup(environment, "model.traits")
-    if not isinstance(of_model, Unknown) and (name in (of_model or ()) or name in READ_FROM_CODE):
-        return TraitVerdict(name in (of_model or ()))
-    if name not in READ_FROM_CODE:
-        return TraitVerdict(None, missing=("model.traits",))
-    if name in family.get("traits", ()):
-        held = _held_until(name, family) >= (day_of_report(environment) or date.max)
-        return TraitVerdict(True) if held else TraitVerdict(None, missing=("model.traits",), suspected=True)
-    if name not in _READ_FROM_OTHER_FILES and lookup(environment, "model.remote_code") is False:
+    stated = lookup(environment, "model.traits")
+    by_import = name.startswith(_IMPORTS) and name in table("imported-names")["traits"]
+    if not isinstance(stated, Unknown) and name in (stated or ()):
+        return TraitVerdict(True)
+    if by_import and (path := _imported(environment, table("imported-names")["traits"][name])):
+        return TraitVerdict(True, facts=(path,))
+    in_code = by_import or name in trait_names.from_code()
+    if not in_code and name not in trait_names.from_files():
+        return _OPEN
+    if not isinstance(stated, Unknown):
         return TraitVerdict(False)
-    return TraitVerdict(None, missing=("model.traits",))
+    if name in family.traits:
+        held = family.held_until(name) >= (day_of_report(environment) or date.max)
+        return TraitVerdict(True) if held else _OPEN._replace(suspected=True)
+    return TraitVerdict(False) if in_code and lookup(environment, "model.remote_code") is False else _OPEN
 
 
-def _of_trainer(name: str, environment: Environment) -> TraitVerdict:
+def _imported(environment: Environment, names: Collection[str]) -> str | None:
+    """The fact that a model's own code imports one of these names."""
+    listed = lookup(environment, "model.imported_names")
+    paths = () if isinstance(listed, Unknown) else [f"{each['module']}.{each['name']}" for each in listed or ()]
+    return next((f"model.imported_names.{path}" for path in paths if path in names), None)
+
+
+def _find_in_trainers(name: str, environment: Environment) -> TraitVerdict:
     """What all of the user's scripts have is certain, and what one of several has is suspected."""
     suspected = lookup(environment, "trainer.suspected")
     if not isinstance(suspected, Unknown) and name in (suspected or ()):
@@ -148,17 +101,12 @@ def _of_trainer(name: str, environment: Environment) -> TraitVerdict:
     return TraitVerdict(name in (traits or ())) if known else TraitVerdict(None, missing=("trainer.traits",))
 
 
-def _held_until(name: str, family: Mapping[str, Any]) -> date:
-    """The last day up to which every published revision of the family's code had the habit, as far as is known."""
-    day = family.get("until", {}).get(name, date.min)
-    return date.fromisoformat(day) if isinstance(day, str) else day
-
-
-def _family(environment: Environment, table: Table) -> Mapping[str, Any]:
-    """The published family that the model's name tells, or nothing where no name is known or it is of none."""
+def _family(environment: Environment, table: Table) -> _Family:
+    """The published family of the model's name, or nothing where no name is known or it is of none."""
     name = lookup(environment, "model.name")
     if not isinstance(name, str):
-        return {}
+        return _Family()
     from compatcheck.inference.model_families import family_of
 
-    return family_of(name, table("model-families")) or {}
+    row = family_of(name, table("model-families")) or {}
+    return _Family(row.get("weights", ()), row.get("traits", ()), row.get("until", {}))

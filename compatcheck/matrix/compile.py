@@ -26,10 +26,11 @@ else:
 from compatcheck.errors import DataError, InputError
 from compatcheck.matrix._fetched import ABOUT_KEYS
 from compatcheck.matrix._regex import longest_literal
-from compatcheck.matrix._traits import READ_FROM_TRAINERS, computed_traits
+from compatcheck.matrix._traits import computed_traits
 from compatcheck.matrix.entry import Entry
 from compatcheck.matrix.loading import FORMAT
 from compatcheck.packages.versions import parse_range, sort_key
+from compatcheck.project import trait_names
 
 
 def read_entries(folder: Path) -> dict[Path, Entry]:
@@ -130,7 +131,7 @@ def _is_of_model(conditions: Mapping[str, Any]) -> bool:
     """Whether a table speaks of a model's own type or traits alone: where no model is known it is never told."""
     traits = conditions.get("traits", ())
     about = any(path.startswith("model.") for path in conditions)
-    return (about or bool(traits)) and not set(traits) & {*computed_traits(), *READ_FROM_TRAINERS}
+    return (about or bool(traits)) and not set(traits) & (computed_traits() | trait_names.from_trainers())
 
 
 def _guard(conditions: Mapping[str, Any]) -> tuple[str, Any, Any] | None:

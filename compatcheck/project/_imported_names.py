@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import NamedTuple
 
 
-def imported_names(tree: ast.Module, file: str, told: Collection[int] = ()) -> Iterator[dict[str, Any]]:
-    """``module``, ``name``, ``file`` and ``line`` of each; None for the name where a submodule is imported whole.
+class ImportedName(NamedTuple):
+    """A name of a module and the line that imports it; ``name`` is None where a submodule is imported whole."""
 
-    Only what stands outside of functions and conditions counts: the rest is tried, or made for some releases. The lines
-    that are ``told`` already are left out.
-    """
+    module: str
+    name: str | None
+    file: str
+    line: int
+
+    @property
+    def path(self) -> str:
+        return f"{self.module}.{self.name}" if self.name else self.module
+
+
+def imported_names(tree: ast.Module, file: str) -> Iterator[ImportedName]:
+    """Each import outside of functions and conditions: the rest is tried, or made for some releases."""
     for node in tree.body:
-        asked: list[tuple[str, str | None]] = []
+        names: list[tuple[str, str | None]] = []
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            asked = [(node.module, each.name) for each in node.names if each.name != "*"]
+            names = [(node.module, each.name) for each in node.names if each.name != "*"]
         elif isinstance(node, ast.Import):
-            asked = [(each.name, None) for each in node.names if "." in each.name]
-        for module, name in asked:
-            if module.partition(".")[0] not in sys.stdlib_module_names and node.lineno not in told:
-                yield {"module": module, "name": name, "file": file, "line": node.lineno}
+            names = [(each.name, None) for each in node.names if "." in each.name]
+        for module, name in names:
+            if module.partition(".")[0] not in sys.stdlib_module_names:
+                yield ImportedName(module, name, file, node.lineno)

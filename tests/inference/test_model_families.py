@@ -10,8 +10,9 @@ import pytest
 from compatcheck import matrix
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.inference.model_families import family_of, type_of_class
-from compatcheck.matrix._traits import READ_FROM_CODE, trait_finder
+from compatcheck.matrix._traits import trait_finder
 from compatcheck.matrix.matching.match import TraitVerdict
+from compatcheck.project import trait_names
 
 
 @pytest.mark.parametrize(
@@ -88,9 +89,10 @@ def test_the_table_names_traits_that_exist_and_no_pattern_twice(known: matrix.Ma
     families = known.table("model-families")["families"]
     patterns = [pattern for family in families for pattern in family["names"]]
     assert len(patterns) == len(set(patterns))
+    read = {*trait_names.from_code(), *trait_names.from_files(), *known.table("imported-names")["traits"]}
     for family in families:
-        assert set(family.get("traits", ())) <= set(READ_FROM_CODE)
-        assert not set(family.get("weights", ())) & set(READ_FROM_CODE)
+        assert set(family.get("traits", ())) <= read
+        assert not set(family.get("weights", ())) & read
         assert set(family.get("until", ())) <= set(family.get("traits", ()))
         assert all(date.fromisoformat(str(day)) < date.today() for day in family.get("until", {}).values())
         sources = [*family.get("traits", {}).values(), *family.get("weights", {}).values()]

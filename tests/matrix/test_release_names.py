@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
 from compatcheck import matrix, symptoms
 from compatcheck.bug_report import read_report
 from compatcheck.environment import Environment, Facts, Location, lookup
 from compatcheck.matrix.matching.match import TraitVerdict
 from compatcheck.matrix.traits import imports_name_of_other_releases, name_of_other_releases
+from compatcheck.matrix.traits._release_names import known_of
 from compatcheck.packages.versions import contains, parse_range
 from compatcheck.project import model_files, scripts
 
@@ -138,17 +140,76 @@ def test_a_script_is_told_of_with_its_line_unless_it_is_prepared(known: matrix.M
     assert (both.holds, both.missing) == (None, ("trainer.script",))
 
 
-def test_a_models_own_code_is_told_of_unless_a_trait_of_its_own_tells(known: matrix.Matrix, tmp_path: Path) -> None:
-    reference = {"AutoModelForCausalLM": "modeling_a.AForCausalLM"}
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "a", "auto_map": reference}), encoding="utf-8")
-    code = tmp_path / "modeling_a.py"
-    code.write_text(f"import torch\n{IMPORT}\nclass AForCausalLM: ...\n", encoding="utf-8")
-    verdict = imported(known, model_files.read(str(tmp_path)))
+def test_a_name_in_a_models_own_code_is_found_at_its_line(known: matrix.Matrix, tmp_path: Path) -> None:
+    verdict = imported(known, code_of(tmp_path, IMPORT))
     assert verdict.holds
-    assert [each.location for each in verdict.occurrences] == [Location(str(code), 2)]
-    code.write_text(
-        "from transformers.utils import is_flash_attn_available\nclass AForCausalLM: ...\n", encoding="utf-8"
-    )
-    read = model_files.read(str(tmp_path))
-    assert read.known["model"]["traits"] == ["imports-flash-attn-check"]
-    assert imported(known, read).holds is False
+    assert [each.location for each in verdict.occurrences] == [Location(str(tmp_path / "modeling_a.py"), 2)]
+
+
+def code_of(folder: Path, line: str) -> Facts:
+    reference = {"AutoModelForCausalLM": "modeling_a.AForCausalLM"}
+    (folder / "config.json").write_text(json.dumps({"model_type": "a", "auto_map": reference}), encoding="utf-8")
+    (folder / "modeling_a.py").write_text(f"import torch\n{line}\nclass AForCausalLM: ...\n", encoding="utf-8")
+    return model_files.read(str(folder))
+
+
+def findings(known: matrix.Matrix, read: Facts, release: str) -> dict[str, Location | None]:
+    facts = {"distributions": {"transformers": release}, **read.known}
+    found = matrix.match(known, Environment(facts, locations=read.locations))
+    return {each.id: each.location for each in found if each.location and each.location.line}
+
+
+def import_entries(known: matrix.Matrix) -> dict[str, tuple[str, list[str]]]:
+    """The entry of each trait of the table and the releases of transformers that it is about."""
+    traits = known.table("imported-names")["traits"]
+    by_trait: dict[str, tuple[str, list[str]]] = {}
+    for entry in matrix.all_entries(known):
+        for table in entry["affected"]:
+            for trait in set(table.get("traits", ())) & set(traits):
+                about = by_trait.setdefault(trait, (entry["id"], []))
+                assert about[0] == entry["id"]
+                about[1].append(table["distributions.transformers"])
+    return by_trait
+
+
+def test_entries_on_imports_agree_with_the_table_of_names(known: matrix.Matrix) -> None:
+    releases = list(map(Version, known.table("release-history")["releases"]["transformers"]))
+    traits, entries = known.table("imported-names")["traits"], import_entries(known)
+    assert set(traits) == set(entries)
+    for trait, paths in traits.items():
+        ranges = [parse_range(each) for each in entries[trait][1]]
+        for path in paths:
+            module, _, name = path.rpartition(".")
+            asked = next(known_of([{"module": module, "name": name}], known.table))
+            for release in (each for each in releases if not asked.is_older(each)):
+                assert asked.lacks(release) is any(contains(each, release) for each in ranges), (path, release)
+
+
+def test_an_import_is_reported_once_by_its_own_entry(known: matrix.Matrix, tmp_path: Path) -> None:
+    entries = import_entries(known)
+    for trait, paths in known.table("imported-names")["traits"].items():
+        entry, ranges = entries[trait]
+        release = str(parse_range(ranges[-1])[0].version)
+        for path in paths:
+            module, _, name = path.rpartition(".")
+            line = f"from {module} import {name}"
+            found = findings(known, code_of(tmp_path, line), release)
+            assert found == {entry: Location(str(tmp_path / "modeling_a.py"), 2)}, path
+            guarded = f"try:\n    {line}\nexcept ImportError: ..."
+            assert not findings(known, code_of(tmp_path, guarded), release), path
+
+
+@pytest.mark.parametrize(
+    ("line", "release"),
+    [
+        ("from transformers.utils import LossKwargs", "4.46.3"),
+        ("from transformers.modeling_utils import find_pruneable_heads_and_indices", "4.57.6"),
+        ("from transformers.models.falcon.modeling_falcon import _expand_mask", "4.40.0"),
+    ],
+)
+def test_an_import_that_no_entry_speaks_of_is_reported_by_the_table(
+    known: matrix.Matrix, tmp_path: Path, line: str, release: str
+) -> None:
+    assert findings(known, code_of(tmp_path, line), release) == {
+        "CC-2026-3125": Location(str(tmp_path / "modeling_a.py"), 2)
+    }

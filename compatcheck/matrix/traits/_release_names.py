@@ -35,6 +35,10 @@ class Asked(NamedTuple):
     def lacks(self, release: Version) -> bool:
         return not any(contains(parse_range(run), release) for run in (*self.runs, *self.perhaps))
 
+    def is_older(self, release: Version) -> bool:
+        """Whether the release is older than each that has the name."""
+        return all(bound.version > release for run in self.runs for bound in parse_range(run))
+
     def pins(self, release: Version | None) -> dict[str, str]:
         """The first run of releases newer than this one that has the name, else the last of older ones."""
         newer = (run for run in self.runs if release and all(each.version > release for each in parse_range(run)))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from packaging.version import Version
+
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits._release_names import known_of, occurrence
+from compatcheck.matrix.traits._release_names import Asked, known_of, occurrence
 from compatcheck.packages.versions import final_release
 
 _OF_MODEL, _OF_SCRIPT = "model.imported_names", "trainer.imported_names"
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    """Certain of the model's code and of a single script; of several scripts it is open which one is run."""
+    """Certain of the model's code and of a single script; of several scripts it is open which one is run.
+
+    A name that the model's code imports and that releases dropped is left to an entry of its own where it has one.
+    """
     looked = {path: lookup(environment, path) for path in (_OF_MODEL, _OF_SCRIPT)}
     names = {path: listed or () for path, listed in looked.items() if not isinstance(listed, Unknown)}
     if not names:
@@ -22,7 +27,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         for asked in known_of(listed, table):
             stated = lookup(environment, f"distributions.{asked.package}")
             release = None if isinstance(stated, Unknown) else final_release(stated)
-            if release and asked.lacks(release):
+            if release and asked.lacks(release) and not (path == _OF_MODEL and _has_entry(asked, release, table)):
                 found.setdefault(path, []).append(occurrence(asked, release))
     scripts = {each["file"] for each in names.get(_OF_SCRIPT, ())}
     certain = [path for path in found if path == _OF_MODEL or len(scripts) == 1]
@@ -31,3 +36,8 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if found:
         return TraitVerdict(None, tuple(found[_OF_SCRIPT]), ("trainer.script",))
     return TraitVerdict(False)
+
+
+def _has_entry(asked: Asked, release: Version, table: Table) -> bool:
+    rows = table("imported-names")["traits"].values()
+    return not asked.is_older(release) and any(f"{asked.module}.{asked.name}" in names for names in rows)

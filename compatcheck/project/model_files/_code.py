@@ -11,15 +11,12 @@ from compatcheck.errors import InputError
 from compatcheck.files.json_text import read_json_object
 from compatcheck.files.python_syntax import attributes_set, parse_code
 from compatcheck.files.reading import read_text
-from compatcheck.project._imported_names import imported_names
-from compatcheck.project.model_files import _tokenizer
+from compatcheck.project._imported_names import ImportedName, imported_names
+from compatcheck.project.model_files import _rope, _tokenizer
 from compatcheck.project.model_files.traits._code import Code, Kind
 from compatcheck.project.model_files.traits._rules import traits_of
 
 _LARGEST_CODE = 8 << 20
-_OF_IMPORTS = "imports-"
-"""The traits that tell of a name that some releases lack, each in an entry of its own."""
-
 _KINDS: tuple[tuple[Kind, str], ...] = (
     ("model", "modeling"),
     ("model", "configuration"),
@@ -29,7 +26,7 @@ _KINDS: tuple[tuple[Kind, str], ...] = (
 
 
 def read(folder: str, names: list[str], config: dict[str, Any], reasons: dict[str, str]) -> Facts:
-    """``code_from``, and ``traits`` with the line of each, and ``imported_names`` that no trait tells of.
+    """``code_from``, and ``traits`` and ``imported_names`` with the line of each.
 
     Both stay unknown where some of the code does.
     """
@@ -39,23 +36,24 @@ def read(folder: str, names: list[str], config: dict[str, Any], reasons: dict[st
     if any("--" in value for value in _auto_map(config).values()):
         reasons["model.traits"] = f"the model's code lies in another repository, {elsewhere[0]}"
         return Facts(known)
-    locations: dict[str, Location] = {}
-    imported: list[dict[str, Any]] = []
+    traits: dict[str, Location] = {}
+    imported: list[ImportedName] = []
     try:
         files = codes(folder, names, config)
         for code in files:
-            path, traits = os.path.join(folder, code.name), list(traits_of(code))
-            for trait, line in traits:
-                locations.setdefault(f"model.traits.{trait}", Location(path, line))
-            told = {line for trait, line in traits if trait.startswith(_OF_IMPORTS)}
-            imported += imported_names(code.tree, path, told)
+            path = os.path.join(folder, code.name)
+            for trait, line in traits_of(code):
+                traits.setdefault(trait, Location(path, line))
+            imported += imported_names(code.tree, path)
     except InputError as error:
         reasons["model.traits"] = str(error)
         return Facts(known)
-    known["traits"] = sorted(path.rpartition(".")[2] for path in locations)
+    known["traits"] = sorted(traits)
     if files:
-        known["imported_names"] = imported
-    return Facts(known, {}, locations)
+        known["imported_names"] = [each._asdict() for each in imported]
+    locations = {f"model.traits.{trait}": at for trait, at in traits.items()}
+    at_names = {f"model.imported_names.{each.path}": Location(each.file, each.line) for each in reversed(imported)}
+    return Facts(known, {}, {**locations, **at_names})
 
 
 def codes(folder: str, names: list[str], config: dict[str, Any]) -> list[Code]:
@@ -72,9 +70,8 @@ def codes(folder: str, names: list[str], config: dict[str, Any]) -> list[Code]:
         (kind, name) for kind, prefix in _KINDS for name in _of_kind(folder, names, mapped, kind, prefix)
     )
     named = any(kind == "tokenizer" for kind, _ in wanted) and _tokenizer.names_special_tokens(folder, names)
-    return [
-        Code(name, kind, _parsed(folder, name), frozenset(entry_points), configured, named) for kind, name in wanted
-    ]
+    shared = frozenset(entry_points), configured, named, _rope.scales(config)
+    return [Code(name, kind, _parsed(folder, name), *shared) for kind, name in wanted]
 
 
 def names(folder: str, names: list[str], config: dict[str, Any]) -> list[str]:

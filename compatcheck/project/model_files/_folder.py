@@ -8,8 +8,9 @@ from typing import Any, NoReturn
 from compatcheck.environment import Facts, Location
 from compatcheck.errors import InputError
 from compatcheck.files.json_text import read_json_object
-from compatcheck.project.model_files import _code, _processor, _rotary, _tokenizer, _weights
+from compatcheck.project.model_files import _code, _tokenizer, _weights
 from compatcheck.project.model_files._repository import as_fact, blob_identity, origin_of
+from compatcheck.project.model_files.file_traits._files import Files, traits_of
 
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
 _IDENTIFYING = (".py", ".json", ".model", ".txt", ".jinja")
@@ -50,14 +51,7 @@ def read(folder: str, weights: bool = False) -> Facts:
     code = _code.read(folder, names, config, reasons)
     model.update(code.known)
     if "traits" in model:
-        of_files = (
-            *_traits_of_files(model),
-            *_processor.traits(folder, names),
-            *_rotary.traits(config),
-            *_tokenizer.traits(folder, names),
-        )
-        scaled = {"looks-up-default-rope"} if _rotary.scales(config) else set()
-        model["traits"] = sorted({*model["traits"], *of_files} - scaled)
+        model["traits"] = sorted({*model["traits"], *traits_of(Files(folder, names, config, model))})
     places = {**_locations(folder, config_file, model), **code.locations}
     quantization = _quantization(config)
     if not quantization:
@@ -87,16 +81,6 @@ def code_files(folder: str) -> tuple[str, ...]:
     """
     config = read_json_object(os.path.join(folder, "config.json"))
     return tuple(os.path.join(folder, name) for name in _code.names(folder, file_names(folder), config))
-
-
-def _traits_of_files(model: dict[str, Any]) -> list[str]:
-    """Traits that the files beside the code decide."""
-    found = []
-    if (model.get("weights") or {}).get("without_metadata"):
-        found.append("safetensors-without-metadata")
-    if (model.get("tokenizer") or {}).get("merges") == "pairs":
-        found.append("tokenizer-merges-as-pairs")
-    return found
 
 
 def _stated(config: dict[str, Any], path: str) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from compatcheck.files.json_text import json_object, read_json_object
 from compatcheck.files.reading import read_text
 
 _CONFIG, _FAST, _SPECIAL = "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json"
-_ADDED = "added_tokens.json"
 _LARGEST_FAST = 128 << 20
 _PIECE, _OVERLAP = 1 << 20, 256
 _MERGES = re.compile(rb'"merges"\s*:\s*\[\s*(["\[])')
@@ -57,26 +56,6 @@ def read(folder: str, names: list[str], reasons: dict[str, str]) -> dict[str, An
     if merges:
         tokenizer["merges"] = merges
     return {"tokenizer": tokenizer}
-
-
-def traits(folder: str, names: list[str]) -> list[str]:
-    """``added-tokens-inside-vocabulary``: a slow tokenizer whose added tokens do not all come after its vocabulary.
-
-    One from 0 on, a gap or an extra id of T5 shows it. A file that cannot be read decides nothing, and where there is a
-    fast tokenizer the file is not asked. https://github.com/01-ai/Yi/issues/350
-    """
-    if _ADDED not in names or _FAST in names:
-        return []
-    try:
-        stated = read_json_object(os.path.join(folder, _ADDED))
-    except InputError:
-        return []
-    numbers = sorted(each for each in stated.values() if isinstance(each, int))
-    if not numbers:
-        return []
-    first, gap = numbers[0] == 0, len(set(numbers)) != numbers[-1] - numbers[0] + 1
-    extra = any(name.startswith("<extra_id_") for name in stated)
-    return ["added-tokens-inside-vocabulary"] if first or gap or extra else []
 
 
 def templates(folder: str, names: list[str]) -> Iterator[Template]:

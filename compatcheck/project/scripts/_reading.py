@@ -5,16 +5,15 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Sequence
-from types import ModuleType
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, cast
 
 from compatcheck.environment import Facts, Location
 from compatcheck.errors import InputError
 from compatcheck.files.path_lists import listed
 from compatcheck.files.python_syntax import parse_code
 from compatcheck.files.reading import read_text
-from compatcheck.files.units import units
+from compatcheck.files.units import trait_name, units
 from compatcheck.project._imported_names import imported_names
 from compatcheck.project.scripts._script import ARGUMENTS, OF_TRL, TRAINERS, Script, script_of
 
@@ -25,9 +24,16 @@ _IMPORTS = re.compile(r"^\s{0,80}(?:from|import)\s{1,8}(?:transformers|trl)\b", 
 _CLASSES = re.compile(rf"\b(?:{'|'.join((*TRAINERS, *ARGUMENTS, *OF_TRL))})\b")
 
 
+class Rule(Protocol):
+    OF: Literal["trainers", "made"]
+
+    def find(self, script: Script) -> int | None: ...
+
+
 @functools.cache
-def rules() -> tuple[ModuleType, ...]:
-    return tuple(units("compatcheck.project.scripts.rules").values())
+def rules() -> Mapping[str, Rule]:
+    """Each rule by its trait."""
+    return {trait_name(name): cast(Rule, rule) for name, rule in units("compatcheck.project.scripts.rules").items()}
 
 
 def recognised(path: str) -> bool:
@@ -48,7 +54,7 @@ def traits_in(text: str) -> dict[str, int] | None:
     script = _script(text)
     if script is None:
         return None
-    return {rule.TRAIT: line for rule in rules() if (line := rule.find(script)) is not None}
+    return {trait: line for trait, rule in rules().items() if (line := rule.find(script)) is not None}
 
 
 def _script(text: str) -> Script | None:
@@ -72,15 +78,14 @@ def read(paths: Sequence[str]) -> Facts:
         return Facts({})
     known: dict[str, list[Any]] = {"traits": [], "suspected": []}
     locations: dict[str, Location] = {}
-    for rule in rules():
+    for trait, rule in rules().items():
         lines = {path: rule.find(script) for path, script in scripts.items() if getattr(script, rule.OF)}
         shown = [Location(path, line) for path, line in lines.items() if line is not None]
         if shown:
-            known["traits" if len(shown) == len(lines) else "suspected"].append(rule.TRAIT)
-            locations[f"trainer.traits.{rule.TRAIT}"] = shown[0]
-    imported = (name for path in scripts for name in imported_names(trees[path], path))
+            known["traits" if len(shown) == len(lines) else "suspected"].append(trait)
+            locations[f"trainer.traits.{trait}"] = shown[0]
     known = {fact: found for fact, found in known.items() if found or fact == "traits"}
-    known["imported_names"] = list(imported)
+    known["imported_names"] = [each._asdict() for path in scripts for each in imported_names(trees[path], path)]
     if len(scripts) == 1:
         return Facts({"trainer": known}, {}, locations)
     why = f"there are {len(scripts)} scripts that train, name the one that is meant: {listed(list(scripts))}"

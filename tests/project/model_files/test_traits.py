@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 import pytest
 
 from compatcheck.files.python_syntax import parse_code
-from compatcheck.matrix._traits import READ_FROM_CODE
+from compatcheck.project.model_files.file_traits._files import rules as file_rules
 from compatcheck.project.model_files.traits._code import Code, Kind
 from compatcheck.project.model_files.traits._rules import rules, traits_of
 
@@ -413,23 +412,6 @@ def test_a_default_rope_that_is_looked_up(old: str, new: str, has: bool) -> None
     assert ("looks-up-default-rope" in traits("model", ROPE.replace(old, new) if old else ROPE)) is has
 
 
-@pytest.mark.parametrize(
-    ("code", "trait"),
-    [
-        ("from transformers.utils import is_flash_attn_available", "imports-flash-attn-check"),
-        ("from transformers import LogitsWarper", "imports-logits-warper"),
-        (
-            "from transformers.models.whisper.modeling_whisper import WHISPER_ATTENTION_CLASSES",
-            "imports-whisper-attention-classes",
-        ),
-        ("from transformers.pytorch_utils import is_torch_greater_or_equal_than_1_13", "imports-torch-version-flags"),
-    ],
-)
-def test_names_that_some_releases_lack(code: str, trait: str) -> None:
-    assert trait in traits("model", code)
-    assert trait not in traits("model", f"try:\n    {code}\nexcept ImportError: ...\n")
-
-
 def test_a_rule_reads_only_its_kind_of_file() -> None:
     assert traits("tokenizer", override("pass")) == traits("model", LATE) == []
 
@@ -439,18 +421,12 @@ def test_a_class_that_is_its_own_ancestor_ends() -> None:
 
 
 def test_every_rule_keeps_its_contract() -> None:
-    for rule in rules():
+    for rule in rules().values():
         assert rule.__doc__ and "https://" in rule.__doc__ and rule.KIND in ("model", "tokenizer")
-        name = rule.__name__.rpartition(".")[2]
-        assert rule.TRAIT and callable(rule.find) and importlib.import_module(rule.__name__) is rule, name
-    assert len({rule.TRAIT for rule in rules()}) == len(rules())
-
-
-def test_the_matrix_knows_which_traits_reading_decides() -> None:
-    of_files = {"processor-lacks-patch-size", "safetensors-without-metadata", "tokenizer-merges-as-pairs"}
-    of_files |= {"added-tokens-inside-vocabulary", "rotary-base-of-all-layers", "rotary-scaling-of-all-layers"}
-    of_files |= {"rotary-settings-by-layer-type", "rotary-settings-of-transformers-5"}
-    assert set(READ_FROM_CODE) == {rule.TRAIT for rule in rules()} | of_files
+        assert callable(rule.find)
+    for file_rule in file_rules().values():
+        assert file_rule.__doc__ and "https://" in file_rule.__doc__ and callable(file_rule.find)
+    assert not set(rules()) & set(file_rules())
 
 
 @pytest.mark.stack

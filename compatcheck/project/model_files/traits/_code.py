@@ -14,7 +14,8 @@ class Code(NamedTuple):
     """One file; ``entry_points`` are the classes that the model's configuration names.
 
     ``configured`` are the attributes that the code of the configuration sets itself. ``names_special_tokens`` says
-    whether the tokenizer's files name a special token that the tokenizer has still to add.
+    whether the tokenizer's files name a special token that the tokenizer has still to add, and ``scales_rope`` whether
+    the configuration scales RoPE.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Code(NamedTuple):
     entry_points: frozenset[str] = frozenset()
     configured: frozenset[str] = frozenset()
     names_special_tokens: bool = True
+    scales_rope: bool = False
 
     @property
     def nodes(self) -> tuple[ast.AST, ...]:

@@ -10,7 +10,6 @@ import ast
 from compatcheck.files.python_syntax import calls, inside, last_name, parameters
 from compatcheck.project.model_files.traits._code import Code
 
-TRAIT = "cache-indexed-as-tuple"
 KIND = "model"
 _KNOWS_CACHES = {"from_legacy_cache", "to_legacy_cache", "get_seq_length", "_supports_cache_class", "_is_stateful"}
 _OWN_WAYS = {"_supports_default_dynamic_cache", "_prepare_cache_for_generation"}

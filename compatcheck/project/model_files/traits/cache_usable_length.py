@@ -8,7 +8,6 @@ from __future__ import annotations
 from compatcheck.project.model_files.traits._cache import line_of_member
 from compatcheck.project.model_files.traits._code import Code
 
-TRAIT = "cache-usable-length"
 KIND = "model"
 
 

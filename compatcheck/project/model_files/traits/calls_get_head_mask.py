@@ -8,7 +8,6 @@ from __future__ import annotations
 from compatcheck.project.model_files.traits._code import Code
 from compatcheck.project.model_files.traits._inherited import line_of_inherited
 
-TRAIT = "calls-get-head-mask"
 KIND = "model"
 
 

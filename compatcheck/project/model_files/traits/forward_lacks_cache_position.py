@@ -10,7 +10,6 @@ import ast
 from compatcheck.files.python_syntax import Function, calls, is_super, methods, parameters
 from compatcheck.project.model_files.traits._code import Code, classes, lineage
 
-TRAIT = "forward-lacks-cache-position"
 KIND = "model"
 _PREPARE = "prepare_inputs_for_generation"
 _PREPARING = ("Llama", "Gemma", "Cohere")

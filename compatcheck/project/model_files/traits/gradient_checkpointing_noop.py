@@ -10,7 +10,6 @@ import ast
 from compatcheck.files.python_syntax import Function, methods
 from compatcheck.project.model_files.traits._code import Code, classes
 
-TRAIT = "gradient-checkpointing-noop"
 KIND = "model"
 _ENABLE = "gradient_checkpointing_enable"
 _SETTER = "_set_gradient_checkpointing"

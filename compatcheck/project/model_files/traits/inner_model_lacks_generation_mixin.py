@@ -11,7 +11,6 @@ import ast
 from compatcheck.files.python_syntax import methods
 from compatcheck.project.model_files.traits._code import Code, classes, lineage
 
-TRAIT = "inner-model-lacks-generation-mixin"
 KIND = "model"
 
 

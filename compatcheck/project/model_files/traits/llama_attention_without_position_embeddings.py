@@ -10,7 +10,6 @@ import ast
 from compatcheck.files.python_syntax import calls
 from compatcheck.project.model_files.traits._code import Code
 
-TRAIT = "llama-attention-without-position-embeddings"
 KIND = "model"
 _CLASSES = ("LlamaAttention", "LlamaFlashAttention2", "LlamaSdpaAttention")
 

@@ -10,7 +10,6 @@ import ast
 from compatcheck.files.python_syntax import Function, calls, inside, last_name, methods
 from compatcheck.project.model_files.traits._code import Code, classes
 
-TRAIT = "looks-up-default-rope"
 KIND = "model"
 _TABLE = "ROPE_INIT_FUNCTIONS"
 _ADDS = ("get", "setdefault", "update")
@@ -19,9 +18,10 @@ _ADDS = ("get", "setdefault", "update")
 def find(code: Code) -> int | None:
     """The line in a constructor that names the kind.
 
-    A file that has a table of its own, puts the kind in, asks for it or computes it is let be.
+    A file that has a table of its own, puts the kind in, asks for it or computes it is let be, and so is code whose
+    configuration names another kind.
     """
-    if any(_is_own(each) for each in code.nodes):
+    if code.scales_rope or any(_is_own(each) for each in code.nodes):
         return None
     if any(isinstance(each, ast.FunctionDef) and "default_rope" in each.name for each in code.nodes):
         return None

@@ -8,7 +8,6 @@ from __future__ import annotations
 from compatcheck.project.model_files.traits._code import Code
 from compatcheck.project.model_files.traits._masks import line_of_mask_argument
 
-TRAIT = "masks-given-cache-position"
 KIND = "model"
 
 

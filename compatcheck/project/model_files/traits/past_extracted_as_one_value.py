@@ -11,7 +11,6 @@ import ast
 from compatcheck.files.python_syntax import calls, is_self
 from compatcheck.project.model_files.traits._code import Code
 
-TRAIT = "past-extracted-as-one-value"
 KIND = "model"
 _METHOD = "_extract_past_from_model_output"
 

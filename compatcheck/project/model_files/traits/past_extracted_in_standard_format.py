@@ -11,7 +11,6 @@ from compatcheck.files.python_syntax import calls
 from compatcheck.project.model_files.traits import past_extracted_by_inherited_method
 from compatcheck.project.model_files.traits._code import Code
 
-TRAIT = "past-extracted-in-standard-format"
 KIND = "model"
 
 

@@ -11,7 +11,6 @@ import ast
 from compatcheck.files.python_syntax import calls, methods
 from compatcheck.project.model_files.traits._code import Code, classes, lineage
 
-TRAIT = "post-init-never-called"
 KIND = "model"
 
 

@@ -11,7 +11,6 @@ import ast
 from compatcheck.files.python_syntax import inside
 from compatcheck.project.model_files.traits._code import Code
 
-TRAIT = "prepares-generation-itself"
 KIND = "model"
 _CALLED = ("_get_logits_processor", "_get_stopping_criteria")
 _HELPERS = (*_CALLED, "_get_logits_warper")

@@ -10,7 +10,6 @@ import ast
 from compatcheck.files.python_syntax import attributes_set, base_names, is_self, last_name, methods
 from compatcheck.project.model_files.traits._code import Code, classes
 
-TRAIT = "reads-generation-settings-from-config"
 KIND = "model"
 
 _SETTINGS = ("do_sample", "forced_bos_token_id", "forced_eos_token_id", "max_length", "min_length", "num_beams")

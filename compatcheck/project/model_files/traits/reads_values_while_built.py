@@ -10,7 +10,6 @@ import ast
 from compatcheck.files.python_syntax import calls, methods
 from compatcheck.project.model_files.traits._code import Code, classes
 
-TRAIT = "reads-values-while-built"
 KIND = "model"
 
 

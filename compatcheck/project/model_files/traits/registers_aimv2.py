@@ -10,7 +10,6 @@ import ast
 from compatcheck.files.python_syntax import calls, last_name
 from compatcheck.project.model_files.traits._code import Code
 
-TRAIT = "registers-aimv2"
 KIND = "model"
 
 

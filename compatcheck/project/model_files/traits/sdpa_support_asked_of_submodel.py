@@ -10,7 +10,6 @@ import ast
 from compatcheck.files.python_syntax import is_self, last_name, methods
 from compatcheck.project.model_files.traits._code import Code, classes
 
-TRAIT = "sdpa-support-asked-of-submodel"
 KIND = "model"
 
 

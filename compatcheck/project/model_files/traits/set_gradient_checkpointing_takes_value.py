@@ -9,7 +9,6 @@ from __future__ import annotations
 from compatcheck.files.python_syntax import methods, parameters
 from compatcheck.project.model_files.traits._code import Code, classes
 
-TRAIT = "set-gradient-checkpointing-takes-value"
 KIND = "model"
 
 

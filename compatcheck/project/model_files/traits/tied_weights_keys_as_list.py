@@ -9,7 +9,6 @@ import ast
 
 from compatcheck.project.model_files.traits._code import Code, classes
 
-TRAIT = "tied-weights-keys-as-list"
 KIND = "model"
 
 

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from compatcheck.files.python_syntax import Function, base_names, inside, is_self, is_super, methods, parameters
 from compatcheck.project.model_files.traits._code import Code, classes
 
-TRAIT = "tokenizer-filled-after-init"
 KIND = "tokenizer"
 _VOCABULARY, _ADDS = "get_vocab", "_add_tokens"
 

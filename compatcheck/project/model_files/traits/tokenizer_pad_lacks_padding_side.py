@@ -8,7 +8,6 @@ from __future__ import annotations
 from compatcheck.files.python_syntax import methods, parameters
 from compatcheck.project.model_files.traits._code import Code, classes
 
-TRAIT = "tokenizer-pad-lacks-padding-side"
 KIND = "tokenizer"
 
 

@@ -10,7 +10,6 @@ import ast
 from compatcheck.files.python_syntax import inside
 from compatcheck.project.scripts._script import OwnTrainer, Script, calls_inherited, plain
 
-TRAIT = "checkpoint-saved-with-metrics"
 OF = "trainers"
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from compatcheck.files.python_syntax import parameters
 from compatcheck.project.scripts._script import OwnTrainer, Script, calls_inherited, plain
 
-TRAIT = "compute-loss-lacks-num-items"
 OF = "trainers"
 
 

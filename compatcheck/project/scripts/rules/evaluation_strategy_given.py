@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from compatcheck.project.scripts._script import ARGUMENTS, OF_TRL, Script
 
-TRAIT = "evaluation-strategy-given"
 OF = "made"
 
 

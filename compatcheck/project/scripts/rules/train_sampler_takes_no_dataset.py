@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from compatcheck.project.scripts._script import OwnTrainer, Script, plain, takes_positional
 
-TRAIT = "train-sampler-takes-no-dataset"
 OF = "trainers"
 
 

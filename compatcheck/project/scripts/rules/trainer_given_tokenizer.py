@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from compatcheck.project.scripts._script import TRAINERS, Script
 
-TRAIT = "trainer-given-tokenizer"
 OF = "made"
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from compatcheck.project.scripts._script import LOOPS, OwnTrainer, Script, plain, takes_positional
 
-TRAIT = "trainer-log-lacks-start-time"
 OF = "trainers"
 
 

@@ -11,7 +11,6 @@ import ast
 from compatcheck.files.python_syntax import Function, is_self, last_name, methods
 from compatcheck.project.model_files.traits._code import Code, classes
 
-TRAIT = "chat-template-returns-nested-list"
 KIND = "tokenizer"
 
 

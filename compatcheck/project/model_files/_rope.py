@@ -1,0 +1,29 @@
+"""How a model's configuration states RoPE, its rotary position embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+DEFAULT_BASE = 10000
+
+
+def scales(config: Mapping[str, Any]) -> bool:
+    """Whether the configuration, or a part of it, states a kind of scaling other than the default."""
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            stated = key in ("rope_scaling", "rope_parameters")
+            if stated and value.get("rope_type", value.get("type", "default")) != "default":
+                return True
+            if not stated and scales(value):
+                return True
+    return False
+
+
+def has_base(stated: Mapping[str, Any]) -> bool:
+    return isinstance(stated.get("rope_theta"), (int, float))
+
+
+def differs(stated: Mapping[str, Any], base: int) -> bool:
+    """Whether settings mean another base, or a scaling."""
+    return bool(stated["rope_theta"] != base or stated.get("rope_type", "default") != "default")

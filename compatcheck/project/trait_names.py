@@ -1,0 +1,20 @@
+"""Which traits reading the user's own files decides; each is named after the file of its rule, and none is imported."""
+
+from __future__ import annotations
+
+from compatcheck.files.units import traits_of_units
+
+
+def from_code() -> frozenset[str]:
+    """The traits of a model's own code."""
+    return traits_of_units("compatcheck.project.model_files.traits")
+
+
+def from_files() -> frozenset[str]:
+    """The traits of a model's other files, which a model without code of its own can have as well."""
+    return traits_of_units("compatcheck.project.model_files.file_traits")
+
+
+def from_trainers() -> frozenset[str]:
+    """The traits of the user's own subclass of the Trainer, and of how it is called."""
+    return traits_of_units("compatcheck.project.scripts.rules")
