@@ -53,7 +53,7 @@ def main() -> NoReturn:
         _choose_language()
         sys.exit(cli.main(prog_name="compatcheck", standalone_mode=False) or _status.CLEAN)
     except CompatcheckError as error:
-        click.echo(f"compatcheck: {language.told(error)}", err=True)
+        click.echo(f"compatcheck: {language.error_line(error)}", err=True)
         sys.exit(error.exit_status)
     except click.ClickException as error:
         error.show()

@@ -16,7 +16,7 @@ from compatcheck.probes import PROFILES, _units
 PACKAGE = Path(__file__).parents[1] / "compatcheck"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 HEAVY = ("torch", "transformers", "deepspeed", "peft", "accelerate", "pydantic", "httpx", "rich", "pynvml", "yaml")
-PARENT_SIDE = {"__init__.py", "_process.py", "_run.py", "_warm.py", "_pace.py", "_remembered.py"}
+PARENT_SIDE = {"__init__.py", "_process.py", "_run.py", "_forked_children.py", "_time_left.py", "_result_cache.py"}
 BROAD_HANDLERS = {"cli.py", "_child.py"}
 
 

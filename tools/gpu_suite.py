@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from compatcheck import probes  # noqa: E402
 from compatcheck.environment import Target  # noqa: E402
-from compatcheck.probes import _run, _units, _warm  # noqa: E402
+from compatcheck.probes import _forked_children, _run, _units  # noqa: E402
 from compatcheck.probes._criterion import RANK, verdict  # noqa: E402
 from compatcheck.results.findings import ProbeResult
 
@@ -106,7 +106,7 @@ def measured(
     chosen: Sequence[Trial], target: Target, deadline: float, share: float
 ) -> Iterator[tuple[Trial, ProbeResult]]:
     """Every trial's result; none is given more than its share in seconds, nor more than is left."""
-    with _warm.Children(target) as children:
+    with _forked_children.Children(target) as children:
         for trial in chosen:
             left = deadline - time.monotonic()
             if left < 2.0:

@@ -40,7 +40,7 @@ _GREETING_SECONDS = 2.0
 class Worker(Protocol):
     """A process that takes part in a probe."""
 
-    def said(self) -> list[dict[str, Any]]: ...
+    def new_lines(self) -> list[dict[str, Any]]: ...
     def status(self) -> int | None: ...
     def pulse(self) -> tuple[float | None, str]: ...
     def tail(self) -> str: ...
@@ -129,7 +129,7 @@ class Participant:
         channel.flush()
         if self.worker is not None:
             status = self.worker.status()
-            for event in self.worker.said():
+            for event in self.worker.new_lines():
                 channel.send(Said(turn=self.turn, event=event))
             if status is not None:
                 channel.send(Ended(turn=self.turn, status=status, tail=self.worker.tail()))

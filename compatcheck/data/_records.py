@@ -68,7 +68,7 @@ def _records(stream: Stream) -> Iterator[Record]:
         return
     lines = _Lines(stream, head)
     if _is_array(head):
-        yield from _of_array(lines)
+        yield from _read_array(lines)
         return
     number = 0
     while (line := lines.next()) is not None:
@@ -172,7 +172,7 @@ def _explained(error: json.JSONDecodeError) -> str:
     return f"column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"
 
 
-def _of_array(lines: _Lines) -> Iterator[Record]:
+def _read_array(lines: _Lines) -> Iterator[Record]:
     """The elements of one array, each parsed as soon as it is whole; what follows a broken one cannot be told."""
     encoding = "UTF-16" if lines.utf16 else None
     decoder, number = json.JSONDecoder(), 1

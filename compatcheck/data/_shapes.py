@@ -55,7 +55,7 @@ def has_media(value: Any) -> bool:
 def recognise(value: Any) -> Row | None:
     """The conversation that a record holds, or None where it has none of the known shapes."""
     if isinstance(value, list):
-        return _listed("messages", value) if _has_roles(value) else None
+        return _row_of_turns("messages", value) if _has_roles(value) else None
     if not isinstance(value, Mapping):
         return None
     if "chosen" in value and "rejected" in value:
@@ -74,11 +74,13 @@ def recognise(value: Any) -> Row | None:
 def _conversation(key: str, value: Mapping[str, Any]) -> Row | None:
     turns = value[key]
     if not turns or _has_roles(turns):
-        row = _listed("messages" if key == "messages" else f"messages in {key}", turns)
+        row = _row_of_turns("messages" if key == "messages" else f"messages in {key}", turns)
     elif isinstance(turns[0], Mapping) and "from" in turns[0]:
-        row = _listed("sharegpt", turns, "from", "value")
+        row = _row_of_turns("sharegpt", turns, "from", "value")
     elif isinstance(turns[0], Mapping) and "input" in turns[0]:
-        row = Row("xtuner", [message for turn in turns if isinstance(turn, Mapping) for message in _of_xtuner(turn)])
+        row = Row(
+            "xtuner", [message for turn in turns if isinstance(turn, Mapping) for message in _xtuner_messages(turn)]
+        )
     else:
         return None
     system = value.get("system")
@@ -87,7 +89,7 @@ def _conversation(key: str, value: Mapping[str, Any]) -> Row | None:
     return row
 
 
-def _of_xtuner(turn: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _xtuner_messages(turn: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for role, key in (("system", "system"), ("user", "input"), ("assistant", "output")):
         if isinstance(turn.get(key), str) and (turn[key] or role == "assistant"):
             yield {"role": role, "content": turn[key]}
@@ -97,7 +99,7 @@ def _has_roles(turns: list[Any]) -> bool:
     return bool(turns) and isinstance(turns[0], Mapping) and "role" in turns[0]
 
 
-def _listed(shape: str, turns: list[Any], role_key: str = "role", content_key: str = "content") -> Row:
+def _row_of_turns(shape: str, turns: list[Any], role_key: str = "role", content_key: str = "content") -> Row:
     messages: Messages = []
     odd = None if turns else "the list of messages is empty"
     for number, turn in enumerate(turns, 1):
@@ -105,7 +107,7 @@ def _listed(shape: str, turns: list[Any], role_key: str = "role", content_key: s
         if not isinstance(role, str):
             return Row(shape, messages, f"message {number} has no {role_key}")
         if role == "tool" and "observation" in turn and content_key not in turn:
-            messages += _of_chatglm3(turn)
+            messages += _chatglm3_messages(turn)
             continue
         content = _text(turn.get(content_key))
         kept = {key: turn[key] for key in _KEPT if turn.get(key)}
@@ -117,7 +119,7 @@ def _listed(shape: str, turns: list[Any], role_key: str = "role", content_key: s
     return Row(shape, messages, odd)
 
 
-def _of_chatglm3(turn: Mapping[str, Any]) -> Messages:
+def _chatglm3_messages(turn: Mapping[str, Any]) -> Messages:
     """A call and what it returned, which ChatGLM3 writes as one message.
 
     https://github.com/zai-org/ChatGLM3/tree/main/finetune_demo
@@ -138,9 +140,9 @@ def _text(content: Any) -> str | None:
 def _preference(value: Mapping[str, Any]) -> Row | None:
     chosen = value["chosen"]
     if isinstance(chosen, list):
-        row = _listed("preference", chosen)
+        row = _row_of_turns("preference", chosen)
         prompt = value.get("prompt")
-        before = _listed("preference", prompt).messages if isinstance(prompt, list) else []
+        before = _row_of_turns("preference", prompt).messages if isinstance(prompt, list) else []
         return row._replace(messages=[*before, *row.messages])
     if isinstance(chosen, Mapping):
         key = "messages" if isinstance(value.get("messages"), list) else "conversations"
@@ -167,9 +169,9 @@ def _alpaca(value: Mapping[str, Any]) -> Row:
 
 def _paired(value: Mapping[str, Any], question: str, answer: str) -> Row:
     if isinstance(value[question], list):
-        asked = _listed("prompt-completion", value[question])
+        asked = _row_of_turns("prompt-completion", value[question])
         replies = value[answer] if isinstance(value[answer], list) else []
-        reply = _listed("prompt-completion", replies)
+        reply = _row_of_turns("prompt-completion", replies)
         return Row("prompt-completion", [*asked.messages, *reply.messages], asked.odd or reply.odd)
     odd = None if isinstance(value[answer], str) else f"{answer} is no text"
     return Row("prompt-completion", _turns(_text(value[question]) or "", value[answer]), odd)

@@ -68,7 +68,7 @@ def survey(records: Iterable[Record], wanted: int) -> Survey:
         if media:
             _add(faults, "media", record.number)
         if row.shape != "text":
-            if not media and _known(row, seen):
+            if not media and _is_repeat(row, seen):
                 _add(faults, "duplicate", record.number)
             sample.offer(record.number, row)
     main = shapes.most_common(1)
@@ -82,7 +82,7 @@ def _add(faults: dict[str, Tally], name: str, row: int, example: str = "") -> No
     faults.setdefault(name, Tally()).add(row, example)
 
 
-def _known(row: Row, seen: set[bytes]) -> bool:
+def _is_repeat(row: Row, seen: set[bytes]) -> bool:
     text = json.dumps(row.messages)
     digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
     if digest in seen:

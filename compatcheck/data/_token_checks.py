@@ -17,7 +17,7 @@ _CUT_OTHERWISE = {
     "axolotl": "drops such rows, unless excess_length_strategy says otherwise",
     "ms-swift": "drops such rows, unless truncation_strategy says otherwise",
 }
-_OF_THE_TEMPLATE = (
+_TEMPLATE_PROBLEMS = (
     *("template-unread", "template-missing", "template-refuses", "template-of-another-family", "row-refused"),
     *("nested-template", "special-token-split", "generation-does-not-stop", "answer-not-closed", "double-bos"),
 )
@@ -32,9 +32,9 @@ def judge(
     ``limit`` is the length rows are cut to. A framework that writes chats by templates of its own meets no fault of
     the model's, and one that does not cut rows at their end loses no labels so: such a fault is only a note there.
     """
-    for problem in _judged(measured, shape, limit):
+    for problem in _problems(measured, shape, limit):
         does = None
-        if framework in _WITH_OWN_TEMPLATES and problem.name in _OF_THE_TEMPLATE:
+        if framework in _WITH_OWN_TEMPLATES and problem.name in _TEMPLATE_PROBLEMS:
             does = "writes chats by templates of its own"
         elif problem.name == "label-cut-off":
             does = _CUT_OTHERWISE.get(framework or "")
@@ -43,7 +43,7 @@ def judge(
         yield problem
 
 
-def _judged(measured: Mapping[str, Any], shape: str, limit: int | None) -> Iterator[DataProblem]:
+def _problems(measured: Mapping[str, Any], shape: str, limit: int | None) -> Iterator[DataProblem]:
     rows: Rows = measured["rows"]
     yield from _template(measured, shape)
     yield from _rows(rows, limit)

@@ -37,7 +37,7 @@ def json_object(text: str, source: str) -> dict[str, Any]:
     """The JSON object in a text; raises `InputError` where it holds anything else."""
     value = parse_json(text, source)
     if not isinstance(value, dict):
-        raise InputError("reading JSON from", source, f"it holds {_named(value)}", "give an object in braces")
+        raise InputError("reading JSON from", source, f"it holds {_json_type(value)}", "give an object in braces")
     return value
 
 
@@ -71,6 +71,6 @@ def _explained(error: json.JSONDecodeError) -> str:
     return error.msg[:1].lower() + error.msg[1:]
 
 
-def _named(value: object) -> str:
+def _json_type(value: object) -> str:
     names = {list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
     return names.get(type(value), "a number")

@@ -16,13 +16,13 @@ def with_pth_folders(site_folders: Iterable[str]) -> tuple[str, ...]:
         if folder in found or not os.path.isdir(folder):
             continue
         found[folder] = None
-        for named in _named_folders(folder):
+        for named in _listed_folders(folder):
             if len(found) < _MOST_FOLDERS:
                 found.setdefault(named)
     return tuple(found)
 
 
-def _named_folders(folder: str) -> Iterator[str]:
+def _listed_folders(folder: str) -> Iterator[str]:
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".pth"))
     except OSError:

@@ -126,7 +126,7 @@ def _declared_by(found: Installation, problems: list[dict[str, str]]) -> Iterato
         header = read_header(found.metadata)
     except OSError as error:
         what = "has no metadata" if isinstance(error, FileNotFoundError) else "its metadata cannot be read"
-        problems.append({"path": _shown(found), "problem": what})
+        problems.append({"path": _metadata_folder(found), "problem": what})
         return
     lines = requires_dist(header)
     if not lines and not found.metadata.endswith(".dist-info"):
@@ -213,7 +213,7 @@ def _broken(
         if version is None or full.specifier.contains(version, prereleases=True):
             return None
     except (ValueError, RecursionError) as error:
-        problems.append({"path": _shown(line.owner), "problem": _in_one_line(line.requirement, error)})
+        problems.append({"path": _metadata_folder(line.owner), "problem": _parse_error(line.requirement, error)})
         return None
     return _record(line, stated, version)
 
@@ -231,9 +231,9 @@ def _record(line: _Line, requirement: str, installed: str | None) -> dict[str, A
     }
 
 
-def _in_one_line(requirement: str, error: Exception) -> str:
+def _parse_error(requirement: str, error: Exception) -> str:
     return f"requirement {requirement!r} is not valid: {str(error).splitlines()[0]}"[:200]
 
 
-def _shown(found: Installation) -> str:
+def _metadata_folder(found: Installation) -> str:
     return os.path.relpath(found.metadata, found.folder)

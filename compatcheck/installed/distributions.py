@@ -98,11 +98,11 @@ def _installation(folder: str, entry: str) -> Installation | None:
         return None
     if suffix == ".egg-link":
         metadata = _linked(metadata, name) or metadata
-    stated = version if _CANONICAL_VERSION.match(version) else _stated_version(metadata) or version or None
+    stated = version if _CANONICAL_VERSION.match(version) else _metadata_version(metadata) or version or None
     return Installation(normalised(name), stated, folder, metadata)
 
 
-def _stated_version(metadata: str) -> str | None:
+def _metadata_version(metadata: str) -> str | None:
     """The version in the metadata itself, for a folder whose name gives none that is well-formed."""
     try:
         return header_field(read_header(metadata), "Version")

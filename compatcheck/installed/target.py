@@ -26,10 +26,10 @@ def find_target(python: str | None, environ: Mapping[str, str]) -> Target:
     the environment that was selected is broken.
     """
     if python:
-        return _asked_for(python, environ)
+        return _named_target(python, environ)
     for variable in ACTIVATED:
         if environ.get(variable):
-            return _of_prefix(os.path.abspath(environ[variable]), environ, variable)
+            return _prefix_target(os.path.abspath(environ[variable]), environ, variable)
     return _ourselves(environ, marked("the interpreter compatcheck runs in"))
 
 
@@ -42,18 +42,18 @@ def is_active(environ: Mapping[str, str]) -> bool:
     return any(map(environ.get, ACTIVATED)) and not (of_a_hook and environ.get("PRE_COMMIT"))
 
 
-def _asked_for(python: str, environ: Mapping[str, str]) -> Target:
+def _named_target(python: str, environ: Mapping[str, str]) -> Target:
     path = os.path.abspath(os.path.expanduser(python))
     if os.path.isdir(path):
-        return _of_prefix(path, environ, "--python")
+        return _prefix_target(path, environ, "--python")
     if not os.path.isfile(path) or _VERSION_ASKED.match(python):
         if os.path.islink(path):
             raise NothingInspectedError(_DOING, path, "it is a dangling link", "create the environment anew")
         path = _on_path(python, environ)
     prefix = os.path.dirname(os.path.dirname(path))
     if os.path.isfile(os.path.join(prefix, "pyvenv.cfg")):
-        return _of_prefix(prefix, environ, "--python", path)
-    return _of_executable(path, environ, "--python")
+        return _prefix_target(prefix, environ, "--python", path)
+    return _executable_target(path, environ, "--python")
 
 
 def _on_path(python: str, environ: Mapping[str, str]) -> str:
@@ -70,7 +70,7 @@ def _on_path(python: str, environ: Mapping[str, str]) -> str:
     return os.path.abspath(found)
 
 
-def _of_prefix(prefix: str, environ: Mapping[str, str], selected_by: str, executable: str = "") -> Target:
+def _prefix_target(prefix: str, environ: Mapping[str, str], selected_by: str, executable: str = "") -> Target:
     """The target of a folder: a venv, a conda environment or an installation of Python."""
     if not os.path.isdir(prefix):
         raise NothingInspectedError(
@@ -80,13 +80,13 @@ def _of_prefix(prefix: str, environ: Mapping[str, str], selected_by: str, execut
         return _ourselves(environ, selected_by)
     executable = executable or _executable_in(prefix)
     if os.path.isfile(os.path.join(prefix, "pyvenv.cfg")):
-        return _of_venv(prefix, executable, environ, selected_by)
+        return _venv_target(prefix, executable, environ, selected_by)
     version = _conda_version(prefix)
     if version:
         folders = _site_folders(prefix, version)
         user = _user_folders(version, environ)
         return _target(executable, version, prefix, folders, user, environ, selected_by)
-    return _of_executable(executable, environ, selected_by)
+    return _executable_target(executable, environ, selected_by)
 
 
 def _executable_in(prefix: str) -> str:
@@ -100,11 +100,11 @@ def _executable_in(prefix: str) -> str:
     raise NothingInspectedError(_DOING, prefix, seen, "create the environment anew or give another with --python")
 
 
-def _of_venv(prefix: str, executable: str, environ: Mapping[str, str], selected_by: str) -> Target:
+def _venv_target(prefix: str, executable: str, environ: Mapping[str, str], selected_by: str) -> Target:
     settings = _settings(os.path.join(prefix, "pyvenv.cfg"))
     version = _plain(settings.get("version") or settings.get("version_info") or "")
     if not version:
-        return _of_executable(executable, environ, selected_by)
+        return _executable_target(executable, environ, selected_by)
     folders = _site_folders(prefix, version)
     later: list[str] = []
     if settings.get("include-system-site-packages", "").lower() == "true":
@@ -201,14 +201,14 @@ def _ourselves(environ: Mapping[str, str], selected_by: str) -> Target:
     return _target(sys.executable, version, sys.prefix, folders, user, environ, selected_by)
 
 
-def _of_executable(executable: str, environ: Mapping[str, str], selected_by: str) -> Target:
+def _executable_target(executable: str, environ: Mapping[str, str], selected_by: str) -> Target:
     """An interpreter that no file describes: it is asked, and what stands behind a wrapper is the target."""
     from compatcheck.installed._interpreter import describe
 
     said = describe(executable)
     behind = os.path.dirname(os.path.dirname(said.executable))
     if os.path.isfile(os.path.join(behind, "pyvenv.cfg")):
-        return _of_prefix(behind, environ, selected_by, said.executable)
+        return _prefix_target(behind, environ, selected_by, said.executable)
     if os.path.realpath(said.prefix) == os.path.realpath(sys.prefix):
         return _ourselves(environ, selected_by)
     user = _user_folders(said.version, environ)

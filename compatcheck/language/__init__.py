@@ -44,11 +44,11 @@ def marked(text: str) -> str:
     return text
 
 
-def told(error: CompatcheckError) -> str:
+def error_line(error: CompatcheckError) -> str:
     """The line of an error, in the language in use as far as its parts are known there."""
     doing, seen, advice = map(gettext, (error.doing, error.seen, error.advice))
-    said = gettext("{doing} {subject}: {seen}; {advice}")
-    return said.format(doing=doing, subject=error.subject, seen=seen, advice=advice)
+    template = gettext("{doing} {subject}: {seen}; {advice}")
+    return template.format(doing=doing, subject=error.subject, seen=seen, advice=advice)
 
 
 def current() -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from compatcheck.errors import InputError
 from compatcheck.probes import _units
 from compatcheck.probes._criterion import UNIT_ROUNDOFF
-from compatcheck.probes._joint import JOINT, Order, RankProcess, joint_cases, joint_result
+from compatcheck.probes._joint_rank import JOINT, Order, RankProcess, joint_cases, joint_result
 from compatcheck.probes._run import Memory, run, run_all
 
 __all__ = [

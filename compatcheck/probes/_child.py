@@ -1,7 +1,7 @@
 """Measure probes in the interpreter under test.
 
 Run by path, standard library only, Python 3.8+. With a control folder as its only argument it measures
-one probe; with ``--warm FOLDER`` it is the parent of many (see `_nursery.py`).
+one probe; with ``--warm FOLDER`` it is the parent of many (see `_fork_server.py`).
 
 In: ``request.json`` {protocol, probe, limit, request, environ, command, fresh}; probe is the path of a Python file,
 limit is the parent's in seconds: a child that outlives it ends itself. A probe may import its siblings
@@ -224,7 +224,7 @@ def _plain(value: Any) -> Any:
 if __name__ == "__main__":
     _stand_alone()
     if sys.argv[1] == "--warm":
-        from compatcheck.probes import _nursery
+        from compatcheck.probes import _fork_server
 
-        _nursery.serve(sys.argv[2])
+        _fork_server.serve(sys.argv[2])
     sys.exit(main(sys.argv[1]))

@@ -1,6 +1,6 @@
 """One probe in one child of the target's interpreter: start it, listen, end it.
 
-See `_child.py` for the files that cross the process border, and `_warm.py` for children that are forked.
+See `_child.py` for the files that cross the process border, and `_forked_children.py` for children that are forked.
 """
 
 from __future__ import annotations

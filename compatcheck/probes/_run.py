@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Target
-from compatcheck.probes import _remembered
-from compatcheck.probes._pace import OnProgress, Pace
+from compatcheck.probes import _result_cache
+from compatcheck.probes._forked_children import Children, weight
 from compatcheck.probes._process import OnStage, Trace
+from compatcheck.probes._time_left import OnProgress, Pace
 from compatcheck.probes._units import paths, unit
-from compatcheck.probes._warm import Children, weight
 from compatcheck.results.findings import Outcome, ProbeResult
 
 
@@ -61,7 +61,7 @@ def run_all(
         for place in sorted(range(len(trials)), key=lambda place: weight(unit(trials[place][0]))):
             name, request = trials[place]
             known = (
-                _remembered.recall(name, target, request, memory.environment) if memory and not memory.fresh else None
+                _result_cache.recall(name, target, request, memory.environment) if memory and not memory.fresh else None
             )
             if known:
                 results[place] = known
@@ -70,7 +70,7 @@ def run_all(
             else:
                 results[place] = _run(children, name, request, None, pace.listener(name, on_progress))
                 if memory:
-                    _remembered.remember(results[place], target, request, memory.environment)
+                    _result_cache.remember(results[place], target, request, memory.environment)
             pace.done(unit(name), results[place].seconds)
     return tuple(results[place] for place in range(len(trials)))
 

@@ -215,14 +215,14 @@ class Scanner:
         bare = without_prefix(text)
         for entry, literal, regex in self._patterns:
             if literal in bare and len(self._hits.get(entry, ())) < _MOST_HITS and regex.search(bare):
-                self._hits.setdefault(entry, []).append(Hit(entry, _shown(text), Location(self._path, number)))
+                self._hits.setdefault(entry, []).append(Hit(entry, _one_line(text), Location(self._path, number)))
         fatal = raised is None and any(mark in text for mark in _failures.FATAL_MARKS)
         if fatal and (failure := _failures.fatal_line(text)):
-            self._crash(Raised("", _shown(text), number, (), None), failure)
+            self._crash(Raised("", _one_line(text), number, (), None), failure)
         if self._mentioned is None and self._untold:
             self._untold -= 1
             if _failures.kind_of(text).kind != _failures.UNKNOWN.kind:
-                self._mentioned = Raised("", _shown(text), number, (), None)
+                self._mentioned = Raised("", _one_line(text), number, (), None)
 
     def _crash(self, raised: Raised, failure: _failures.Failure | None = None) -> None:
         text = ": ".join(part for part in (raised.name, raised.message) if part)
@@ -260,5 +260,5 @@ def _fewest(marks: Iterable[str]) -> list[str]:
     return fewest
 
 
-def _shown(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(without_prefix(text).split())[:_TEXT_KEPT]

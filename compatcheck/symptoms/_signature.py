@@ -101,7 +101,7 @@ GROWTH = _signature("memory-growth", "memory grows from reading to reading and d
 def run_of(reader: RunReader, crashes: tuple[Crash, ...], path: str) -> Run:
     """The run that a reader has seen to its end, with the crash that ended it."""
     crash = _ending(reader, crashes)
-    signature, onset = _shown(reader)
+    signature, onset = _reader_signature(reader)
     bad = reader.bad_evaluation
     if bad is not None and signature.symptoms and signature is not EVALUATION:
         said = (*signature.details, _("eval_loss is not finite either, from line {number} on").format(number=bad.line))
@@ -145,9 +145,9 @@ def _ending(reader: RunReader, crashes: tuple[Crash, ...]) -> Crash | None:
     return next(iter(own), None)
 
 
-def _shown(reader: RunReader) -> tuple[Signature, Placed | None]:
+def _reader_signature(reader: RunReader) -> tuple[Signature, Placed | None]:
     stretch = reader.stretch
-    if stretch is not None and (found := _of_stretch(reader, stretch)):
+    if stretch is not None and (found := _stretch_signature(reader, stretch)):
         return found, stretch.first
     scale = reader.loss_scale
     if reader.skipped_in_row >= 5 and reader.skipped > reader.readings and scale is not None and scale <= _LEAST_SCALE:
@@ -166,7 +166,7 @@ def _shown(reader: RunReader) -> tuple[Signature, Placed | None]:
     return (HEALTHY if reader.readings or reader.evaluations else _NO_READINGS), None
 
 
-def _of_stretch(reader: RunReader, stretch: Stretch) -> Signature | None:
+def _stretch_signature(reader: RunReader, stretch: Stretch) -> Signature | None:
     """The signature of the bad stretch with which the run ends; what is graver decides where states are mixed."""
     states = stretch.states
     if states["loss-not-finite"]:

@@ -39,14 +39,14 @@ def batches(path: str, chunk: int = CHUNK, notes: list[str] | None = None) -> It
     """
     try:
         if path == "-":
-            yield from _of_stream(sys.stdin.buffer, "standard input", chunk, notes)
+            yield from _decode(sys.stdin.buffer, "standard input", chunk, notes)
             return
         if not os.path.lexists(path):
             raise InputError(_DOING, path, "there is no such file", "give the path of a log")
         if os.path.isdir(path):
             raise InputError(_DOING, path, "it is a folder", "name the log in it")
         with open(path, "rb") as stream:
-            yield from _of_stream(stream, path, chunk, notes)
+            yield from _decode(stream, path, chunk, notes)
     except OSError as error:
         raise InputError(_DOING, path, error.strerror or str(error), "make it readable") from None
 
@@ -63,7 +63,7 @@ def head(path: str, size: int = LONGEST) -> bytes:
     return raw
 
 
-def _of_stream(stream: IO[bytes], source: str, chunk: int, notes: list[str] | None) -> Iterator[Batch]:
+def _decode(stream: IO[bytes], source: str, chunk: int, notes: list[str] | None) -> Iterator[Batch]:
     parts = _chunks(stream, chunk)
     start = b""
     for part in parts:
@@ -71,20 +71,20 @@ def _of_stream(stream: IO[bytes], source: str, chunk: int, notes: list[str] | No
         if len(start) >= 4:
             break
     if start.startswith(b"\x1f\x8b"):
-        parts = _unzipped(_joined(start, parts), source, notes)
+        parts = _unzipped(_chain(start, parts), source, notes)
         start = next(parts, b"")
         while len(start) < 4 and (more := next(parts, b"")):
             start += more
     encoding = _UTF16.get(start[:2])
     if encoding:
-        parts = _transcoded(_joined(start[2:], parts), encoding)
+        parts = _transcoded(_chain(start[2:], parts), encoding)
         start = b""
     elif b"\0" in start[:4096]:
         raise InputError(_DOING, source, "it is not text", "give a log, trainer_state.json or TensorBoard event file")
-    yield from _lines(_joined(start.removeprefix(codecs.BOM_UTF8), parts))
+    yield from _lines(_chain(start.removeprefix(codecs.BOM_UTF8), parts))
 
 
-def _joined(start: bytes, parts: Iterator[bytes]) -> Iterator[bytes]:
+def _chain(start: bytes, parts: Iterator[bytes]) -> Iterator[bytes]:
     yield start
     yield from parts
 

@@ -20,9 +20,9 @@ import pytest
 
 from compatcheck.environment import Target
 from compatcheck.errors import CompatcheckError, InputError
-from compatcheck.probes import _process, _run, _units, _warm, describe, names, run, run_all
-from compatcheck.probes._pace import Pace
+from compatcheck.probes import _forked_children, _process, _run, _units, describe, names, run, run_all
 from compatcheck.probes._process import OnStage
+from compatcheck.probes._time_left import Pace
 from compatcheck.results.findings import Outcome, ProbeResult
 from tests.probes.conftest import target
 
@@ -35,9 +35,9 @@ Attempt = Callable[..., ProbeResult]
 @pytest.fixture(params=["new process", pytest.param("fork", marks=linux), pytest.param("new from parent", marks=linux)])
 def attempt(request: pytest.FixtureRequest, here: Target, monkeypatch: pytest.MonkeyPatch) -> Iterator[Attempt]:
     """Runs a sample in a new process, in a fork of a warm parent, or in a new process that the parent starts."""
-    monkeypatch.setattr(_warm, "SHARED", ("colorsys",))
+    monkeypatch.setattr(_forked_children, "SHARED", ("colorsys",))
     needs = unit("colorsys") if request.param == "fork" else unit()
-    with _warm.Children(here) as children:
+    with _forked_children.Children(here) as children:
 
         def once(name: str, limit: float = 20.0, on_stage: OnStage | None = None, **asked: Any) -> ProbeResult:
             probe = SAMPLES / f"{name}.py"

@@ -18,8 +18,8 @@ import pytest
 
 from compatcheck.pipelines.probe import context
 from tests.conftest import ROOT, run_command
+from tests.probes.test_forked_children import waited_for
 from tests.probes.test_run import gone
-from tests.probes.test_warm import waited_for
 
 posix = pytest.mark.skipif(os.name == "nt", reason="signals and terminals are those of POSIX")
 Run = Callable[..., subprocess.CompletedProcess[str]]

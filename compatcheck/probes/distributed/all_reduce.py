@@ -72,11 +72,11 @@ def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
             summing = 2 * (rank.world - 1) * roundoff * norm
         budget = roundoff * exact.abs() + summing
         alone = terms.to(narrow).sum(0).double()
-    told = found.detach().double().cpu()
+    found64 = found.detach().double().cpu()
     return {
-        "measured": _compared(told, exact, budget, alone, case),
+        "measured": _compared(found64, exact, budget, alone, case),
         "control": _compared(alone, exact, budget, alone, case),
-        "digest": hashlib.sha256(told.numpy().tobytes()).hexdigest(),
+        "digest": hashlib.sha256(found64.numpy().tobytes()).hexdigest(),
     }
 
 

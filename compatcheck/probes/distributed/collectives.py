@@ -64,13 +64,13 @@ def judge(measured: Mapping[str, Any]) -> "Tuple[Outcome, str]":
     if outcome != "pass" or not tried:
         return outcome, why
     reached = sorted(sizes[-1]["bytes"] for sizes in tried)
-    told = [
+    lines = [
         "%d operations and dtypes are exact or within rounding" % len(tried),
-        "from 1 KiB to %s, in time for %s in all of them" % tuple(map(_exchange.in_words, (reached[-1], reached[0]))),
+        "from 1 KiB to %s, in time for %s in all of them" % tuple(map(_exchange.size_label, (reached[-1], reached[0]))),
     ]
     silent = [row for row in measured["rows"] if "sizes" not in row and "recorded" in row]
-    told += ["not tried: " + ", ".join(sorted({str(row["case"]) for row in silent}))] if silent else []
-    return outcome, ", ".join(told) + "; a race need not show in so few repetitions"
+    lines += ["not tried: " + ", ".join(sorted({str(row["case"]) for row in silent}))] if silent else []
+    return outcome, ", ".join(lines) + "; a race need not show in so few repetitions"
 
 
 def joint_cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:

@@ -50,7 +50,7 @@ def top_level(package: str) -> List[str]:
     return sorted(name for name in found if name.isidentifier() and not name.startswith("_") and name != "tests")
 
 
-def told(end: Mapping[str, Any], installed: Mapping[str, str]) -> Dict[str, Any]:
+def failure_row(end: Mapping[str, Any], installed: Mapping[str, str]) -> Dict[str, Any]:
     """The row of a package that did not come through: outcome, what happened in words, causes and chain.
 
     ``outcome`` is raised, died, exited, hung or slow.
@@ -99,13 +99,13 @@ def _chain(frames: List[Dict[str, Any]]) -> List[str]:
     modules = [frame for frame in frames[:-1] if frame["in"] == "<module>"] + frames[-1:]
     places: List[str] = []
     for frame in modules:
-        place = "%s:%d" % (_shown(frame["file"]), frame["line"])
+        place = "%s:%d" % (_short_path(frame["file"]), frame["line"])
         if place not in places:
             places.append(place)
     return places if len(places) <= LONGEST else [*places[:2], "...", *places[3 - LONGEST :]]
 
 
-def _shown(path: str) -> str:
+def _short_path(path: str) -> str:
     folders = [folder for folder in sys.path if folder and path.startswith(folder + os.sep)]
     return path[len(max(folders, key=len)) + 1 :] if folders else path
 
@@ -114,11 +114,11 @@ def _asks(frame: Any, names: List[str], installed: Mapping[str, str]) -> str:
     """Whose line failed and which version of the other side it met."""
     if frame is None:
         return ""
-    module = _shown(frame["file"]).replace("\\", "/").partition("/")[0]
+    module = _short_path(frame["file"]).replace("\\", "/").partition("/")[0]
     wanted = names[-1].partition(".")[0] if names else ""
     owner_of = owners((module, wanted))
     asker, provider = owner_of.get(module), owner_of.get(wanted)
-    parts = ["%s %s" % (asker, installed.get(asker, "")) if asker else _shown(frame["file"])]
+    parts = ["%s %s" % (asker, installed.get(asker, "")) if asker else _short_path(frame["file"])]
     if provider and provider != asker:
         parts.append("%s is %s" % (provider, installed.get(provider)))
     return ", ".join(parts)

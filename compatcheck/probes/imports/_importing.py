@@ -30,9 +30,9 @@ def main(control: str) -> None:
         _import(order, os.path.join(control, "told.jsonl"), crash)
 
 
-def _import(order: Dict[str, Any], told: str, crash: Any) -> None:
+def _import(order: Dict[str, Any], journal: str, crash: Any) -> None:
     def tell(event: str, **fields: Any) -> None:
-        with open(told, "a", encoding="utf-8") as stream:
+        with open(journal, "a", encoding="utf-8") as stream:
             stream.write(json.dumps({"event": event, **fields}) + "\n")
 
     def on_error(kind: Any, error: BaseException, trace: Any) -> None:

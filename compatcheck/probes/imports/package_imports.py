@@ -34,7 +34,7 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from compatcheck.probes.imports._import_chain import stands_still, told, top_level, versions
+from compatcheck.probes.imports._import_chain import failure_row, stands_still, top_level, versions
 
 if TYPE_CHECKING:
     from compatcheck.results.findings import Outcome
@@ -158,7 +158,7 @@ def measure(
             yield row
         if run.end is None:
             continue
-        ended = told(run.end, installed)
+        ended = failure_row(run.end, installed)
         if run.imported:
             together_failed[pending[0]["package"]] = ended["what"]
             continue
@@ -185,11 +185,11 @@ def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
     unsettled = [row for row in rows if "together" in row]
     if unsettled:
         row = unsettled[0]
-        return "watch", "%s imports alone, but after other packages: %s" % (_named(row), row["together"])
+        return "watch", "%s imports alone, but after other packages: %s" % (_label(row), row["together"])
     if measured["not_reached"]:
         return "watch", "out of time before %s" % ", ".join(measured["not_reached"])
     if len(rows) == 1:
-        return "pass", "%s imports (%.1f s)" % (_named(rows[0]), rows[0]["seconds"])
+        return "pass", "%s imports (%.1f s)" % (_label(rows[0]), rows[0]["seconds"])
     return "pass", "%d packages import (%.1f s)" % (len(rows), sum(row["seconds"] for row in rows))
 
 
@@ -197,7 +197,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
     chain = list(row["chain"])
     way = " > ".join([chain[0], "...", *chain[-2:]] if len(chain) > 4 else chain)
     return "%s: `%s` %s%s%s" % (
-        _named(row),
+        _label(row),
         row["statement"],
         row["what"],
         "; %s" % row["asks"] if row.get("asks") else "",
@@ -205,7 +205,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
     )
 
 
-def _named(row: Mapping[str, Any]) -> str:
+def _label(row: Mapping[str, Any]) -> str:
     return " ".join(str(part) for part in (row["package"], row.get("version")) if part)
 
 
@@ -225,8 +225,8 @@ def _undecided(row: Mapping[str, Any], gpu: bool, error: Optional[Any]) -> str:
 
 def _others(first: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> str:
     others = [row for row in failed if row is not first]
-    same = [_named(row) for row in others if row["what"] == first["what"]]
-    rest = [_named(row) for row in others if row["what"] != first["what"]]
+    same = [_label(row) for row in others if row["what"] == first["what"]]
+    rest = [_label(row) for row in others if row["what"] != first["what"]]
     told_same = "; the same stops %s" % ", ".join(same) if same else ""
     return told_same + ("; also failing: %s" % ", ".join(rest) if rest else "")
 

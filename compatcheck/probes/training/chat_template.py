@@ -32,8 +32,8 @@ SEEDED = False
 
 MOST_ANSWERS = 16
 MOST_PIECES = 48
-OF_THE_TEMPLATE = (ValueError, TypeError, KeyError, AttributeError, IndexError, AssertionError, RuntimeError)
-OF_LOADING = (OSError, ImportError, *OF_THE_TEMPLATE)
+TEMPLATE_ERRORS = (ValueError, TypeError, KeyError, AttributeError, IndexError, AssertionError, RuntimeError)
+LOADING_ERRORS = (OSError, ImportError, *TEMPLATE_ERRORS)
 MARKER = re.compile(r"<\|[^|<>\s]{1,40}\|>|<(?:start|end)_of_turn>")
 ROLE_MARKERS = (
     *("<|user|>", "<|assistant|>", "<|im_start|>", "<|im_end|>", "<|start_header_id|>", "<|end_header_id|>"),
@@ -62,7 +62,7 @@ def measure(
     special = _special_ids(tokenizer)
     try:
         about = _about(tokenizer, special, folder)
-    except OF_THE_TEMPLATE as error:
+    except TEMPLATE_ERRORS as error:
         return {"unreadable": "the tokenizer fails: %s: %s" % (type(error).__name__, _first_line(error))}
     limit = request.get("max_length")
     worst: Optional[Tuple[int, Dict[str, Any]]] = None
@@ -119,7 +119,7 @@ def _tokenizer(folder: str, trusted: bool) -> Tuple[Any, str]:
         from transformers import AutoTokenizer
 
         return AutoTokenizer.from_pretrained(folder, trust_remote_code=trusted, local_files_only=True), ""
-    except OF_LOADING as error:
+    except LOADING_ERRORS as error:
         return None, "transformers cannot load it: %s" % _first_line(error)
 
 
@@ -188,10 +188,10 @@ def _id_of(tokenizer: Any, vocabulary: Mapping[str, int], text: str) -> Optional
     added = getattr(tokenizer, "added_tokens_encoder", {})
     if text in added:
         return int(added[text])
-    return _of_its_own(tokenizer).get(text)
+    return _own_tokens(tokenizer).get(text)
 
 
-def _of_its_own(tokenizer: Any) -> Dict[str, int]:
+def _own_tokens(tokenizer: Any) -> Dict[str, int]:
     """The special tokens that the ChatGLM family keeps beside what transformers knows of."""
     found = [getattr(each, "special_tokens", None) for each in (tokenizer, getattr(tokenizer, "tokenizer", None))]
     pairs = [pair for each in found if isinstance(each, dict) for pair in each.items()]
@@ -205,7 +205,7 @@ def _endings(tokenizer: Any, special: Mapping[int, str]) -> Dict[str, Any]:
     try:
         first, second = (_flat(_written(tokenizer, turns, in_parts=in_parts)) for turns in (one, other))
         continued = _flat(_written(tokenizer, [*one, ASKED], in_parts=in_parts))
-        rendered = tokenizer.apply_chat_template(_in_parts(one) if in_parts else one, tokenize=False)
+        rendered = tokenizer.apply_chat_template(_split_content(one) if in_parts else one, tokenize=False)
     except _refusals() as error:
         return {"refused": _first_line(error)}
     shared = _common(first[::-1], second[::-1])
@@ -230,28 +230,28 @@ def _special_ids(tokenizer: Any) -> Dict[int, str]:
     for number, token in getattr(tokenizer, "added_tokens_decoder", {}).items():
         if getattr(token, "special", False) or MARKER.fullmatch(str(token)):
             found[int(number)] = str(token)
-    found.update({number: text for text, number in _of_its_own(tokenizer).items()})
+    found.update({number: text for text, number in _own_tokens(tokenizer).items()})
     return found
 
 
 def _word(tokenizer: Any, number: int) -> str:
     try:
         return str(tokenizer.convert_ids_to_tokens(number))
-    except OF_THE_TEMPLATE:
+    except TEMPLATE_ERRORS:
         return "<%d>" % number
 
 
-def _shown(tokenizer: Any, number: int) -> str:
+def _decoded(tokenizer: Any, number: int) -> str:
     """The text of a token; part of a character has none and is shown as the vocabulary spells it."""
     try:
         text = str(tokenizer.decode([number]))
-    except OF_THE_TEMPLATE:
+    except TEMPLATE_ERRORS:
         return _word(tokenizer, number)
     return text if text and "\ufffd" not in text else _word(tokenizer, number)
 
 
 def _written(tokenizer: Any, messages: List[Dict[str, Any]], prompt: bool = False, in_parts: bool = False) -> Any:
-    turns = _in_parts(messages) if in_parts else messages
+    turns = _split_content(messages) if in_parts else messages
     found = tokenizer.apply_chat_template(turns, tokenize=True, add_generation_prompt=prompt, return_dict=False)
     return found.tolist() if hasattr(found, "tolist") else found
 
@@ -268,7 +268,7 @@ def _wants_parts(tokenizer: Any) -> bool:
     return written == [False, True]
 
 
-def _in_parts(messages: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+def _split_content(messages: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     return [{**each, "content": [{"type": "text", "text": each["content"]}]} for each in messages]
 
 
@@ -292,8 +292,8 @@ def _refusals() -> Tuple[Any, ...]:
     try:
         from jinja2.exceptions import TemplateError
     except ImportError:
-        return OF_THE_TEMPLATE
-    return (TemplateError, *OF_THE_TEMPLATE)
+        return TEMPLATE_ERRORS
+    return (TemplateError, *TEMPLATE_ERRORS)
 
 
 class _Row:
@@ -377,7 +377,7 @@ class _Row:
         first = self.labelled.index(True) if True in self.labelled else 0
         start = max(0, min(first - MOST_PIECES // 2, len(self.ids) - MOST_PIECES))
         return [
-            [_shown(self.tokenizer, self.ids[at]), self.labelled[at], limit is None or at < limit]
+            [_decoded(self.tokenizer, self.ids[at]), self.labelled[at], limit is None or at < limit]
             for at in range(start, min(start + MOST_PIECES, len(self.ids)))
         ]
 

@@ -85,7 +85,12 @@ def measure(
     for name in request.get("models") or (("own",) if "own" in models else MODELS):
         for lengths in ("equal", "unequal"):
             samples = _samples(lengths, steps, seed)
-            case = {"model": name, "lengths": lengths, "steps": steps, "judged": _judged(models[name], name, lengths)}
+            case = {
+                "model": name,
+                "lengths": lengths,
+                "steps": steps,
+                "judged": _is_normalised(models[name], name, lengths),
+            }
             stage(f"{name} {lengths}")
             large = _update(models[name], samples, 1, device)
             small = _update(models[name], samples, steps, device)
@@ -156,7 +161,7 @@ def _models(request: Mapping[str, Any]) -> Dict[str, Make]:
     return models
 
 
-def _judged(make: Make, name: str, lengths: str) -> bool:
+def _is_normalised(make: Make, name: str, lengths: str) -> bool:
     """Unequal lengths only where the model is known to pass on the number of tokens."""
     parameters = inspect.signature(type(make()).forward).parameters.values()
     takes = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)

@@ -112,8 +112,8 @@ def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
         return "fail", "%s, %.1f GiB more than the GPU's %.1f%s%s" % (needs, over, memory, least, _remedy(measured))
     if unknown:
         room = measured["tokens_that_fit"]
-        told = "; a micro-batch of about %d tokens fits" % room if room else ""
-        return "skip", "at least, it %s of the GPU's %.1f GiB%s%s" % (needs, memory, _left_open(unknown), told)
+        hint = "; a micro-batch of about %d tokens fits" % room if room else ""
+        return "skip", "at least, it %s of the GPU's %.1f GiB%s%s" % (needs, memory, _left_open(unknown), hint)
     if own["high"] + doubt > memory:
         return "watch", "borderline: %s, the GPU has %.1f GiB%s" % (needs, memory, _remedy(measured))
     return "pass", "%s, the GPU has %.1f GiB" % (needs, memory)

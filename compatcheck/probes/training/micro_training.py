@@ -80,8 +80,8 @@ def judge(measured: Mapping[str, Any]) -> tuple[Outcome, str]:
     outcome, why = judge_rows(rows)
     if outcome == "pass" and measured.get("replaced"):
         return "skip", "; ".join(measured["replaced"])
-    told = [*_onset(rows), *_vanished(rows), *_descent(rows)] if outcome in ("fail", "watch") else []
-    return outcome, "; ".join([*told, why, *(f"not run: {what}" for what in measured.get("not_run", ()))])
+    signs = [*_onset(rows), *_vanished(rows), *_descent(rows)] if outcome in ("fail", "watch") else []
+    return outcome, "; ".join([*signs, why, *(f"not run: {what}" for what in measured.get("not_run", ()))])
 
 
 def _onset(rows: List[Mapping[str, Any]]) -> List[str]:

@@ -122,11 +122,11 @@ def passes(number: int) -> str:
 def rows(
     probe: str, cases: Sequence[Case], where: Place, stage: Callable[[str], None], environ: Mapping[str, str]
 ) -> Iterator[Row]:
-    """The rows of all cases, run here; see `told`."""
-    yield from told(run(probe, cases, where, stage, environ), where.stands_in)
+    """The rows of all cases, run here; see `outcome_rows`."""
+    yield from outcome_rows(run(probe, cases, where, stage, environ), where.stands_in)
 
 
-def told(outcomes: Iterable[Outcomes], stands_in: bool) -> Iterator[Row]:
+def outcome_rows(outcomes: Iterable[Outcomes], stands_in: bool) -> Iterator[Row]:
     """The worst rank's row of each case, and once for each ``case`` that of one process.
 
     A case without an answer (a hang, a death, a machine too busy) is recorded, not judged. So is one that raised where
@@ -249,12 +249,12 @@ def _await(
     deadline = time.monotonic() + seconds
     while True:
         ended = [rank.poll() is not None for rank in ranks]
-        told = [_told(folder, rank, number) for rank in range(len(ranks))]
-        heard = [event for event in told if event is not None]
+        answers = [_read_answer(folder, rank, number) for rank in range(len(ranks))]
+        heard = [event for event in answers if event is not None]
         errors = [event for event in heard if "error" in event]
         if len(heard) == len(ranks) and not errors:
             return [event["answer"] for event in heard]
-        dead = [rank for rank, event in enumerate(told) if event is None and ended[rank]]
+        dead = [rank for rank, event in enumerate(answers) if event is None and ended[rank]]
         if dead or errors:
             deadline = min(deadline, time.monotonic() + PEER_SECONDS)
         if len(heard) + len(dead) == len(ranks) or time.monotonic() >= deadline:
@@ -265,7 +265,7 @@ def _await(
         time.sleep(POLL_SECONDS)
 
 
-def _told(folder: str, rank: int, number: int) -> Any:
+def _read_answer(folder: str, rank: int, number: int) -> Any:
     """What a rank wrote about a case, None so far; a line cut short is not there yet."""
     try:
         with open(os.path.join(folder, "rank%d.jsonl" % rank), encoding="utf-8") as stream:

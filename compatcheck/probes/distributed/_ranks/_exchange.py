@@ -50,9 +50,9 @@ def over_sizes(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
             worst = row if not worst or row["theta"] > worst["theta"] else worst
         last = time.monotonic() - before
         sizes.append({"bytes": size, "bus_bytes_per_second": round(speed)})
-    told = {**worst, "rank": rank.number, "sizes": sizes, "not_run": list(SIZES[len(sizes) :])}
+    result = {**worst, "rank": rank.number, "sizes": sizes, "not_run": list(SIZES[len(sizes) :])}
     shared = digest.hexdigest() if case["operation"] in SAME_EVERYWHERE else ""
-    return {"measured": told, "control": control, "digest": shared}
+    return {"measured": result, "control": control, "digest": shared}
 
 
 def _fits(size: int, rank: Rank) -> bool:
@@ -76,7 +76,7 @@ def _tried(case: Mapping[str, Any], rank: Rank, size: int, kind: str) -> Any:
     source = _tiled(own.to(narrow), count if case["operation"] != "all_gather" else count // rank.world, rank.device)
     first, seconds, row = None, [], _row(0.0, 1.0, "")
     for number in range(_rounds(size)):
-        rank.mark("%s of %s, %s, round %d" % (case["operation"], in_words(size), case["dtype"], number + 1))
+        rank.mark("%s of %s, %s, round %d" % (case["operation"], size_label(size), case["dtype"], number + 1))
         given = source.clone()
         before = time.monotonic()
         try:
@@ -89,11 +89,11 @@ def _tried(case: Mapping[str, Any], rank: Rank, size: int, kind: str) -> Any:
         seconds.append(time.monotonic() - before)
         if first is None:
             first = found
-            row = _judged(case, rank, size, found, exact, budget, kind)
+            row = _compare_parts(case, rank, size, found, exact, budget, kind)
         elif not torch.equal(_bits(first), _bits(found)):
             says = "repeating %s of %s in %s on rank %d gave other numbers in round %d, from the same ones"
-            told = says % (case["operation"], in_words(size), case["dtype"], rank.number, number + 1)
-            row = {**_row(math.inf, math.inf, "a repetition"), "says": told}
+            result = says % (case["operation"], size_label(size), case["dtype"], rank.number, number + 1)
+            row = {**_row(math.inf, math.inf, "a repetition"), "says": result}
     bits = _bits(first).cpu().numpy().tobytes()
     control = _control(case, parts, exact, budget) if case["operation"] in SUMS else _row(0.0, 1.0, "one process")
     moved = count * width * _share(case["operation"], rank.world)
@@ -172,12 +172,12 @@ def _settle(rank: Rank) -> None:
         torch.cuda.synchronize()
 
 
-def _judged(
+def _compare_parts(
     case: Mapping[str, Any], rank: Rank, size: int, found: Any, exact: Any, norm: Any, kind: str
 ) -> Dict[str, Any]:
     """The row of one result: whole numbers are right or wrong, drawn ones within their budget."""
 
-    tensor = "%s, %s numbers" % (in_words(size), kind)
+    tensor = "%s, %s numbers" % (size_label(size), kind)
     worst = _row(0.0, 1.0, tensor)
     for period, start, length in exact:
         block = found[start : start + length]
@@ -191,9 +191,9 @@ def _judged(
             at = int(wrong[0])
             says = "%s of %s in %s is wrong on rank %d: %d of %d elements, the first %g for %g%s"
             values = (float(block[at]), float(wanted[at]))
-            told = (case["operation"], in_words(size), case["dtype"], rank.number, len(wrong), length, *values)
+            result = (case["operation"], size_label(size), case["dtype"], rank.number, len(wrong), length, *values)
             guess = _missing_part(case, rank, block, period, length)
-            return {**_row(math.inf, math.inf, tensor), "says": says % (*told, guess)}
+            return {**_row(math.inf, math.inf, tensor), "says": says % (*result, guess)}
     return worst
 
 
@@ -201,9 +201,9 @@ def _within(case: Mapping[str, Any], rank: Rank, block: Any, period: Any, norm: 
     """The worst row over pieces of whole periods; the sum of one process has its own row."""
     worst = _row(0.0, 1.0, "%s, drawn numbers" % case["operation"])
     for piece in block.detach().split(PERIOD * PIECE_PERIODS):
-        told = piece.double().cpu()
-        exact, size = _tiled(period, len(told), "cpu"), _tiled(norm, len(told), "cpu")
-        row = compare(told, exact, _budget(case, rank.world, exact, size), exact, case["dtype"])
+        result = piece.double().cpu()
+        exact, size = _tiled(period, len(result), "cpu"), _tiled(norm, len(result), "cpu")
+        row = compare(result, exact, _budget(case, rank.world, exact, size), exact, case["dtype"])
         worst = {**worst, **row} if row["theta"] > worst["theta"] else worst
     return {**worst, "rho": math.inf if worst["nonfinite"] else 1.0}
 
@@ -256,5 +256,5 @@ def _row(theta: float, rho: float, tensor: str) -> Dict[str, Any]:
     return {"theta": theta, "rho": rho, "tensor": tensor, "nonfinite": 0}
 
 
-def in_words(size: int) -> str:
+def size_label(size: int) -> str:
     return "%d KiB" % (size >> 10) if size < 2**20 else "%d MiB" % (size >> 20)

@@ -86,13 +86,13 @@ class _Diary:
 
     def watch(self, thread: int) -> None:
         """Tell where a thread is that has not marked anything for long."""
-        told = ("", 0)
+        reported = ("", 0)
         while True:
             time.sleep(WATCH_SECONDS)
             if time.monotonic() - self.marked > STUCK_SECONDS:
                 place = (_place(sys._current_frames().get(thread)), self.arrived)
-                if place != told:
-                    told = place
+                if place != reported:
+                    reported = place
                     self.say(frame=place[0], arrived=place[1])
 
     def last_words(self, kind: Any, error: BaseException, trace: Any) -> None:

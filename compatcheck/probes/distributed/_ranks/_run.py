@@ -125,10 +125,10 @@ def answer(found: Course, of: Trial) -> Mapping[str, Any]:
 
 def _compared(found: Course, of: Trial) -> Dict[str, Any]:
     errors, usual = _errors(found, of), _errors(of.baseline, of)
-    told = {"sizes": found.sizes, "exact_sizes": of.exact.sizes}
+    sizes = {"sizes": found.sizes, "exact_sizes": of.exact.sizes}
     lost = [name for name, error in errors.items() if not math.isfinite(error)]
     if lost:
-        return {"tensor": lost[0], "theta": math.inf, "rho": math.inf, "nonfinite": len(lost), **told}
+        return {"tensor": lost[0], "theta": math.inf, "rho": math.inf, "nonfinite": len(lost), **sizes}
     roundoff = UNIT_ROUNDOFF[of.dtype]
     worst = max(errors, key=lambda name: errors[name])
     theta = errors[worst] / (ROUNDINGS[of.dtype] * roundoff)
@@ -137,7 +137,7 @@ def _compared(found: Course, of: Trial) -> Dict[str, Any]:
         "theta": theta,
         "rho": errors[worst] / max(*usual.values(), roundoff),
         "nonfinite": 0,
-        **told,
+        **sizes,
     }
 
 

@@ -47,7 +47,7 @@ class RankProcess:
         self.diary = self.folder / f"rank{order.number}.jsonl"
         self.position = 0
 
-    def said(self) -> list[dict[str, Any]]:
+    def new_lines(self) -> list[dict[str, Any]]:
         """The lines that came since the last time."""
         try:
             with open(self.diary, "rb") as stream:
@@ -93,7 +93,7 @@ def joint_result(
 
     ``stands_in``: GPUs are there and train, and the CPU is measured in their place.
     """
-    rows = list(_ranks.told(outcomes, stands_in))
+    rows = list(_ranks.outcome_rows(outcomes, stands_in))
     measured = {"rows": rows, "world": len(names)}
     if not rows:
         return ProbeResult(name, "skip", "it came to no answer", measured, seconds)

@@ -1,7 +1,7 @@
 """Children forked from one process of the target that has imported what they share, so that each costs milliseconds.
 
 Only on Linux: elsewhere a fork of a process with CUDA's or Apple's libraries is unsafe or impossible, and every probe
-gets a new process. See `_nursery.py` for the other side.
+gets a new process. See `_fork_server.py` for the other side.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from compatcheck.environment import Target
 from compatcheck.probes import _process
-from compatcheck.probes._nursery import ENDED
+from compatcheck.probes._fork_server import ENDED
 from compatcheck.probes._process import OnStage, Trace
 from compatcheck.probes._units import FOLDER
 

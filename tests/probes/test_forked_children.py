@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from compatcheck.environment import Target
-from compatcheck.probes import _run, _units, _warm
+from compatcheck.probes import _forked_children, _run, _units
 from compatcheck.results.findings import ProbeResult
 from tests.probes.test_run import SAMPLES, alive, passing, unit
 
@@ -43,13 +43,13 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
 
 
 @pytest.fixture
-def children(here: Target) -> Iterator[_warm.Children]:
-    with _warm.Children(here) as opened:
+def children(here: Target) -> Iterator[_forked_children.Children]:
+    with _forked_children.Children(here) as opened:
         yield opened
 
 
 @pytest.fixture
-def attempt(children: _warm.Children) -> Attempt:
+def attempt(children: _forked_children.Children) -> Attempt:
     """Runs a sample that needs `torch`, unless other needs are named."""
 
     def once(name: str, *needs: str, **request: Any) -> ProbeResult:
@@ -72,7 +72,7 @@ def test_what_probes_share_is_imported_once_and_what_a_child_changes_is_its_own(
     assert first["child"]["times"]["importing"] > second["child"]["times"]["importing"]
 
 
-def test_a_probe_that_asks_for_one_gets_a_new_process(library: Library, children: _warm.Children) -> None:
+def test_a_probe_that_asks_for_one_gets_a_new_process(library: Library, children: _forked_children.Children) -> None:
     library("")
     fresh = unit("torch")
     fresh.__dict__["FRESH"] = True
@@ -100,7 +100,7 @@ def test_where_cuda_does_not_survive_the_fork_each_child_is_a_new_process(librar
 def test_a_library_that_cannot_be_imported_costs_once_and_only_those_that_need_it(
     library: Library, attempt: Attempt, monkeypatch: pytest.MonkeyPatch, source: str, outcome: str, why: str
 ) -> None:
-    monkeypatch.setattr(_warm, "IMPORT_LIMIT", 1.0)
+    monkeypatch.setattr(_forked_children, "IMPORT_LIMIT", 1.0)
     library(source)
     probe = "needs_torch"
     first = attempt(probe)
@@ -144,7 +144,7 @@ def test_nothing_is_left_in_the_temporary_folder(
     library("")
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    with _warm.Children(here) as children:
+    with _forked_children.Children(here) as children:
         for needs in (unit("torch"), unit()):
             trace = children.attempt(SAMPLES / "family.py", needs, {"shared": "torch"}, 20)
             assert trace.last("result")
@@ -161,7 +161,7 @@ def test_a_kill_of_ours_leaves_no_process_and_no_file(
         "import sys\n"
         "from pathlib import Path\n"
         "from compatcheck.environment import Target\n"
-        "from compatcheck.probes._warm import Children\n"
+        "from compatcheck.probes._forked_children import Children\n"
         "from tests.probes.test_run import unit\n"
         f"children = Children(Target({here.executable!r}, '', '', (), ''))\n"
         f"request = {{'tell_file': {str(tmp_path / 'pids')!r}}}\n"

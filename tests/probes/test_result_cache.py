@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from compatcheck.environment import Target
-from compatcheck.probes import Memory, _remembered, _run, run_all
+from compatcheck.probes import Memory, _result_cache, _run, run_all
 from compatcheck.results.findings import Outcome, ProbeResult
 
 NAME = "labels_masked"
@@ -96,7 +96,7 @@ def test_another_question_or_environment_is_another_measurement(
     assert seen() == 7
     os.utime(place.search_path[0], (1, 1))
     assert seen() == 8 and seen() == 8
-    monkeypatch.setattr(_remembered, "_sources", lambda name: "an edited probe")
+    monkeypatch.setattr(_result_cache, "_sources", lambda name: "an edited probe")
     assert seen() == 9
 
 
