@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compatcheck.project.training._python_value import Open
-from compatcheck.project.training._readings import number_of
 from compatcheck.project.training._shell import Command, Word, is_open
+from compatcheck.project.training._values import number_of
 
 _WRAPPERS = frozenset(
     (

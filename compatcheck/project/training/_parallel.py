@@ -2,37 +2,49 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from compatcheck.project.training._document import Keys
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._readings import Sheet
+from compatcheck.project.training._values import FLAG, NUMBER, TEXT, Kind
 
-_OF_FSDP = (
-    ("version", "number", ("fsdp_version", "version")),
-    ("sharding_strategy", "text", ("fsdp_sharding_strategy", "sharding_strategy")),
-    ("offload", "flag", ("fsdp_offload_params", "offload_params")),
-    ("cpu_ram_efficient_loading", "flag", ("fsdp_cpu_ram_efficient_loading", "cpu_ram_efficient_loading")),
-    ("use_orig_params", "flag", ("fsdp_use_orig_params", "use_orig_params")),
-    ("state_dict_type", "text", ("fsdp_state_dict_type", "state_dict_type")),
-    ("auto_wrap_policy", "text", ("fsdp_auto_wrap_policy", "auto_wrap_policy")),
-    ("activation_checkpointing", "flag", ("fsdp_activation_checkpointing", "activation_checkpointing")),
-    ("reshard_after_forward", "flag", ("fsdp_reshard_after_forward", "reshard_after_forward")),
+_FSDP: tuple[tuple[str, Kind[Any], tuple[str, ...]], ...] = (
+    ("version", NUMBER, ("fsdp_version", "version")),
+    ("sharding_strategy", TEXT, ("fsdp_sharding_strategy", "sharding_strategy")),
+    ("offload", FLAG, ("fsdp_offload_params", "offload_params")),
+    ("cpu_ram_efficient_loading", FLAG, ("fsdp_cpu_ram_efficient_loading", "cpu_ram_efficient_loading")),
+    ("use_orig_params", FLAG, ("fsdp_use_orig_params", "use_orig_params")),
+    ("state_dict_type", TEXT, ("fsdp_state_dict_type", "state_dict_type")),
+    ("auto_wrap_policy", TEXT, ("fsdp_auto_wrap_policy", "auto_wrap_policy")),
+    ("activation_checkpointing", FLAG, ("fsdp_activation_checkpointing", "activation_checkpointing")),
+    ("reshard_after_forward", FLAG, ("fsdp_reshard_after_forward", "reshard_after_forward")),
 )
 
 
-def deepspeed_given(sheet: Sheet, value: Any, keys: Keys) -> bool:
-    """Whether the value at these keys brings DeepSpeed: a file or preset that is named, or what is written out."""
+def deepspeed_given(sheet: Sheet, keys: Keys) -> bool:
+    """Whether the value at these keys decides on DeepSpeed: a file or preset that is named, or what is written out."""
+    value = sheet.given(*keys)
+    if isinstance(value, str) and value.strip().startswith("{"):
+        value = _object(value)
+    if value in (None, "", False, {}):
+        return False
     if isinstance(value, str) and value.strip():
         sheet.name("deepspeed", value, keys)
         sheet.unknown("training.deepspeed", f"{value} decides", keys)
-    elif isinstance(value, dict) and value:
+    elif isinstance(value, dict):
         sheet.inline("deepspeed", keys, value)
-    elif isinstance(value, Open):
-        sheet.unknown("training.deepspeed", value.why, keys)
     else:
-        return False
+        sheet.leave("training.deepspeed", keys, "not the path of a DeepSpeed JSON")
     return True
+
+
+def _object(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def fsdp_given(sheet: Sheet, sections: Keys = ()) -> bool:
@@ -41,6 +53,8 @@ def fsdp_given(sheet: Sheet, sections: Keys = ()) -> bool:
     value = sheet.given(*keys)
     words = value.split() if isinstance(value, str) else ["full_shard"] if value is True else value
     if not isinstance(words, list) or not words:
+        if isinstance(value, Open):
+            sheet.leave("training.fsdp", keys, "")
         return False
     sheet.state("training.fsdp.offload", "offload" in words, keys)
     strategy = next((each for each in words if each not in ("offload", "auto_wrap")), None)
@@ -55,7 +69,7 @@ def fsdp_section(sheet: Sheet, keys: Keys) -> None:
     section = sheet.given(*keys)
     if not isinstance(section, dict):
         return
-    for fact, kind, names in _OF_FSDP:
+    for fact, kind, names in _FSDP:
         name = next((each for each in names if section.get(each) is not None), None)
         if name is not None:
-            getattr(sheet, kind)(f"training.fsdp.{fact}", *keys, name)
+            sheet.read(kind, f"training.fsdp.{fact}", *keys, name)

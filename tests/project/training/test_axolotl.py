@@ -3,10 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from compatcheck.environment import Environment, Unknown, lookup
-from compatcheck.errors import InputError
 from compatcheck.project.training._document import Said, open_document
 from compatcheck.project.training.formats import axolotl
 
@@ -178,22 +175,6 @@ def test_both_precisions_off_is_float32(tmp_path: Path) -> None:
     assert fact(said, "training.dtype") == "float32"
     assert fact(said, "training.load_dtype") == "float32"
     assert fact(said, "training.mixed_precision") == "no"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ("micro_batch_size: 2", "micro_batch_size: 2.5", "line 19: micro_batch_size is 2.5"),
-        ("bf16: true", "bf16: sometimes", "line 23: bf16 is 'sometimes'"),
-        ("adapter: qlora", "adapter: [qlora]", "line 7: adapter is ['qlora']"),
-        ("flash_attention: true", "flash_attention: 7", "line 27: flash_attention is 7"),
-        ("deepspeed:\n", "deepspeed: 3\n", "line 28: deepspeed is 3"),
-    ],
-)
-def test_a_value_of_a_wrong_type_is_told_with_its_line(tmp_path: Path, old: str, new: str, told: str) -> None:
-    with pytest.raises(InputError) as error:
-        read(tmp_path, QLORA.replace(old, new))
-    assert told in str(error.value)
 
 
 def test_a_merge_of_models_is_not_claimed(tmp_path: Path) -> None:

@@ -158,15 +158,6 @@ def test_numbers_of_the_training(tmp_path: Path) -> None:
         ("[]", "it holds a list"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a": ' * 100_000, "nested too deeply"),
-        (
-            {"zero_optimization": {"stage": "two"}},
-            "line 3: zero_optimization.stage is 'two'; it must be a whole number",
-        ),
-        ({"zero_optimization": {"overlap_comm": 1}}, "overlap_comm is 1; it must be true or false"),
-        ({"zero_optimization": {"stage": True}}, "it must be a whole number"),
-        ({"zero_optimization": {"reduce_bucket_size": 1.5}}, "it must be a whole number"),
-        ({"zero_optimization": True}, "it must be an object"),
-        ('{"zero_optimization": {"stage": Infinity}}', "it must be a whole number"),
     ],
 )
 def test_a_file_that_is_refused(tmp_path: Path, document: Any, seen: str) -> None:

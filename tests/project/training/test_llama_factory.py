@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from compatcheck.environment import Environment, Unknown, lookup
-from compatcheck.errors import InputError
 from compatcheck.project.training._document import Said, open_document
 from compatcheck.project.training.formats import llama_factory
 
@@ -213,31 +212,6 @@ def test_a_model_that_is_a_folder_here_is_no_hub_id(tmp_path: Path) -> None:
     assert fact(read(tmp_path, LORA), "model.name") == "Qwen/Qwen2.5-7B-Instruct"
     (tmp_path / "Qwen" / "Qwen2.5-7B-Instruct").mkdir(parents=True)
     assert isinstance(fact(read(tmp_path, LORA), "model.name"), Unknown)
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (
-            {"per_device_train_batch_size: 2": "per_device_train_batch_size: two"},
-            "line 20: per_device_train_batch_size is 'two'",
-        ),
-        ({"lora_rank: 16": "lora_rank: [16]"}, "line 9: lora_rank is [16]"),
-        ({"bf16: true": "bf16: maybe"}, "line 24: bf16 is 'maybe'"),
-        ({"flash_attn: fa2": "flash_attn: fast"}, "line 25: flash_attn is 'fast'"),
-        ({"stage: sft": "stage: sfft"}, "line 6: stage is 'sfft'"),
-        ({"template: qwen": "template: {a: 1}"}, "line 15: template is a mapping"),
-        ({"learning_rate: 5.0e-5": "learning_rate: .inf"}, "line 22: learning_rate is inf"),
-    ],
-)
-def test_a_value_of_a_wrong_type_is_told_with_its_line(tmp_path: Path, change: dict[str, str], told: str) -> None:
-    text = LORA
-    for old, new in change.items():
-        text = text.replace(old, new)
-    with pytest.raises(InputError) as error:
-        read(tmp_path, text)
-    assert told in str(error.value)
-    assert str(tmp_path / "train.yaml") in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from compatcheck.environment import Environment, Unknown, lookup
-from compatcheck.errors import InputError
 from compatcheck.project.training._document import Said, open_document
 from compatcheck.project.training.formats import ms_swift
 
@@ -166,27 +163,6 @@ def test_the_old_name_of_a_preset_loses_its_prefix(tmp_path: Path) -> None:
 def test_modules_that_only_the_model_tells_are_unknown(tmp_path: Path) -> None:
     said = read(tmp_path, V3.replace('"all-linear"', '"all-embedding"'))
     assert isinstance(fact(said, "training.lora.target_modules"), Unknown)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        (
-            '"per_device_train_batch_size": 2',
-            '"per_device_train_batch_size": "many"',
-            "per_device_train_batch_size is 'many'",
-        ),
-        ('"padding_side": "right"', '"padding_side": "top"', "padding_side is 'top'"),
-        ('"torch_dtype": "bfloat16"', '"torch_dtype": 16', "torch_dtype is 16"),
-        ('"packing": false', '"packing": "perhaps"', "packing is 'perhaps'"),
-        ('"lora_rank": 8', '"lora_rank": 1' + "0" * 400, "lora_rank is 1"),
-    ],
-)
-def test_a_value_of_a_wrong_type_is_told_with_its_line(tmp_path: Path, old: str, new: str, told: str) -> None:
-    with pytest.raises(InputError) as error:
-        read(tmp_path, V3.replace(old, new))
-    assert told in str(error.value)
-    assert "line " in str(error.value)
 
 
 def test_arguments_of_the_megatron_trainer_are_not_claimed(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from compatcheck.environment import Environment, Unknown, lookup
-from compatcheck.errors import InputError
 from compatcheck.project.training._document import Said, open_document
 from compatcheck.project.training.formats import nemo
 
@@ -112,10 +111,3 @@ def test_what_is_not_given_is_unknown(tmp_path: Path) -> None:
     assert isinstance(fact(said, "training.gradient_accumulation_steps"), Unknown)
     assert fact(said, "training.gradient_checkpointing") is False
     assert said.names == {}
-
-
-def test_a_value_of_a_wrong_type_is_told_with_its_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"line 5: trainer.precision is 'half'"):
-        read(tmp_path, LORA.replace("precision: bf16", "precision: half"))
-    with pytest.raises(InputError, match=r"line 12: model.micro_batch_size is 'x'"):
-        read(tmp_path, LORA.replace("micro_batch_size: 2", "micro_batch_size: x"))

@@ -4,10 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from compatcheck.environment import Environment, Unknown, lookup
-from compatcheck.errors import InputError
 from compatcheck.project.training._document import Said, open_document
 from compatcheck.project.training.formats import peft_adapter
 
@@ -107,17 +104,3 @@ def test_all_linear_and_regular_expressions_are_told_apart(tmp_path: Path) -> No
 def test_another_kind_of_adapter_has_its_method_alone(tmp_path: Path) -> None:
     said = read(tmp_path, PROMPT)
     assert said.facts.known == {"training": {"method": "prompt_tuning"}, "model": {"name": "a/b"}}
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ('"r": 16', '"r": "big"', "line 13: r is 'big'"),
-        ('["v_proj", "q_proj", "embed_tokens"]', "[1, 2]", "line 15: target_modules is [1, 2]"),
-        ('"init_lora_weights": true', '"init_lora_weights": 3', "line 7: init_lora_weights is 3"),
-    ],
-)
-def test_a_value_of_a_wrong_type_is_told_with_its_line(tmp_path: Path, old: str, new: str, told: str) -> None:
-    with pytest.raises(InputError) as error:
-        read(tmp_path, NEW.replace(old, new))
-    assert told in str(error.value)

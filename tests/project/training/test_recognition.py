@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from compatcheck.environment import Environment, Unknown, dump, lookup
 from compatcheck.environment.snapshot import load_snapshot
-from compatcheck.errors import InputError
 from compatcheck.project.training import reader_of, readers
 from compatcheck.project.training._document import open_document
 from compatcheck.project.training._python_value import Open
@@ -115,52 +112,7 @@ def test_every_reason_and_every_place_is_of_a_fact_of_the_training_or_its_model(
         assert at.line is None or at.line > 0
 
 
-WRONG: tuple[Any, ...] = (
-    None,
-    [],
-    {},
-    "",
-    "word",
-    -1,
-    2.5,
-    True,
-    10**400,
-    [[1]],
-    {"a": {"b": 1}},
-    "${a}",
-    Open("not set"),
-)
-
-
-def paths_of(value: Any, keys: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield (*keys, key)
-            yield from paths_of(inner, (*keys, key))
-
-
-def put(value: dict[str, Any], keys: tuple[str, ...], wrong: Any) -> dict[str, Any]:
-    first, *rest = keys
-    return {**value, first: put(value[first], tuple(rest), wrong) if rest else wrong}
-
-
 OWN = ("accelerate", "axolotl", "llama_factory", "ms_swift", "nemo", "peft_adapter", "torchtune", "training_arguments")
-
-
-@pytest.mark.parametrize(("reader", "name"), [case for case in CASES if case[0] in OWN])
-def test_whatever_stands_at_a_key_is_read_or_refused_in_one_line(tmp_path: Path, reader: str, name: str) -> None:
-    document = open_document(laid(tmp_path, name, SAMPLES[reader][name]))
-    for keys in paths_of(document.value):
-        for wrong in WRONG:
-            changed = document._replace(value=put(document.value, keys, wrong))
-            if not readers()[reader].recognises(changed):
-                continue
-            try:
-                said = readers()[reader].read(changed)
-            except InputError as error:
-                assert "\n" not in str(error) and keys[0] in str(error)
-                continue
-            load_snapshot(json.dumps(dump(Environment(*said.facts))), "snapshot")
 
 
 @pytest.mark.parametrize(("reader", "name"), [case for case in CASES if case[0] in OWN])

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from compatcheck.environment import Environment, Unknown, lookup
-from compatcheck.errors import InputError
 from compatcheck.project.training._document import Said, open_document
 from compatcheck.project.training.formats import torchtune
 
@@ -175,20 +174,6 @@ def test_interpolation_is_resolved_within_the_file(tmp_path: Path, more: str, ra
 )
 def test_interpolation_that_leads_nowhere_is_unknown(tmp_path: Path, more: str, rank: str) -> None:
     assert isinstance(fact(read(tmp_path, DPO.replace("${rank}", f"'{rank}'") + more), "training.lora.r"), Unknown)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ("batch_size: 2", "batch_size: few", "line 21: batch_size is 'few'"),
-        ("packed: False", "packed: 3", "line 20: dataset.packed is 3"),
-        ("dtype: bf16", "dtype: 16", "line 35: dtype is 16"),
-    ],
-)
-def test_a_value_of_a_wrong_type_is_told_with_its_line(tmp_path: Path, old: str, new: str, told: str) -> None:
-    with pytest.raises(InputError) as error:
-        read(tmp_path, QLORA.replace(old, new))
-    assert told in str(error.value)
 
 
 def test_files_for_generation_are_not_claimed(tmp_path: Path) -> None:

@@ -3,10 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from compatcheck.environment import Environment, Unknown, lookup
-from compatcheck.errors import InputError
 from compatcheck.project.reading import read_paths
 
 GRPO = """\
@@ -110,9 +107,3 @@ def test_supervised_fine_tuning(tmp_path: Path) -> None:
         method="lora",
         padding_free=True,
     )
-
-
-def test_a_value_that_verl_cannot_take_is_told_with_its_place(tmp_path: Path) -> None:
-    command = "python -m verl.trainer.main_ppo trainer.nnodes=1 \\\n actor_rollout_ref.model.use_remove_padding=maybe\n"
-    with pytest.raises(InputError, match=r"line 2.*actor_rollout_ref\.model\.use_remove_padding is 'maybe'"):
-        read(tmp_path, command)

@@ -311,11 +311,9 @@ def test_read_base_brings_names_in_and_statements_change_them(tmp_path: Path) ->
             "train_cfg is a mapping here and none in the base",
         ),
         ({"config.py": "_base_ = 'a.py'\n", "a.py": "lr = = 2\n"}, "a.py: line 1: invalid syntax"),
-        ({"config.py": "train_cfg = dict(max_epochs='x')\n"}, "line 2: train_cfg.max_epochs is 'x'"),
-        ({"config.py": "train_dataloader = dict(batch_size=1.5)\n"}, "train_dataloader.batch_size is 1.5"),
     ],
 )
-def test_what_cannot_be_merged_or_taken_is_told_in_one_line(tmp_path: Path, files: dict[str, str], told: str) -> None:
+def test_what_cannot_be_merged_is_told_in_one_line(tmp_path: Path, files: dict[str, str], told: str) -> None:
     head = "import xtuner\n"
     tail = "model = dict(type=xtuner.SFT)\n"
     tail += "" if "train_cfg =" in files["config.py"] else "train_cfg = dict(max_epochs=1)\n"

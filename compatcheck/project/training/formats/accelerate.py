@@ -11,7 +11,9 @@ from typing import Any
 from compatcheck.environment import Location
 from compatcheck.project.training._document import Document, Keys, Said
 from compatcheck.project.training._parallel import fsdp_section
-from compatcheck.project.training._readings import Sheet, flag_of, number_of
+from compatcheck.project.training._readings import Sheet
+from compatcheck.project.training._rows import left_open
+from compatcheck.project.training._values import FLAG, NUMBER, number_of
 
 TITLE = "an accelerate config"
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -35,6 +37,8 @@ def read(document: Document) -> Said:
     A Trainer that turns on a precision of its own wins over the one here.
     """
     sheet = Sheet(document)
+    if left_open(sheet, ["training.world_size", "training.deepspeed", "training.fsdp"], "distributed_type"):
+        return sheet.said()
     kind = str(sheet.given("distributed_type")).upper()
     _processes(sheet, kind)
     precision = sheet.given("mixed_precision")
@@ -43,19 +47,19 @@ def read(document: Document) -> Said:
         sheet.state("training.mixed_precision", precision, ("mixed_precision",))
         sheet.state("training.dtype", _DTYPES[precision], ("mixed_precision",))
     elif precision is not None:
-        sheet.leave("training.dtype", ("mixed_precision",), "which is no one dtype")
+        sheet.leave("training.dtype", ("mixed_precision",), "not one dtype")
     section = sheet.given("deepspeed_config")
     if kind == "DEEPSPEED":
         _deepspeed(sheet, section if isinstance(section, dict) else {})
     else:
         sheet.state("training.deepspeed", None, ("distributed_type",))
     if kind == "FSDP":
-        sheet.number("training.fsdp.version", "fsdp_config", "fsdp_version")
+        sheet.read(NUMBER, "training.fsdp.version", "fsdp_config", "fsdp_version")
         fsdp_section(sheet, ("fsdp_config",))
     else:
         sheet.state("training.fsdp", None, ("distributed_type",))
     _dynamo(sheet)
-    sheet.flag("training.downcast_bf16", "downcast_bf16")
+    sheet.read(FLAG, "training.downcast_bf16", "downcast_bf16")
     return sheet.said()
 
 
@@ -78,23 +82,18 @@ def _deepspeed(sheet: Sheet, section: dict[str, Any]) -> None:
         sheet.name("deepspeed", named, (*keys, "deepspeed_config_file"))
         sheet.unknown("training.deepspeed", f"{named} decides", (*keys, "deepspeed_config_file"))
         return
-    stage = number_of(section.get("zero_stage"))
-    zero: dict[str, Any] = {"stage": 2 if stage is None else stage}
+    given = {name: sheet.given(*keys, name) for name in section}
+    zero: dict[str, Any] = {"stage": 2 if given.get("zero_stage") is None else given["zero_stage"]}
     for name in ("optimizer", "param"):
-        device = section.get(f"offload_{name}_device")
-        if isinstance(device, str) and device.lower() != "none":
-            zero[f"offload_{name}"] = {"device": device}
-    saves = flag_of(section.get("zero3_save_16bit_model"))
-    if saves is not None:
-        zero["stage3_gather_16bit_weights_on_model_save"] = saves
+        device = given.get(f"offload_{name}_device")
+        zero[f"offload_{name}"] = {"device": device.lower() if isinstance(device, str) else device}
+    zero["stage3_gather_16bit_weights_on_model_save"] = given.get("zero3_save_16bit_model")
     if section.get("deepspeed_moe_layer_cls_names"):
         zero["leaf_module"] = {"classes": section["deepspeed_moe_layer_cls_names"]}
     value: dict[str, Any] = {"zero_optimization": zero, "zero_allow_untested_optimizer": True}
-    clipping = section.get("gradient_clipping", "auto")
-    value["gradient_clipping"] = clipping if clipping == "auto" else number_of(clipping)
     value["train_micro_batch_size_per_gpu"] = "auto"
-    accumulation = section.get("gradient_accumulation_steps", "auto")
-    value["gradient_accumulation_steps"] = accumulation if accumulation == "auto" else number_of(accumulation)
+    for name in ("gradient_clipping", "gradient_accumulation_steps"):
+        value[name] = given.get(name, "auto")
     sheet.inline("deepspeed", keys, value)
     _own_places(sheet, section)
 

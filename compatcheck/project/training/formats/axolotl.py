@@ -10,8 +10,10 @@ from typing import Any
 
 from compatcheck.project.training._document import Document, Keys, Said
 from compatcheck.project.training._parallel import deepspeed_given, fsdp_given, fsdp_section
-from compatcheck.project.training._readings import Sheet, flag_of, number_of
-from compatcheck.project.training._rows import Row, fill, left_open, model_named, refused, rows, unquantized
+from compatcheck.project.training._python_value import Open
+from compatcheck.project.training._readings import Sheet
+from compatcheck.project.training._rows import Row, fill, left_open, model_named, rows, unquantized
+from compatcheck.project.training._values import ATTENTION, DTYPE, FLAG, LABELS, NUMBER, TEXT, WHOLE, flag_of, number_of
 
 TITLE = "an Axolotl YAML"
 SUFFIXES = (".yaml", ".yml")
@@ -23,13 +25,13 @@ _USUAL = frozenset(
 )
 _OBJECTIVES = {"dpo": "dpo", "ipo": "dpo", "kto": "kto", "orpo": "orpo", "grpo": "grpo"}
 _ARGUMENTS = (
-    *rows("training.", "whole", "per_device_train_batch_size=micro_batch_size", "gradient_accumulation_steps"),
-    *rows("training.", "whole", "per_device_eval_batch_size=eval_batch_size", "max_length=sequence_len"),
-    *rows("training.", "number", "learning_rate", "num_train_epochs=num_epochs", "max_steps", "warmup_steps"),
-    *rows("training.", "number", "max_grad_norm", "neftune_noise_alpha"),
-    *rows("training.", "text", "template=chat_template", "optimizer"),
-    *rows("training.", "flag", "packing=sample_packing", "group_by_length", "torch_compile", "save_safetensors"),
-    *rows("training.", "flag", "tf32"),
+    *rows("training.", WHOLE, "per_device_train_batch_size=micro_batch_size", "gradient_accumulation_steps"),
+    *rows("training.", WHOLE, "per_device_eval_batch_size=eval_batch_size", "max_length=sequence_len"),
+    *rows("training.", NUMBER, "learning_rate", "num_train_epochs=num_epochs", "max_steps", "warmup_steps"),
+    *rows("training.", NUMBER, "max_grad_norm", "neftune_noise_alpha"),
+    *rows("training.", TEXT, "template=chat_template", "optimizer"),
+    *rows("training.", FLAG, "packing=sample_packing", "group_by_length", "torch_compile", "save_safetensors"),
+    *rows("training.", FLAG, "tf32"),
 )
 _ATTENTIONS = (
     ("xformers_attention", "xformers"),
@@ -38,6 +40,8 @@ _ATTENTIONS = (
     ("sdp_attention", "sdpa"),
     ("eager_attention", "eager"),
 )
+_PRECISIONS = ("training.dtype", "training.mixed_precision", "training.load_dtype")
+_SWITCHES = ("bf16", "bfloat16", "fp16", "float16")
 _WORDS_OF_CHECKPOINTING = ("unsloth", "offload", "offload_disk")
 _AUTO = "auto: bfloat16 where the GPUs can"
 
@@ -49,10 +53,10 @@ def recognises(document: Document) -> bool:
 
 
 def read(document: Document) -> Said:
-    """What the configuration decides. Raises `InputError` where a value has a type that Axolotl cannot take."""
+    """What the configuration decides."""
     sheet = Sheet(document)
     sheet.state("training.framework", "axolotl")
-    fill(sheet, _ARGUMENTS, TITLE)
+    fill(sheet, _ARGUMENTS)
     _sizes(sheet)
     _objective(sheet)
     model = model_named(sheet, "base_model")
@@ -80,13 +84,10 @@ def _sizes(sheet: Sheet) -> None:
 
 def _objective(sheet: Sheet) -> None:
     named = sheet.given("rl")
-    if named is not None and named is not False:
-        if not isinstance(named, str):
-            raise refused(sheet.document, ("rl",), named, f"one of {', '.join(_OBJECTIVES)}", TITLE)
-        if named in _OBJECTIVES:
-            sheet.state("training.objective", _OBJECTIVES[named], ("rl",))
-        else:
-            sheet.leave("training.objective", ("rl",), "which is no objective known here")
+    if isinstance(named, str) and named in _OBJECTIVES:
+        sheet.state("training.objective", _OBJECTIVES[named], ("rl",))
+    elif named not in (None, False):
+        sheet.leave("training.objective", ("rl",), "not a known objective")
     elif flag_of(sheet.given("reward_model")):
         sheet.state("training.objective", "reward", ("reward_model",))
     else:
@@ -100,7 +101,9 @@ def _precision(sheet: Sheet) -> None:
 
     The weights are loaded in the same dtype, and in float16 for 8-bit (``resolve_dtype``).
     """
-    given = {name: _switch(sheet, name) for name in ("bf16", "bfloat16", "fp16", "float16")}
+    if left_open(sheet, _PRECISIONS, *_SWITCHES, kind=FLAG, words=("full", "auto")):
+        return
+    given = {name: _switch(sheet, name) for name in _SWITCHES}
     for name, short in (("bf16", "bf16"), ("bfloat16", "no"), ("fp16", "fp16"), ("float16", "no")):
         if given[name]:
             dtype = "bfloat16" if name.startswith("b") else "float16"
@@ -110,7 +113,7 @@ def _precision(sheet: Sheet) -> None:
             return
     if given["bf16"] is None:
         key: Keys | None = ("bf16",) if sheet.has("bf16") else None
-        for fact in ("training.dtype", "training.mixed_precision", "training.load_dtype"):
+        for fact in _PRECISIONS:
             sheet.unknown(fact, _AUTO if key else "bf16 is not given, and its default changed between releases", key)
         if key and all(sheet.given(name) is None for name in ("fp16", "float16")):
             sheet.state("training.dtype_rule", "bfloat16-if-supported", key)
@@ -128,38 +131,32 @@ def _switch(sheet: Sheet, name: str) -> bool | None:
         return True
     if value == "auto" or (name == "bf16" and value is None):
         return None
-    if value is not None and flag_of(value) is None:
-        raise refused(sheet.document, (name,), value, "true, false or auto", TITLE)
     return bool(flag_of(value))
 
 
 def _attention(sheet: Sheet) -> None:
-    for name, attention in reversed(_ATTENTIONS):
-        value = sheet.given(name)
-        if value is not None and flag_of(value) is None:
-            raise refused(sheet.document, (name,), value, "true or false", TITLE)
-        if flag_of(value):
-            sheet.state("training.attention", attention, (name,))
-    fill(sheet, [Row("training.attention", ("attn_implementation",), "attention")], TITLE)
-    if not sheet.is_stated("training.attention") and not sheet.given("attn_implementation"):
+    if not left_open(sheet, ["training.attention"], *dict(_ATTENTIONS), kind=FLAG):
+        for name, attention in reversed(_ATTENTIONS):
+            if flag_of(sheet.given(name)):
+                sheet.state("training.attention", attention, (name,))
+    fill(sheet, [Row("training.attention", ("attn_implementation",), ATTENTION)])
+    if not sheet.is_decided("training.attention"):
         sheet.unknown("training.attention", "no attention is turned on: the model's own default")
 
 
 def _checkpointing(sheet: Sheet) -> None:
-    value = sheet.given("gradient_checkpointing")
-    if value is not None and flag_of(value) is None and value not in _WORDS_OF_CHECKPOINTING:
-        raise refused(sheet.document, ("gradient_checkpointing",), value, "true or false", TITLE)
-    on = bool(flag_of(value)) or value in _WORDS_OF_CHECKPOINTING
-    key: Keys | None = ("gradient_checkpointing",) if sheet.has("gradient_checkpointing") else None
-    sheet.state("training.gradient_checkpointing", on, key)
-    name = "gradient_checkpointing_kwargs.use_reentrant"
-    fill(sheet, rows("training.", "flag", name), TITLE)
+    fill(sheet, rows("training.", FLAG, "gradient_checkpointing_kwargs.use_reentrant"))
+    name = "gradient_checkpointing"
+    if left_open(sheet, ["training.gradient_checkpointing"], name, kind=FLAG, words=_WORDS_OF_CHECKPOINTING):
+        return
+    on = bool(flag_of(sheet.given(name))) or sheet.given(name) in _WORDS_OF_CHECKPOINTING
+    sheet.state("training.gradient_checkpointing", on, (name,) if sheet.has(name) else None)
 
 
 def _adapter(sheet: Sheet) -> None:
     kind = sheet.given("adapter")
-    if kind is not None and not isinstance(kind, str):
-        raise refused(sheet.document, ("adapter",), kind, "lora or qlora", TITLE)
+    if left_open(sheet, ["training.method", "training.lora"], "adapter", kind=TEXT):
+        return
     if isinstance(folder := sheet.given("lora_model_dir"), str):
         sheet.name("adapter", folder)
     key: Keys | None = ("adapter",) if sheet.has("adapter") else None
@@ -171,10 +168,10 @@ def _adapter(sheet: Sheet) -> None:
     sheet.state("training.method", "dora" if kind == "lora" and dora else kind, key)
     if kind not in ("lora", "qlora"):
         return
-    fill(sheet, rows("training.lora.", "number", "r=lora_r", "lora_alpha"), TITLE)
-    fill(sheet, rows("training.lora.", "flag", "use_dora=peft_use_dora", "use_rslora=peft_use_rslora"), TITLE)
+    fill(sheet, rows("training.lora.", NUMBER, "r=lora_r", "lora_alpha"))
+    fill(sheet, rows("training.lora.", FLAG, "use_dora=peft_use_dora", "use_rslora=peft_use_rslora"))
     modules = ("target_modules=lora_target_modules", "modules_to_save=lora_modules_to_save")
-    fill(sheet, rows("training.lora.", "labels", *modules), TITLE)
+    fill(sheet, rows("training.lora.", LABELS, *modules))
     if flag_of(sheet.given("lora_target_linear")):
         named: Any = sheet.known("training.lora.target_modules") or []
         more = [each for each in named if each != "all-linear"]
@@ -189,7 +186,7 @@ def _quantization(sheet: Sheet, model: str | None) -> None:
     if flag_of(sheet.given("gptq")):
         sheet.state(prefix + "method", "gptq", ("gptq",))
         return
-    if left_open(sheet, ["training.quantization"], "load_in_4bit", "load_in_8bit"):
+    if left_open(sheet, ["training.quantization"], "load_in_4bit", "load_in_8bit", kind=FLAG):
         return
     bits = next((each for each in (4, 8) if flag_of(sheet.given(f"load_in_{each}bit"))), None)
     if bits is None:
@@ -204,28 +201,29 @@ def _quantization(sheet: Sheet, model: str | None) -> None:
     if sheet.is_stated("training.load_dtype"):
         sheet.state(prefix + "compute_dtype", sheet.known("training.load_dtype"))
     section: Keys = ("bnb_config_kwargs",)
-    fill(sheet, rows(prefix, "text", "type=bnb_4bit_quant_type", below=section), TITLE)
-    fill(sheet, rows(prefix, "flag", "double_quant=bnb_4bit_use_double_quant", below=section), TITLE)
-    fill(sheet, rows(prefix, "dtype", "compute_dtype=bnb_4bit_compute_dtype", below=section), TITLE)
+    fill(sheet, rows(prefix, TEXT, "type=bnb_4bit_quant_type", below=section))
+    fill(sheet, rows(prefix, FLAG, "double_quant=bnb_4bit_use_double_quant", below=section))
+    fill(sheet, rows(prefix, DTYPE, "compute_dtype=bnb_4bit_compute_dtype", below=section))
 
 
 def _parallel(sheet: Sheet) -> None:
     """Axolotl refuses DeepSpeed and FSDP together."""
-    value = sheet.given("deepspeed")
-    if deepspeed_given(sheet, value, ("deepspeed",)):
+    if deepspeed_given(sheet, ("deepspeed",)):
         pass
-    elif value not in (None, "", False, {}):
-        raise refused(sheet.document, ("deepspeed",), value, "the path of a DeepSpeed JSON", TITLE)
-    elif off := next((key for key in ("fsdp", "fsdp_config") if sheet.given(key)), None):
+    elif off := next((key for key in ("fsdp", "fsdp_config") if _is_given(sheet, key)), None):
         sheet.state("training.deepspeed", None, (off,))
     elif sheet.has("deepspeed"):
         sheet.state("training.deepspeed", None, ("deepspeed",))
     else:
         why = "no DeepSpeed JSON is named, and accelerate or the command line may bring one"
         sheet.unknown("training.deepspeed", why)
-    fill(sheet, rows("training.fsdp.", "whole", "version=fsdp_version"), TITLE)
+    fill(sheet, rows("training.fsdp.", WHOLE, "version=fsdp_version"))
     if not fsdp_given(sheet):
         fsdp_section(sheet, ("fsdp_config",))
+
+
+def _is_given(sheet: Sheet, key: str) -> bool:
+    return bool(sheet.given(key)) and not isinstance(sheet.given(key), Open)
 
 
 def _patches(sheet: Sheet) -> None:

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment, Facts, Unknown, lookup
-from compatcheck.errors import InputError
 from compatcheck.project.training._document import Document, Said
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._readings import Sheet
+from compatcheck.project.training._rows import left_open
+from compatcheck.project.training._values import FLAG, NUMBER, WHOLE, Kind, flag_of, is_auto
 
 TITLE = "a DeepSpeed JSON"
 SUFFIXES = (".json",)
@@ -41,48 +42,48 @@ class _Key(NamedTuple):
 
     fact: str
     given_as: tuple[str, ...]
-    type: type
+    kind: Kind[Any]
     default: Any = None
     undecided: str = ""
 
 
-def _zero(name: str, kind: type, default: Any = None) -> _Key:
+def _zero(name: str, kind: Kind[Any], default: Any = None) -> _Key:
     return _Key(name, ("zero_optimization", name), kind, default)
 
 
 _KEYS = (
-    _Key("zero_stage", ("zero_optimization", "stage"), int, 0),
-    _zero("overlap_comm", bool),
-    _zero("contiguous_gradients", bool, True),
-    _zero("reduce_scatter", bool, True),
-    _zero("reduce_bucket_size", int, 500_000_000),
-    _zero("allgather_bucket_size", int, 500_000_000),
-    _zero("use_multi_rank_bucket_allreduce", bool, True),
-    _zero("allgather_partitions", bool, True),
-    _zero("round_robin_gradients", bool, False),
-    _zero("sub_group_size", int, 1_000_000_000),
-    _zero("stage3_max_live_parameters", int),
-    _zero("stage3_max_reuse_distance", int),
-    _zero("stage3_prefetch_bucket_size", int),
-    _zero("stage3_param_persistence_threshold", int),
-    _zero("stage3_gather_16bit_weights_on_model_save", bool),
-    _zero("zero_hpz_partition_size", int),
-    _zero("zero_quantized_weights", bool),
-    _zero("zero_quantized_gradients", bool),
-    _zero("zero_quantized_nontrainable_weights", bool),
-    _Key("fp16.enabled", ("fp16", "enabled"), bool, None, _MAY_ADD),
-    _Key("fp16.loss_scale", ("fp16", "loss_scale"), float),
-    _Key("fp16.initial_scale_power", ("fp16", "initial_scale_power"), int),
-    _Key("bf16.enabled", ("bf16", "enabled"), bool, None, _MAY_ADD),
-    _Key("bf16.check_grad_overflow", ("bf16", "check_grad_overflow"), bool, None, _CHANGED.format("false", "true")),
-    _Key("gradient_clipping", ("gradient_clipping",), float, None, _CHANGED.format("0, off", "1")),
-    _Key("activation_checkpointing.partition_activations", ("activation_checkpointing", "partition_activations"), bool),
-    _Key("activation_checkpointing.cpu_checkpointing", ("activation_checkpointing", "cpu_checkpointing"), bool),
-    _Key("zero_allow_untested_optimizer", ("zero_allow_untested_optimizer",), bool),
+    _Key("zero_stage", ("zero_optimization", "stage"), WHOLE, 0),
+    _zero("overlap_comm", FLAG),
+    _zero("contiguous_gradients", FLAG, True),
+    _zero("reduce_scatter", FLAG, True),
+    _zero("reduce_bucket_size", WHOLE, 500_000_000),
+    _zero("allgather_bucket_size", WHOLE, 500_000_000),
+    _zero("use_multi_rank_bucket_allreduce", FLAG, True),
+    _zero("allgather_partitions", FLAG, True),
+    _zero("round_robin_gradients", FLAG, False),
+    _zero("sub_group_size", WHOLE, 1_000_000_000),
+    _zero("stage3_max_live_parameters", WHOLE),
+    _zero("stage3_max_reuse_distance", WHOLE),
+    _zero("stage3_prefetch_bucket_size", WHOLE),
+    _zero("stage3_param_persistence_threshold", WHOLE),
+    _zero("stage3_gather_16bit_weights_on_model_save", FLAG),
+    _zero("zero_hpz_partition_size", WHOLE),
+    _zero("zero_quantized_weights", FLAG),
+    _zero("zero_quantized_gradients", FLAG),
+    _zero("zero_quantized_nontrainable_weights", FLAG),
+    _Key("fp16.enabled", ("fp16", "enabled"), FLAG, None, _MAY_ADD),
+    _Key("fp16.loss_scale", ("fp16", "loss_scale"), NUMBER),
+    _Key("fp16.initial_scale_power", ("fp16", "initial_scale_power"), WHOLE),
+    _Key("bf16.enabled", ("bf16", "enabled"), FLAG, None, _MAY_ADD),
+    _Key("bf16.check_grad_overflow", ("bf16", "check_grad_overflow"), FLAG, None, _CHANGED.format("false", "true")),
+    _Key("gradient_clipping", ("gradient_clipping",), NUMBER, None, _CHANGED.format("0, off", "1")),
+    _Key("activation_checkpointing.partition_activations", ("activation_checkpointing", "partition_activations"), FLAG),
+    _Key("activation_checkpointing.cpu_checkpointing", ("activation_checkpointing", "cpu_checkpointing"), FLAG),
+    _Key("zero_allow_untested_optimizer", ("zero_allow_untested_optimizer",), FLAG),
 )
 _OF_THE_TRAINING = (
-    _Key("training.gradient_accumulation_steps", ("gradient_accumulation_steps",), int),
-    _Key("training.per_device_train_batch_size", ("train_micro_batch_size_per_gpu",), int),
+    _Key("training.gradient_accumulation_steps", ("gradient_accumulation_steps",), WHOLE),
+    _Key("training.per_device_train_batch_size", ("train_micro_batch_size_per_gpu",), WHOLE),
 )
 _FROM_TRAINER = {
     "training.deepspeed.gradient_clipping": "training.max_grad_norm",
@@ -91,6 +92,7 @@ _FROM_TRAINER = {
 }
 _LEAVES = ("zero_optimization", "leaf_module")
 _BY_HIDDEN_SIZE = ("reduce_bucket_size", "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold")
+_COMPILES = (("compile", "enabled"), ("compile", "deepcompile"))
 _OLD_NAMES = {
     ("zero_optimization", "stage3_gather_16bit_weights_on_model_save"): "stage3_gather_fp16_weights_on_model_save",
     ("bf16",): "bfloat16",
@@ -111,17 +113,16 @@ def read(document: Document, trainer: Facts = _NOTHING) -> Said:
     """``training.deepspeed``, and what else of the training the file decides.
 
     ``"auto"`` takes the value of the trainer, as transformers fills it in; where the trainer says nothing either, the
-    fact is unknown. A value that contradicts the trainer's is unknown, for transformers refuses to start. Raises
-    `InputError` where a value has a type that DeepSpeed refuses.
+    fact is unknown. A value that contradicts the trainer's is unknown, for transformers refuses to start.
     """
     sheet = Sheet(document._replace(value=_renamed(document.value)))
     for key in _KEYS:
         _read_key(sheet, key._replace(fact=_PREFIX + key.fact))
     for key in _OF_THE_TRAINING:
-        if _given(sheet, key.given_as) is not None:
+        if sheet.given(*key.given_as) is not None:
             _read_key(sheet, key)
     _overlap_comm(sheet)
-    if _given(sheet, _LEAVES):
+    if sheet.given(*_LEAVES) and not isinstance(sheet.given(*_LEAVES), Open):
         sheet.state(_PREFIX + "leaf_modules", True, _LEAVES)
     _offload(sheet)
     _compile(sheet)
@@ -148,51 +149,24 @@ def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _given(sheet: Sheet, keys: tuple[str, ...]) -> Any:
-    """What the file gives at nested keys, or ``None``; a section that is no object is refused."""
-    value: Any = sheet.document.value
-    for depth, key in enumerate(keys):
-        if not isinstance(value, Mapping):
-            raise _refused(sheet, keys[:depth], value, "an object")
-        value = value.get(key)
-        if value is None:
-            return None
-    return value
-
-
 def _read_key(sheet: Sheet, key: _Key) -> None:
-    value = _given(sheet, key.given_as)
+    value = sheet.given(*key.given_as)
     if value is None:
         if key.undecided:
             sheet.unknown(key.fact, key.undecided)
         elif key.default is not None:
             sheet.state(key.fact, key.default)
-    elif isinstance(value, Open):
-        sheet.unknown(key.fact, value.why)
-    elif value == "auto":
+    elif is_auto(value):
         whose = "the model's hidden size" if key.given_as[-1] in _BY_HIDDEN_SIZE else "the trainer"
         sheet.unknown(key.fact, f"auto in {sheet.document.path}: {whose} decides")
     else:
-        sheet.state(key.fact, _typed(sheet, key, value), key.given_as)
-
-
-def _typed(sheet: Sheet, key: _Key, value: Any) -> Any:
-    """Numbers may be written as 5e8; a truth value is no number."""
-    if key.type is bool and isinstance(value, bool):
-        return value
-    if key.type is not bool and isinstance(value, (int, float)) and not isinstance(value, bool):
-        if key.type is float:
-            return value
-        if isinstance(value, int) or value.is_integer():
-            return int(value)
-    wanted = {bool: "true or false", int: "a whole number", float: "a number"}[key.type]
-    raise _refused(sheet, key.given_as, value, wanted)
+        sheet.read(key.kind, key.fact, *key.given_as)
 
 
 def _overlap_comm(sheet: Sheet) -> None:
     """Not given, it is on for stage 3 alone (``DeepSpeedZeroConfig.overlap_comm_valid``)."""
     fact = _PREFIX + "overlap_comm"
-    if _given(sheet, ("zero_optimization", "overlap_comm")) is not None:
+    if sheet.given("zero_optimization", "overlap_comm") is not None:
         return
     if sheet.is_stated(_PREFIX + "zero_stage"):
         sheet.state(fact, sheet.known(_PREFIX + "zero_stage") == 3)
@@ -204,22 +178,26 @@ def _offload(sheet: Sheet) -> None:
     fact, found, place = _PREFIX + "offload", [], None
     for name, section, legacy in _OFFLOADS:
         where: tuple[str, ...] = ("zero_optimization", section, "device")
-        device = _given(sheet, where)
-        if device == "auto":
+        device = sheet.given(*where)
+        if is_auto(device):
             sheet.unknown(fact, f"auto in {sheet.document.path}: the trainer decides")
             return
-        if device is None and _given(sheet, ("zero_optimization", legacy)) is True:
+        if not isinstance(device, (str, type(None))):
+            sheet.leave(fact, where, "not the name of a device")
+            return
+        if device is None and sheet.given("zero_optimization", legacy) is True:
             device, where = "cpu", ("zero_optimization", legacy)
         if device not in (None, "none"):
             found.append(name)
             place = place or where
-            sheet.state(f"{_PREFIX}offload_{name}_device", str(device), where)
+            sheet.state(f"{_PREFIX}offload_{name}_device", device, where)
     sheet.state(fact, "+".join(found) or None, place)
 
 
 def _compile(sheet: Sheet) -> None:
-    switches = [_given(sheet, ("compile", name)) for name in ("enabled", "deepcompile")]
-    sheet.state(_PREFIX + "compile", True in switches, ("compile",) if True in switches else None)
+    if not left_open(sheet, [_PREFIX + "compile"], *_COMPILES, kind=FLAG):
+        on = any(flag_of(sheet.given(*keys)) for keys in _COMPILES)
+        sheet.state(_PREFIX + "compile", on, ("compile",) if on else None)
 
 
 def _named(sheet: Sheet, section: str) -> None:
@@ -227,24 +205,18 @@ def _named(sheet: Sheet, section: str) -> None:
 
     An Adam that is to be torch's own and not DeepSpeed's fused one is called ``torch_adam``.
     """
-    fact, value = _PREFIX + section, _given(sheet, (section,))
-    if isinstance(value, Open):
-        sheet.unknown(fact, value.why)
-        return
-    kind = _given(sheet, (section, "type"))
-    if isinstance(kind, Open):
-        sheet.unknown(fact, kind.why)
-    elif kind is None:
+    fact, kind = _PREFIX + section, sheet.given(section, "type")
+    if kind is None:
         sheet.state(fact, None)
     elif isinstance(kind, str):
-        is_torch = "adam" in kind.lower() and _given(sheet, (section, "params", "torch_adam")) is True
+        is_torch = "adam" in kind.lower() and sheet.given(section, "params", "torch_adam") is True
         sheet.state(fact, "torch_adam" if is_torch else kind.lower(), (section, "type"))
     else:
-        raise _refused(sheet, (section, "type"), kind, "a name")
+        sheet.leave(fact, (section, "type"), "not a name")
 
 
 def _is_auto(sheet: Sheet, keys: tuple[str, ...]) -> bool:
-    return bool(_given(sheet, keys) == "auto")
+    return bool(sheet.given(*keys) == "auto")
 
 
 def _fill(sheet: Sheet, said: Environment) -> None:
@@ -257,7 +229,7 @@ def _fill(sheet: Sheet, said: Environment) -> None:
     for name in ("fp16", "bf16"):
         switch = precision if isinstance(precision, Unknown) else precision == name
         fact = f"{_PREFIX}{name}.enabled"
-        if _given(sheet, (name, "enabled")) is None and not isinstance(switch, Unknown):
+        if sheet.given(name, "enabled") is None and not isinstance(switch, Unknown):
             sheet.state(fact, switch)
         _match(sheet, (name, "enabled"), fact, switch, "training.mixed_precision")
 
@@ -276,7 +248,7 @@ def _match(sheet: Sheet, keys: tuple[str, ...], fact: str, ours: Any, name: str)
         return
     if _is_auto(sheet, keys):
         sheet.state(fact, ours, keys)
-    elif sheet.is_stated(fact) and sheet.known(fact) != ours and _given(sheet, keys) is not None:
+    elif sheet.is_stated(fact) and sheet.known(fact) != ours and sheet.given(*keys) is not None:
         theirs = f"{'.'.join(keys)} is {_shown(sheet.known(fact))}"
         why = f"{theirs}, but the trainer's {name.partition('.')[2]} is {_shown(ours)}, and transformers refuses both"
         sheet.unknown(fact, why, keys)
@@ -307,7 +279,7 @@ def _dtype(sheet: Sheet, said: Environment) -> None:
     switches = {name: sheet.known(f"{_PREFIX}{name}.enabled") for name in ("bf16", "fp16")}
     for name, dtype in (("bf16", "bfloat16"), ("fp16", "float16")):
         if switches[name]:
-            sheet.state(fact, dtype, (name, "enabled") if _given(sheet, (name, "enabled")) is not None else None)
+            sheet.state(fact, dtype, (name, "enabled") if sheet.given(name, "enabled") is not None else None)
             return
     if all(value is False for value in switches.values()):
         sheet.state(fact, "float32")
@@ -323,9 +295,3 @@ def _xtuner_dtype(sheet: Sheet, autos: list[str]) -> None:
         return
     sheet.state("training.dtype_rule", "bfloat16-if-supported", ("bf16", "enabled"))
     sheet.unknown("training.dtype", "XTuner takes bfloat16 where the GPUs can and float16 elsewhere")
-
-
-def _refused(sheet: Sheet, keys: tuple[str, ...], value: Any, wanted: str) -> InputError:
-    place = sheet.document.place(keys)
-    seen = f"line {place.line}: {'.'.join(keys)} is {value!r:.40}"
-    return InputError("reading the DeepSpeed configuration", place.file, seen, f"it must be {wanted}")

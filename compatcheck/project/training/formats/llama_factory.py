@@ -11,8 +11,9 @@ from typing import Any
 
 from compatcheck.project.training._document import Document, Keys, Said
 from compatcheck.project.training._parallel import deepspeed_given, fsdp_given
-from compatcheck.project.training._readings import Sheet, attention_name, flag_of
-from compatcheck.project.training._rows import fill, left_open, model_named, refused, rows, unquantized, word
+from compatcheck.project.training._readings import Sheet
+from compatcheck.project.training._rows import fill, left_open, model_named, rows, unquantized
+from compatcheck.project.training._values import ATTENTION, FLAG, LABELS, NUMBER, TEXT, WHOLE, attention_name, flag_of
 
 TITLE = "a LLaMA-Factory YAML"
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -29,13 +30,13 @@ _OBJECTIVES = {
 }
 _METHODS = ("lora", "freeze", "full", "oft")
 _ARGUMENTS = (
-    *rows("training.", "whole", "per_device_train_batch_size", "per_device_eval_batch_size"),
-    *rows("training.", "whole", "gradient_accumulation_steps", "max_steps", "max_length=cutoff_len"),
-    *rows("training.", "number", "learning_rate", "max_grad_norm", "num_train_epochs", "warmup_steps"),
-    *rows("training.", "number", "neftune_noise_alpha"),
-    *rows("training.", "text", "template", "optimizer=optim"),
-    *rows("training.", "flag", "group_by_length", "torch_compile", "save_safetensors", "tf32", "predict_with_generate"),
-    *rows("training.", "flag", "use_liger_kernel=enable_liger_kernel", "unsloth=use_unsloth"),
+    *rows("training.", WHOLE, "per_device_train_batch_size", "per_device_eval_batch_size"),
+    *rows("training.", WHOLE, "gradient_accumulation_steps", "max_steps", "max_length=cutoff_len"),
+    *rows("training.", NUMBER, "learning_rate", "max_grad_norm", "num_train_epochs", "warmup_steps"),
+    *rows("training.", NUMBER, "neftune_noise_alpha"),
+    *rows("training.", TEXT, "template", "optimizer=optim"),
+    *rows("training.", FLAG, "group_by_length", "torch_compile", "save_safetensors", "tf32", "predict_with_generate"),
+    *rows("training.", FLAG, "use_liger_kernel=enable_liger_kernel", "unsloth=use_unsloth"),
 )
 _DEFAULTS: dict[str, Any] = {
     "per_device_train_batch_size": 8,
@@ -60,22 +61,16 @@ def recognises(document: Document) -> bool:
 
 
 def read(document: Document) -> Said:
-    """What the arguments decide.
-
-    Raises `InputError` where a value has a type that LLaMA-Factory cannot take.
-    """
+    """What the arguments decide."""
     sheet = Sheet(document)
     sheet.state("training.framework", "llama-factory")
-    fill(sheet, _ARGUMENTS, TITLE)
+    fill(sheet, _ARGUMENTS)
     for fact, default in _DEFAULTS.items():
         if not sheet.has(fact):
             sheet.state(f"training.{fact}", default)
-    stage = sheet.given("stage") or "sft"
-    sheet.state("training.objective", _objective(sheet, stage), _at(sheet, "stage"))
-    if stage != "ppo":
-        sheet.state("training.padding_side", "right")
+    _objective(sheet)
     model = model_named(sheet, "model_name_or_path")
-    _packing(sheet, stage)
+    _packing(sheet)
     _optimizer(sheet)
     _precision(sheet)
     _attention(sheet)
@@ -90,19 +85,24 @@ def _at(sheet: Sheet, key: str) -> Keys | None:
     return (key,) if sheet.has(key) else None
 
 
-def _objective(sheet: Sheet, stage: Any) -> str:
+def _objective(sheet: Sheet) -> None:
+    stage = sheet.given("stage") or "sft"
     if not isinstance(stage, str) or stage not in _OBJECTIVES:
-        raise refused(sheet.document, ("stage",), stage, f"one of {', '.join(_OBJECTIVES)}", TITLE)
-    return "orpo" if stage == "dpo" and sheet.given("pref_loss") == "orpo" else _OBJECTIVES[stage]
+        sheet.leave("training.objective", ("stage",), f"not one of {', '.join(_OBJECTIVES)}")
+        return
+    preference = stage == "dpo" and sheet.given("pref_loss") == "orpo"
+    sheet.state("training.objective", "orpo" if preference else _OBJECTIVES[stage], _at(sheet, "stage"))
+    if stage != "ppo":
+        sheet.state("training.padding_side", "right")
 
 
-def _packing(sheet: Sheet, stage: str) -> None:
+def _packing(sheet: Sheet) -> None:
     """Not given, sequences are packed for pretraining alone."""
-    fill(sheet, rows("training.", "flag", "packing=sft_packing", "packing"), TITLE)
+    fill(sheet, rows("training.", FLAG, "packing=sft_packing", "packing"))
     if flag_of(sheet.given("neat_packing")):
         sheet.state("training.packing", True, ("neat_packing",))
-    elif not sheet.is_stated("training.packing"):
-        sheet.state("training.packing", stage == "pt")
+    elif not sheet.is_decided("training.packing") and sheet.is_stated("training.objective"):
+        sheet.state("training.packing", sheet.known("training.objective") == "pretrain")
 
 
 def _optimizer(sheet: Sheet) -> None:
@@ -121,19 +121,14 @@ def _precision(sheet: Sheet) -> None:
     sheet.unknown(
         "training.load_dtype", "releases to 0.9.3 load in the dtype of the run, later ones in the model's own"
     )
-    if left_open(sheet, _PRECISIONS, "pure_bf16", "bf16", "fp16"):
+    if left_open(sheet, _PRECISIONS, "pure_bf16", "bf16", "fp16", kind=FLAG, words=("auto",)):
         return
     for name, short, dtype in (
         ("pure_bf16", "no", "bfloat16"),
         ("bf16", "bf16", "bfloat16"),
         ("fp16", "fp16", "float16"),
     ):
-        given = sheet.given(name)
-        if given is None or given == "auto":
-            continue
-        if flag_of(given) is None:
-            raise refused(sheet.document, (name,), given, "true or false", TITLE)
-        if flag_of(given):
+        if flag_of(sheet.given(name)):
             sheet.state("training.dtype", dtype, (name,))
             if name != "pure_bf16" or not flag_of(sheet.given("bf16")):
                 sheet.state("training.mixed_precision", short, (name,))
@@ -145,8 +140,6 @@ def _precision(sheet: Sheet) -> None:
 
 def _attention(sheet: Sheet) -> None:
     """A truth value is how releases before 0.7 had it, and how YAML reads a bare ``off``."""
-    if left_open(sheet, ["training.attention"], "flash_attn"):
-        return
     given = sheet.given("flash_attn")
     if given is None or given == "auto":
         sheet.unknown("training.attention", "flash_attn is not given or auto: the model's own default")
@@ -155,20 +148,21 @@ def _attention(sheet: Sheet) -> None:
     elif isinstance(given, str) and (name := _ATTENTIONS.get(given) or attention_name(given)):
         sheet.state("training.attention", name, ("flash_attn",))
     else:
-        raise refused(sheet.document, ("flash_attn",), given, "auto, disabled, sdpa or fa2", TITLE)
+        sheet.leave("training.attention", ("flash_attn",), ATTENTION.mismatch)
 
 
 def _checkpointing(sheet: Sheet) -> None:
     """On unless it is disabled, reentrant unless told otherwise; the cache is off with it."""
-    disabled = sheet.given("disable_gradient_checkpointing")
-    if disabled is not None and flag_of(disabled) is None:
-        raise refused(sheet.document, ("disable_gradient_checkpointing",), disabled, "true or false", TITLE)
-    sheet.state("training.gradient_checkpointing", not flag_of(disabled), _at(sheet, "disable_gradient_checkpointing"))
-    if not flag_of(disabled):
+    switch = "disable_gradient_checkpointing"
+    if left_open(sheet, ["training.gradient_checkpointing"], switch, kind=FLAG):
+        return
+    disabled = bool(flag_of(sheet.given(switch)))
+    sheet.state("training.gradient_checkpointing", not disabled, _at(sheet, switch))
+    if not disabled:
         sheet.state("training.gradient_checkpointing_kwargs.use_reentrant", True)
         sheet.state("training.use_cache", False)
         keys = "gradient_checkpointing_kwargs.use_reentrant=use_reentrant_gc"
-        fill(sheet, rows("training.", "flag", keys), TITLE)
+        fill(sheet, rows("training.", FLAG, keys))
 
 
 def _quantization(sheet: Sheet, model: str | None) -> None:
@@ -179,15 +173,17 @@ def _quantization(sheet: Sheet, model: str | None) -> None:
         unquantized(sheet, model)
         return
     prefix = "training.quantization."
-    fill(sheet, rows(prefix, "whole", "bits=quantization_bit"), TITLE)
-    method = word(sheet, "quantization_method", TITLE) or "bitsandbytes"
+    fill(sheet, rows(prefix, WHOLE, "bits=quantization_bit"))
+    if left_open(sheet, [prefix + "method"], "quantization_method", kind=TEXT):
+        return
+    method = sheet.given("quantization_method") or "bitsandbytes"
     sheet.state(prefix + "method", _BACKENDS.get(method, method), _at(sheet, "quantization_method"))
     if sheet.known(prefix + "method") != "bitsandbytes" or sheet.known(prefix + "bits") != 4:
         return
     sheet.state(prefix + "type", "nf4")
     sheet.state(prefix + "double_quant", True)
-    fill(sheet, rows(prefix, "text", "type=quantization_type"), TITLE)
-    fill(sheet, rows(prefix, "flag", "double_quant=double_quantization"), TITLE)
+    fill(sheet, rows(prefix, TEXT, "type=quantization_type"))
+    fill(sheet, rows(prefix, FLAG, "double_quant=double_quantization"))
     dtype = sheet.known("training.dtype")
     if dtype is not None:
         sheet.state(prefix + "compute_dtype", dtype, ("quantization_bit",))
@@ -196,7 +192,9 @@ def _quantization(sheet: Sheet, model: str | None) -> None:
 def _adapter(sheet: Sheet) -> None:
     kind = sheet.given("finetuning_type") or "lora"
     if kind not in _METHODS:
-        raise refused(sheet.document, ("finetuning_type",), kind, f"one of {', '.join(_METHODS)}", TITLE)
+        for fact in ("training.method", "training.lora"):
+            sheet.leave(fact, ("finetuning_type",), f"not one of {', '.join(_METHODS)}")
+        return
     if isinstance(named := sheet.given("adapter_name_or_path"), str):
         sheet.name("adapter", named.split(",")[0].strip())
     if kind != "lora":
@@ -207,12 +205,12 @@ def _adapter(sheet: Sheet) -> None:
     quantized = sheet.known("training.quantization.bits") == 4
     sheet.state("training.method", "qlora" if quantized else "dora" if dora else "lora", _at(sheet, "finetuning_type"))
     sheet.state("training.lora.r", 8)
-    fill(sheet, rows("training.lora.", "number", "r=lora_rank", "lora_alpha"), TITLE)
-    fill(sheet, rows("training.lora.", "flag", "use_dora", "use_rslora"), TITLE)
-    fill(sheet, rows("training.lora.", "labels", "target_modules=lora_target"), TITLE)
+    fill(sheet, rows("training.lora.", NUMBER, "r=lora_rank", "lora_alpha"))
+    fill(sheet, rows("training.lora.", FLAG, "use_dora", "use_rslora"))
+    fill(sheet, rows("training.lora.", LABELS, "target_modules=lora_target"))
     if sheet.known("training.lora.target_modules") == ["all"]:
         sheet.state("training.lora.target_modules", ["all-linear"], ("lora_target",))
-    fill(sheet, rows("training.lora.", "labels", "modules_to_save=additional_target"), TITLE)
+    fill(sheet, rows("training.lora.", LABELS, "modules_to_save=additional_target"))
     if not sheet.given("additional_target"):
         if flag_of(sheet.given("resize_vocab")):
             sheet.unknown(
@@ -223,10 +221,7 @@ def _adapter(sheet: Sheet) -> None:
 
 
 def _parallel(sheet: Sheet) -> None:
-    value = sheet.given("deepspeed")
-    if not deepspeed_given(sheet, value, ("deepspeed",)):
-        if value not in (None, "", {}):
-            raise refused(sheet.document, ("deepspeed",), value, "the path of a DeepSpeed JSON", TITLE)
+    if not deepspeed_given(sheet, ("deepspeed",)):
         sheet.state("training.deepspeed", None)
     fsdp_given(sheet)
     resumes = sheet.given("resume_from_checkpoint")

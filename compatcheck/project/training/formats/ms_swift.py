@@ -10,8 +10,21 @@ from typing import Any
 
 from compatcheck.project.training._document import Document, Keys, Said
 from compatcheck.project.training._parallel import deepspeed_given
-from compatcheck.project.training._readings import Sheet, dtype_name, flag_of, number_of
-from compatcheck.project.training._rows import Row, fill, left_open, model_named, refused, rows, unquantized, word
+from compatcheck.project.training._readings import Sheet
+from compatcheck.project.training._rows import Row, fill, left_open, model_named, rows, unquantized
+from compatcheck.project.training._values import (
+    ATTENTION,
+    DTYPE,
+    FLAG,
+    LABELS,
+    NUMBER,
+    SIDE,
+    TEXT,
+    WHOLE,
+    dtype_name,
+    flag_of,
+    number_of,
+)
 
 TITLE = "the arguments of ms-swift"
 SUFFIXES = (".json", ".yaml", ".yml")
@@ -27,16 +40,16 @@ _OWN = frozenset(
 _MEGATRON = ("tensor_model_parallel_size", "mcore_model", "micro_batch_size", "pipeline_model_parallel_size")
 _OBJECTIVES = {"dpo": "dpo", "kto": "kto", "orpo": "orpo", "ppo": "ppo", "grpo": "grpo", "rm": "reward"}
 _ARGUMENTS = (
-    *rows("training.", "whole", "per_device_train_batch_size=batch_size", "per_device_train_batch_size"),
-    *rows("training.", "whole", "per_device_eval_batch_size", "gradient_accumulation_steps", "max_steps"),
-    *rows("training.", "whole", "max_length", "world_size=global_world_size"),
-    *rows("training.", "number", "learning_rate", "max_grad_norm", "num_train_epochs", "warmup_steps"),
-    *rows("training.", "number", "neftune_noise_alpha"),
-    *rows("training.", "text", "optimizer=optim", "template=template_type", "template"),
-    *rows("training.", "side", "padding_side"),
-    *rows("training.", "flag", "packing", "padding_free", "group_by_length", "torch_compile", "save_safetensors"),
-    *rows("training.", "flag", "use_liger_kernel=use_liger", "use_liger_kernel", "gradient_checkpointing"),
-    *rows("training.", "flag", "gradient_checkpointing_kwargs.use_reentrant", "use_vllm"),
+    *rows("training.", WHOLE, "per_device_train_batch_size=batch_size", "per_device_train_batch_size"),
+    *rows("training.", WHOLE, "per_device_eval_batch_size", "gradient_accumulation_steps", "max_steps"),
+    *rows("training.", WHOLE, "max_length", "world_size=global_world_size"),
+    *rows("training.", NUMBER, "learning_rate", "max_grad_norm", "num_train_epochs", "warmup_steps"),
+    *rows("training.", NUMBER, "neftune_noise_alpha"),
+    *rows("training.", TEXT, "optimizer=optim", "template=template_type", "template"),
+    *rows("training.", SIDE, "padding_side"),
+    *rows("training.", FLAG, "packing", "padding_free", "group_by_length", "torch_compile", "save_safetensors"),
+    *rows("training.", FLAG, "use_liger_kernel=use_liger", "use_liger_kernel", "gradient_checkpointing"),
+    *rows("training.", FLAG, "gradient_checkpointing_kwargs.use_reentrant", "use_vllm"),
 )
 _METHODS_OF_QUANTIZATION = {"bnb": "bitsandbytes"}
 _ALL_LINEAR = ("ALL", "all-linear", "all")
@@ -56,10 +69,10 @@ def recognises(document: Document) -> bool:
 
 
 def read(document: Document) -> Said:
-    """What the arguments decide. Raises `InputError` where a value has a type that ms-swift cannot take."""
+    """What the arguments decide."""
     sheet = Sheet(document)
     sheet.state("training.framework", "ms-swift")
-    fill(sheet, _ARGUMENTS, TITLE)
+    fill(sheet, _ARGUMENTS)
     model = model_named(sheet, "model") or model_named(sheet, "model_id_or_path")
     _defaults(sheet)
     _objective(sheet)
@@ -99,7 +112,7 @@ def _objective(sheet: Sheet) -> None:
     if isinstance(named, str) and named in _OBJECTIVES:
         sheet.state("training.objective", _OBJECTIVES[named], ("rlhf_type",))
     elif named:
-        sheet.leave("training.objective", ("rlhf_type",), "which is no objective known here")
+        sheet.leave("training.objective", ("rlhf_type",), "not a known objective")
     elif (chats := flag_of(sheet.given("use_chat_template"))) is not None:
         sheet.state("training.objective", "sft" if chats else "pretrain", ("use_chat_template",))
     else:
@@ -108,13 +121,15 @@ def _objective(sheet: Sheet) -> None:
 
 def _precision(sheet: Sheet) -> None:
     """Since 3.0 autocast follows the dtype of the weights, float16 for float32 too, where neither flag is given."""
-    if left_open(sheet, ("training.dtype", "training.load_dtype"), "bf16", "fp16", "torch_dtype", "dtype"):
+    if left_open(sheet, ("training.dtype", "training.load_dtype"), "bf16", "fp16", kind=FLAG):
+        return
+    if left_open(sheet, ("training.dtype", "training.load_dtype"), "torch_dtype", "dtype"):
         return
     for name, dtype in (("bf16", "bfloat16"), ("fp16", "float16")):
         if flag_of(sheet.given(name)):
             sheet.state("training.dtype", dtype, (name,))
             sheet.state("training.mixed_precision", name, (name,))
-    fill(sheet, rows("training.", "dtype", "load_dtype=torch_dtype"), TITLE)
+    fill(sheet, rows("training.", DTYPE, "load_dtype=torch_dtype"))
     if sheet.is_stated("training.dtype"):
         return
     key = "torch_dtype" if sheet.given("torch_dtype") is not None else "dtype"
@@ -134,7 +149,7 @@ def _precision(sheet: Sheet) -> None:
 
 
 def _attention(sheet: Sheet) -> None:
-    fill(sheet, rows("training.", "attention", "attention=attn_impl"), TITLE)
+    fill(sheet, rows("training.", ATTENTION, "attention=attn_impl"))
     if sheet.given("attn_impl") is None:
         if flag_of(sheet.given("use_flash_attn")):
             sheet.state("training.attention", "flash_attention_2", ("use_flash_attn",))
@@ -150,30 +165,32 @@ def _quantization(sheet: Sheet, model: str | None) -> None:
     if not number_of(sheet.given(bits)) and sheet.given(bits) != "float8":
         unquantized(sheet, model)
         return
-    method = word(sheet, "quant_method", TITLE) or "bnb"
+    if left_open(sheet, [prefix + "method"], "quant_method", kind=TEXT):
+        return
+    method = sheet.given("quant_method") or "bnb"
     sheet.state(prefix + "method", _METHODS_OF_QUANTIZATION.get(method, method), (bits,))
     if sheet.given(bits) != "float8":
-        fill(sheet, rows(prefix, "whole", f"bits={bits}"), TITLE)
+        fill(sheet, rows(prefix, WHOLE, f"bits={bits}"))
     if method != "bnb" or sheet.known(prefix + "bits") != 4:
         return
     sheet.state(prefix + "type", "nf4")
     sheet.state(prefix + "double_quant", True)
-    fill(sheet, rows(prefix, "text", "type=bnb_4bit_quant_type"), TITLE)
-    fill(sheet, rows(prefix, "flag", "double_quant=bnb_4bit_use_double_quant"), TITLE)
+    fill(sheet, rows(prefix, TEXT, "type=bnb_4bit_quant_type"))
+    fill(sheet, rows(prefix, FLAG, "double_quant=bnb_4bit_use_double_quant"))
     load = sheet.known("training.load_dtype")
     if load is not None:
         sheet.state(prefix + "compute_dtype", load if load == "bfloat16" or not _is_new(sheet) else "float32")
     for name in ("bnb_4bit_comp_dtype", "bnb_4bit_compute_dtype"):
         if dtype_name(sheet.given(name)):
-            fill(sheet, rows(prefix, "dtype", f"compute_dtype={name}"), TITLE)
+            fill(sheet, rows(prefix, DTYPE, f"compute_dtype={name}"))
 
 
 def _tuner(sheet: Sheet) -> None:
     key: str | None = next((each for each in _TUNERS if sheet.given(each) is not None), None)
     kind = sheet.given(key) if key else "lora"
     place: Keys | None = (key,) if key else None
-    if not isinstance(kind, str):
-        raise refused(sheet.document, (str(key),), kind, "a tuner such as lora or full", TITLE)
+    if key and left_open(sheet, ["training.method", "training.lora"], key, kind=TEXT):
+        return
     for name in ("adapters", "resume_from_checkpoint"):
         folder = sheet.given(name)
         sheet.name("adapter", folder[0] if isinstance(folder, list) and folder else folder)
@@ -188,9 +205,9 @@ def _tuner(sheet: Sheet) -> None:
     quantized = sheet.known("training.quantization.bits") == 4
     sheet.state("training.method", "qlora" if quantized else "dora" if dora else "lora", place)
     sheet.state("training.lora.r", 8)
-    fill(sheet, rows("training.lora.", "number", "r=lora_rank", "lora_alpha"), TITLE)
-    fill(sheet, rows("training.lora.", "flag", "use_dora", "use_rslora"), TITLE)
-    fill(sheet, rows("training.lora.", "text", "bias=lora_bias_trainable", "bias=lora_bias"), TITLE)
+    fill(sheet, rows("training.lora.", NUMBER, "r=lora_rank", "lora_alpha"))
+    fill(sheet, rows("training.lora.", FLAG, "use_dora", "use_rslora"))
+    fill(sheet, rows("training.lora.", TEXT, "bias=lora_bias_trainable", "bias=lora_bias"))
     for name in ("lora_target_modules", "target_modules"):
         _modules(sheet, "training.lora.target_modules", name, None)
     for name in ("lora_modules_to_save", "modules_to_save"):
@@ -206,7 +223,7 @@ def _modules(sheet: Sheet, fact: str, name: str, none: tuple[str, ...] | None) -
         if not sheet.is_stated(fact):
             sheet.state(fact, None)
         return
-    fill(sheet, [Row(fact, (name,), "labels")], TITLE)
+    fill(sheet, [Row(fact, (name,), LABELS)])
     named: Any = sheet.known(fact) or []
     if any(each in _OPEN_MODULES for each in named):
         sheet.leave(fact, (name,), "which the model decides")
@@ -217,12 +234,10 @@ def _modules(sheet: Sheet, fact: str, name: str, none: tuple[str, ...] | None) -
 def _parallel(sheet: Sheet) -> None:
     """DeepSpeed by a file, by the name of a configuration that ms-swift carries, or written out where it was saved."""
     value = sheet.given("deepspeed")
-    if deepspeed_given(sheet, value, ("deepspeed",)):
+    if deepspeed_given(sheet, ("deepspeed",)):
         if isinstance(value, str):
             sheet.name("deepspeed", value.removeprefix("default-"))
-    elif value in (None, "", {}):
-        sheet.state("training.deepspeed", None, ("deepspeed",) if sheet.has("deepspeed") else None)
     else:
-        raise refused(sheet.document, ("deepspeed",), value, "a file, zero2, zero3 or the like", TITLE)
+        sheet.state("training.deepspeed", None, ("deepspeed",) if sheet.has("deepspeed") else None)
     if isinstance(sheet.given("fsdp"), str) and sheet.given("fsdp").strip():
         sheet.unknown("training.fsdp", f"{sheet.given('fsdp')} decides", ("fsdp",))

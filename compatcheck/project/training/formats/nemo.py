@@ -12,7 +12,8 @@ from compatcheck.project.training._document import Document, Said
 from compatcheck.project.training._interpolated import interpolated
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._readings import Sheet
-from compatcheck.project.training._rows import fill, refused, rows
+from compatcheck.project.training._rows import fill, left_open, rows
+from compatcheck.project.training._values import FLAG, NUMBER, TEXT, WHOLE
 
 TITLE = "a NeMo YAML"
 SUFFIXES = (".yaml", ".yml")
@@ -20,12 +21,12 @@ MARKS = ("micro_batch_size",)
 
 _OWN = ("megatron_amp_O2", "tensor_model_parallel_size", "peft", "restore_from_path", "activations_checkpoint_method")
 _ARGUMENTS = (
-    *rows("training.", "whole", "per_device_train_batch_size=model.micro_batch_size", "max_steps=trainer.max_steps"),
-    *rows("training.", "number", "max_grad_norm=trainer.gradient_clip_val", "learning_rate=model.optim.lr"),
-    *rows("training.", "whole", "max_length=model.encoder_seq_length", "max_length=model.data.train_ds.max_seq_length"),
-    *rows("training.", "whole", "warmup_steps=model.optim.sched.warmup_steps"),
-    *rows("training.", "text", "optimizer=model.optim.name"),
-    *rows("training.", "flag", "packing=model.data.train_ds.packed_sequence"),
+    *rows("training.", WHOLE, "per_device_train_batch_size=model.micro_batch_size", "max_steps=trainer.max_steps"),
+    *rows("training.", NUMBER, "max_grad_norm=trainer.gradient_clip_val", "learning_rate=model.optim.lr"),
+    *rows("training.", WHOLE, "max_length=model.encoder_seq_length", "max_length=model.data.train_ds.max_seq_length"),
+    *rows("training.", WHOLE, "warmup_steps=model.optim.sched.warmup_steps"),
+    *rows("training.", TEXT, "optimizer=model.optim.name"),
+    *rows("training.", FLAG, "packing=model.data.train_ds.packed_sequence"),
 )
 _PRECISIONS = {"16": "float16", "bf16": "bfloat16", "32": "float32"}
 _SHORT = {"float16": "fp16", "bfloat16": "bf16", "float32": "no"}
@@ -44,11 +45,11 @@ def recognises(document: Document) -> bool:
 
 
 def read(document: Document) -> Said:
-    """What the configuration decides. Raises `InputError` where a value has a type that NeMo cannot take."""
+    """What the configuration decides."""
     sheet = Sheet(interpolated(document))
     sheet.state("training.framework", "nemo")
     sheet.state("training.deepspeed", None)
-    fill(sheet, _ARGUMENTS, TITLE)
+    fill(sheet, _ARGUMENTS)
     _precision(sheet)
     _sizes(sheet)
     _method(sheet)
@@ -63,12 +64,11 @@ def read(document: Document) -> Said:
 def _precision(sheet: Sheet) -> None:
     """``16`` and ``bf16`` are mixed, as is ``16-mixed``; ``bf16-true`` holds the weights so."""
     value, key = sheet.given("trainer", "precision"), ("trainer", "precision")
-    if isinstance(value, Open):
-        sheet.unknown("training.dtype", value.why, key)
-        return
     name, _, way = str(value).partition("-")
     if name not in _PRECISIONS:
-        raise refused(sheet.document, key, value, "16, bf16 or 32", TITLE)
+        for fact in ("training.dtype", "training.mixed_precision"):
+            sheet.leave(fact, key, "not 16, bf16 or 32")
+        return
     sheet.state("training.dtype", _PRECISIONS[name], key)
     sheet.state("training.mixed_precision", "no" if way == "true" else _SHORT[_PRECISIONS[name]], key)
 
@@ -97,14 +97,12 @@ def _method(sheet: Sheet) -> None:
     key = ("model", "peft", "peft_scheme")
     if not sheet.has(*key):
         return
-    scheme = sheet.given(*key)
-    if isinstance(scheme, Open):
-        sheet.unknown("training.method", scheme.why, key)
+    if left_open(sheet, ["training.method"], key, kind=TEXT):
         return
-    name = str(scheme or "none").lower()
+    name = (sheet.given(*key) or "none").lower()
     sheet.state("training.method", _SCHEMES.get(name, name), key)
     if name == "none":
         sheet.state("training.lora", None, key)
     elif name in ("lora", "qlora"):
         lora = ("model", "peft", "lora_tuning")
-        fill(sheet, rows("training.lora.", "number", "r=adapter_dim", "lora_alpha=alpha", below=lora), TITLE)
+        fill(sheet, rows("training.lora.", NUMBER, "r=adapter_dim", "lora_alpha=alpha", below=lora))

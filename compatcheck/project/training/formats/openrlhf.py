@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from compatcheck.environment import Location
 from compatcheck.project.training._document import Document, Keys, Said
-from compatcheck.project.training._readings import Sheet, flag_of, number_of
+from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._rows import fill, model_named, rows
+from compatcheck.project.training._values import ATTENTION, DTYPE, FLAG, NUMBER, WHOLE, flag_of, number_of
 
 TITLE = "the flags of OpenRLHF"
 SUFFIXES: tuple[str, ...] = ()
 
 _SECTIONS = ("ds", "model", "data", "actor", "train", "vllm")
 _ARGUMENTS = (
-    *rows("training.", "flag", "packing=packing_samples", "gradient_checkpointing", "use_liger_kernel"),
-    *rows("training.", "flag", "gradient_checkpointing=gradient_checkpointing_enable"),
-    *rows("training.", "whole", "per_device_train_batch_size=micro_train_batch_size", "max_length=max_len"),
-    *rows("training.", "whole", "per_device_train_batch_size=micro_batch_size"),
-    *rows("training.", "number", "num_train_epochs=max_epochs", "max_grad_norm=max_norm", "learning_rate"),
-    *rows("training.", "whole", "deepspeed.zero_stage=zero_stage"),
-    *rows("training.", "attention", "attention=attn_implementation"),
+    *rows("training.", FLAG, "packing=packing_samples", "gradient_checkpointing", "use_liger_kernel"),
+    *rows("training.", FLAG, "gradient_checkpointing=gradient_checkpointing_enable"),
+    *rows("training.", WHOLE, "per_device_train_batch_size=micro_train_batch_size", "max_length=max_len"),
+    *rows("training.", WHOLE, "per_device_train_batch_size=micro_batch_size"),
+    *rows("training.", NUMBER, "num_train_epochs=max_epochs", "max_grad_norm=max_norm", "learning_rate"),
+    *rows("training.", WHOLE, "deepspeed.zero_stage=zero_stage"),
+    *rows("training.", ATTENTION, "attention=attn_implementation"),
 )
 
 
@@ -32,17 +33,17 @@ def recognises(document: Document) -> bool:
 
 
 def read(document: Document) -> Said:
-    """What the flags decide. Raises `InputError` where a value has a type that OpenRLHF cannot take."""
+    """What the flags decide."""
     flags = {_bare(name): value for name, value in document.value.items()}
     places: dict[Keys, Location] = {(_bare(str(keys[0])),): place for keys, place in document.origins.items()}
     sheet = Sheet(document._replace(value=flags, origins=places))
     sheet.state("training.framework", "openrlhf")
-    fill(sheet, _ARGUMENTS, TITLE)
+    fill(sheet, _ARGUMENTS)
     if flag_of(sheet.given("flash_attn")):
         sheet.state("training.attention", "flash_attention_2", ("flash_attn",))
     if flag_of(sheet.given("bf16")):
         sheet.state("training.dtype", "bfloat16", ("bf16",))
-    sheet.dtype("training.dtype", "param_dtype")
+    sheet.read(DTYPE, "training.dtype", "param_dtype")
     if flag_of(sheet.given("adam_offload")):
         sheet.state("training.deepspeed.offload_optimizer_device", "cpu", ("adam_offload",))
     _method(sheet)
@@ -69,7 +70,7 @@ def _method(sheet: Sheet) -> None:
         sheet.state("training.quantization.bits", 4, ("load_in_4bit",))
         sheet.state("training.quantization.method", "bitsandbytes", ("load_in_4bit",))
     sheet.state("training.lora.r", rank, key)
-    sheet.number("training.lora.lora_alpha", "lora_alpha")
+    sheet.read(NUMBER, "training.lora.lora_alpha", "lora_alpha")
 
 
 def _bare(name: str) -> str:

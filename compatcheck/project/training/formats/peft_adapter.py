@@ -7,8 +7,9 @@ Whether the base was quantized, and in which dtype the adapter was trained, is n
 from __future__ import annotations
 
 from compatcheck.project.training._document import Document, Said
-from compatcheck.project.training._readings import Sheet, flag_of
-from compatcheck.project.training._rows import Row, fill, model_named, refused, rows
+from compatcheck.project.training._readings import Sheet
+from compatcheck.project.training._rows import Row, fill, left_open, model_named, rows
+from compatcheck.project.training._values import FLAG, LABELS, NUMBER, TEXT, flag_of
 
 TITLE = "a PEFT adapter_config.json"
 SUFFIXES = (".json",)
@@ -26,11 +27,13 @@ def recognises(document: Document) -> bool:
 
 
 def read(document: Document) -> Said:
-    """``training.lora`` and the base. Raises `InputError` where a value has a type that PEFT cannot take."""
+    """``training.lora`` and the base."""
     sheet = Sheet(document)
     if model_named(sheet, "base_model_name_or_path"):
         sheet.name("base", sheet.given("base_model_name_or_path"))
-    kind = str(sheet.given("peft_type")).lower()
+    if left_open(sheet, ["training.method"], "peft_type"):
+        return sheet.said()
+    kind = sheet.given("peft_type").lower()
     if kind != "lora":
         sheet.state("training.method", kind, ("peft_type",))
         return sheet.said()
@@ -39,9 +42,9 @@ def read(document: Document) -> Said:
     else:
         why = "an adapter's configuration does not say whether its base was quantized"
         sheet.unknown("training.method", why, ("peft_type",))
-    fill(sheet, rows("training.lora.", "number", "r", "lora_alpha"), TITLE)
-    fill(sheet, rows("training.lora.", "flag", "use_dora", "use_rslora"), TITLE)
-    fill(sheet, rows("training.lora.", "text", "bias"), TITLE)
+    fill(sheet, rows("training.lora.", NUMBER, "r", "lora_alpha"))
+    fill(sheet, rows("training.lora.", FLAG, "use_dora", "use_rslora"))
+    fill(sheet, rows("training.lora.", TEXT, "bias"))
     _modules(sheet)
     _initialised(sheet)
     return sheet.said()
@@ -66,7 +69,7 @@ def _modules(sheet: Sheet) -> None:
 
 
 def _listed(sheet: Sheet, fact: str, name: str) -> None:
-    fill(sheet, [Row(fact, (name,), "labels")], TITLE)
+    fill(sheet, [Row(fact, (name,), LABELS)])
     if sheet.is_stated(fact):
         sheet.state(fact, sorted(sheet.known(fact)), (name,))
 
@@ -76,4 +79,4 @@ def _initialised(sheet: Sheet) -> None:
     if isinstance(value, (bool, str)):
         sheet.state("training.lora.init_lora_weights", value, key)
     elif value is not None:
-        raise refused(sheet.document, key, value, "true, false or a word", TITLE)
+        sheet.leave("training.lora.init_lora_weights", key, "not true, false or a word")

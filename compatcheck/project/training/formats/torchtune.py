@@ -9,22 +9,23 @@ from __future__ import annotations
 
 from compatcheck.project.training._document import Document, Said
 from compatcheck.project.training._interpolated import interpolated
-from compatcheck.project.training._readings import Sheet, dtype_name, flag_of
+from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._rows import fill, rows
+from compatcheck.project.training._values import DTYPE, FLAG, LABELS, NUMBER, WHOLE, dtype_name, flag_of
 
 TITLE = "a torchtune YAML"
 SUFFIXES = (".yaml", ".yml")
 MARKS = ("_component_",)
 
 _ARGUMENTS = (
-    *rows("training.", "whole", "per_device_train_batch_size=batch_size", "gradient_accumulation_steps"),
-    *rows("training.", "whole", "max_length=tokenizer.max_seq_len", "warmup_steps=lr_scheduler.num_warmup_steps"),
-    *rows("training.", "number", "num_train_epochs=epochs", "max_grad_norm=clip_grad_norm"),
-    *rows("training.", "number", "learning_rate=optimizer.lr"),
-    *rows("training.", "flag", "gradient_checkpointing=enable_activation_checkpointing", "torch_compile=compile"),
-    *rows("training.", "flag", "packing=dataset.packed", "resume_from_checkpoint"),
-    *rows("training.", "dtype", "dtype", "load_dtype=dtype"),
-    *rows("training.fsdp.", "flag", "offload=fsdp_cpu_offload"),
+    *rows("training.", WHOLE, "per_device_train_batch_size=batch_size", "gradient_accumulation_steps"),
+    *rows("training.", WHOLE, "max_length=tokenizer.max_seq_len", "warmup_steps=lr_scheduler.num_warmup_steps"),
+    *rows("training.", NUMBER, "num_train_epochs=epochs", "max_grad_norm=clip_grad_norm"),
+    *rows("training.", NUMBER, "learning_rate=optimizer.lr"),
+    *rows("training.", FLAG, "gradient_checkpointing=enable_activation_checkpointing", "torch_compile=compile"),
+    *rows("training.", FLAG, "packing=dataset.packed", "resume_from_checkpoint"),
+    *rows("training.", DTYPE, "dtype", "load_dtype=dtype"),
+    *rows("training.fsdp.", FLAG, "offload=fsdp_cpu_offload"),
 )
 _OPTIMIZERS = {
     "torch.optim.AdamW": "adamw_torch",
@@ -49,11 +50,11 @@ def recognises(document: Document) -> bool:
 
 
 def read(document: Document) -> Said:
-    """What the recipe decides. Raises `InputError` where a value has a type that the recipe cannot take."""
+    """What the recipe decides."""
     sheet = Sheet(interpolated(document))
     sheet.state("training.framework", "torchtune")
     sheet.state("training.deepspeed", None)
-    fill(sheet, _ARGUMENTS, TITLE)
+    fill(sheet, _ARGUMENTS)
     if dtype_name(sheet.given("dtype")):
         sheet.state("training.mixed_precision", "no", ("dtype",))
     _optimizer(sheet)
@@ -126,10 +127,10 @@ def _model(sheet: Sheet) -> None:
 
 def _lora(sheet: Sheet) -> None:
     """The modules by the names that transformers and PEFT give them."""
-    fill(sheet, rows("training.lora.", "number", "r=lora_rank", "lora_alpha", below=("model",)), TITLE)
-    fill(sheet, rows("training.lora.", "flag", "use_dora", below=("model",)), TITLE)
+    fill(sheet, rows("training.lora.", NUMBER, "r=lora_rank", "lora_alpha", below=("model",)))
+    fill(sheet, rows("training.lora.", FLAG, "use_dora", below=("model",)))
     attended = "target_modules=lora_attn_modules"
-    fill(sheet, rows("training.lora.", "labels", attended, below=("model",)), TITLE)
+    fill(sheet, rows("training.lora.", LABELS, attended, below=("model",)))
     named = sheet.known("training.lora.target_modules")
     if named is not None:
         modules = [_MODULES.get(each, each) for each in named]

@@ -14,7 +14,19 @@ from typing import Any
 
 from compatcheck.project.training._document import Document, Keys, Said
 from compatcheck.project.training._parallel import deepspeed_given, fsdp_given
-from compatcheck.project.training._readings import Sheet, attention_name, dtype_name, flag_of
+from compatcheck.project.training._readings import Sheet
+from compatcheck.project.training._rows import left_open
+from compatcheck.project.training._values import (
+    ATTENTION,
+    DTYPE,
+    FLAG,
+    LABELS,
+    NUMBER,
+    TEXT,
+    attention_name,
+    dtype_name,
+    flag_of,
+)
 
 TITLE = "a file of TrainingArguments (transformers or TRL)"
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -96,9 +108,9 @@ def read(document: Document, framework: str | None = None) -> Said:
     framework = framework or ("trl" if _TRL & set(_flattened(document.value)) and not sections else "transformers")
     sheet.state("training.framework", framework)
     for fact, key in _NUMBERS:
-        sheet.number(f"training.{fact}", *sections, key)
+        sheet.read(NUMBER, f"training.{fact}", *sections, key)
     for fact, key in _FLAGS:
-        sheet.flag(f"training.{fact}", *sections, key)
+        sheet.read(FLAG, f"training.{fact}", *sections, key)
     for fact, default in _ALWAYS.items():
         if not sheet.has(*sections, fact):
             sheet.state(f"training.{fact}", default)
@@ -142,13 +154,13 @@ def _precision(sheet: Sheet, sections: Keys, framework: str) -> None:
 
 
 def _optimizer(sheet: Sheet, sections: Keys) -> None:
-    if sheet.text("training.optimizer", *sections, "optim") is None and not sheet.has(*sections, "optim"):
+    if sheet.read(TEXT, "training.optimizer", *sections, "optim") is None and not sheet.has(*sections, "optim"):
         sheet.unknown("training.optimizer", "optim is not given, and its default changed between releases")
 
 
 def _checkpointing(sheet: Sheet, sections: Keys) -> None:
     if sheet.has(*sections, "activation_checkpointing"):
-        sheet.flag("training.gradient_checkpointing", *sections, "activation_checkpointing")
+        sheet.read(FLAG, "training.gradient_checkpointing", *sections, "activation_checkpointing")
     section, options = (
         (*sections, "gradient_checkpointing_kwargs"),
         sheet.given(*sections, "gradient_checkpointing_kwargs"),
@@ -164,10 +176,7 @@ def _checkpointing(sheet: Sheet, sections: Keys) -> None:
 
 def _parallel(sheet: Sheet, sections: Keys) -> None:
     """DeepSpeed and FSDP, named or written out; without either, accelerate may still bring one of them, never both."""
-    keys = (*sections, "deepspeed")
-    value = sheet.given(*keys)
-    written = _json(value) if isinstance(value, str) and value.strip().startswith("{") else value
-    brought = deepspeed_given(sheet, written, keys)
+    brought = deepspeed_given(sheet, (*sections, "deepspeed"))
     if not brought:
         sheet.unknown("training.deepspeed", "no DeepSpeed JSON is named, and accelerate may bring its own")
     if fsdp_given(sheet, sections) and not brought:
@@ -187,12 +196,12 @@ def _model(sheet: Sheet, sections: Keys) -> None:
     for keys in ((), inits):
         for name in ("attn_implementation", "_attn_implementation"):
             if attention_name(sheet.given(*keys, name)):
-                sheet.attention("training.attention", *keys, name)
+                sheet.read(ATTENTION, "training.attention", *keys, name)
         if flag_of(sheet.given(*keys, "use_flash_attention_2")) and not sheet.is_stated("training.attention"):
             sheet.state("training.attention", "flash_attention_2", (*keys, "use_flash_attention_2"))
         for name in ("torch_dtype", "dtype"):
             if dtype_name(sheet.given(*keys, name)):
-                sheet.dtype("training.load_dtype", *keys, name)
+                sheet.read(DTYPE, "training.load_dtype", *keys, name)
             elif sheet.given(*keys, name) == "auto":
                 sheet.unknown("training.load_dtype", "the checkpoint's own dtype", (*keys, name))
     for name in ("model_name_or_path", "model_id_or_path"):
@@ -200,6 +209,8 @@ def _model(sheet: Sheet, sections: Keys) -> None:
 
 
 def _quantization(sheet: Sheet) -> None:
+    if left_open(sheet, ["training.quantization"], "load_in_4bit", "load_in_8bit", kind=FLAG):
+        return
     bits = [number for number in (4, 8) if flag_of(sheet.given(f"load_in_{number}bit"))]
     if not bits:
         if sheet.has("load_in_4bit") or sheet.known("training.framework") == "trl":
@@ -209,11 +220,11 @@ def _quantization(sheet: Sheet) -> None:
     sheet.state("training.quantization.method", "bitsandbytes", (f"load_in_{bits[0]}bit",))
     if bits == [8]:
         return
-    sheet.text("training.quantization.type", "bnb_4bit_quant_type")
+    sheet.read(TEXT, "training.quantization.type", "bnb_4bit_quant_type")
     for name in ("use_bnb_nested_quant", "bnb_4bit_use_double_quant"):
-        sheet.flag("training.quantization.double_quant", name)
-    sheet.text("training.quantization.quant_storage", "bnb_4bit_quant_storage")
-    if sheet.dtype("training.quantization.compute_dtype", "bnb_4bit_compute_dtype") is None:
+        sheet.read(FLAG, "training.quantization.double_quant", name)
+    sheet.read(TEXT, "training.quantization.quant_storage", "bnb_4bit_quant_storage")
+    if sheet.read(DTYPE, "training.quantization.compute_dtype", "bnb_4bit_compute_dtype") is None:
         load = sheet.known("training.load_dtype")
         if load is not None and sheet.known("training.framework") == "trl":
             key = "torch_dtype" if sheet.has("torch_dtype") else "dtype"
@@ -236,19 +247,19 @@ def _lora(sheet: Sheet) -> None:
         return
     quantised = sheet.is_stated("training.quantization.bits")
     sheet.state("training.method", "qlora" if quantised else "lora", keys or ("use_peft",))
-    sheet.number("training.lora.r", *keys, prefix + "r")
-    sheet.number("training.lora.lora_alpha", *keys, "lora_alpha")
-    sheet.labels("training.lora.target_modules", *keys, prefix + "target_modules")
-    sheet.labels("training.lora.modules_to_save", *keys, prefix + "modules_to_save")
+    sheet.read(NUMBER, "training.lora.r", *keys, prefix + "r")
+    sheet.read(NUMBER, "training.lora.lora_alpha", *keys, "lora_alpha")
+    sheet.read(LABELS, "training.lora.target_modules", *keys, prefix + "target_modules")
+    sheet.read(LABELS, "training.lora.modules_to_save", *keys, prefix + "modules_to_save")
     if not sheet.has(*keys, prefix + "modules_to_save"):
         sheet.state("training.lora.modules_to_save", None)
     for name in ("use_dora", "use_rslora"):
-        sheet.flag(f"training.lora.{name}", *keys, name)
+        sheet.read(FLAG, f"training.lora.{name}", *keys, name)
 
 
 def _data(sheet: Sheet) -> None:
     for name in reversed(_LENGTHS):
-        sheet.number("training.max_length", name)
+        sheet.read(NUMBER, "training.max_length", name)
     named = sheet.given("objective") or sheet.given("trainer_type")
     if isinstance(named, str) and named.lower() in _OBJECTIVES:
         sheet.state("training.objective", named.lower(), ("objective" if sheet.has("objective") else "trainer_type",))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from compatcheck.project.training._document import Document, Said
 from compatcheck.project.training._interpolated import interpolated
-from compatcheck.project.training._readings import Sheet, number_of
+from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._rows import fill, model_named, rows
+from compatcheck.project.training._values import FLAG, NUMBER, WHOLE, number_of
 
 TITLE = "a verl configuration"
 SUFFIXES = (".yaml", ".yml")
@@ -17,18 +18,18 @@ MARKS = ("actor_rollout_ref",)
 
 _ACTOR, _MODEL = ("actor_rollout_ref", "actor"), ("actor_rollout_ref", "model")
 _ARGUMENTS = (
-    *rows("training.", "flag", "gradient_checkpointing=enable_gradient_checkpointing", below=_MODEL),
-    *rows("training.", "flag", "padding_free=use_remove_padding", below=_MODEL),
-    *rows("training.", "flag", "use_liger_kernel=use_liger", below=_MODEL),
-    *rows("training.", "number", "learning_rate=optim.lr", below=_ACTOR),
-    *rows("training.", "number", "num_train_epochs=trainer.total_epochs"),
+    *rows("training.", FLAG, "gradient_checkpointing=enable_gradient_checkpointing", below=_MODEL),
+    *rows("training.", FLAG, "padding_free=use_remove_padding", below=_MODEL),
+    *rows("training.", FLAG, "use_liger_kernel=use_liger", below=_MODEL),
+    *rows("training.", NUMBER, "learning_rate=optim.lr", below=_ACTOR),
+    *rows("training.", NUMBER, "num_train_epochs=trainer.total_epochs"),
 )
 _OF_SFT = (
-    *rows("training.", "flag", "gradient_checkpointing=model.enable_gradient_checkpointing"),
-    *rows("training.", "flag", "padding_free=use_remove_padding", "use_liger_kernel=model.use_liger"),
-    *rows("training.", "whole", "per_device_train_batch_size=data.micro_batch_size_per_gpu"),
-    *rows("training.", "whole", "max_length=data.max_length"),
-    *rows("training.", "number", "learning_rate=optim.lr", "num_train_epochs=trainer.total_epochs"),
+    *rows("training.", FLAG, "gradient_checkpointing=model.enable_gradient_checkpointing"),
+    *rows("training.", FLAG, "padding_free=use_remove_padding", "use_liger_kernel=model.use_liger"),
+    *rows("training.", WHOLE, "per_device_train_batch_size=data.micro_batch_size_per_gpu"),
+    *rows("training.", WHOLE, "max_length=data.max_length"),
+    *rows("training.", NUMBER, "learning_rate=optim.lr", "num_train_epochs=trainer.total_epochs"),
 )
 _ESTIMATORS = {"gae": "ppo", "grpo": "grpo", "rloo": "rloo"}
 _STRATEGIES = {"fsdp": 1, "fsdp2": 2}
@@ -41,12 +42,12 @@ def recognises(document: Document) -> bool:
 
 
 def read(document: Document) -> Said:
-    """What the configuration decides. Raises `InputError` where a value has a type that verl cannot take."""
+    """What the configuration decides."""
     sheet = Sheet(interpolated(document))
     sheet.state("training.framework", "verl")
     sheet.state("training.deepspeed", None)
     tuned = sheet.has("model", "partial_pretrain")
-    fill(sheet, _OF_SFT if tuned else _ARGUMENTS, TITLE)
+    fill(sheet, _OF_SFT if tuned else _ARGUMENTS)
     if tuned:
         sheet.state("training.objective", "sft", ("model", "partial_pretrain"))
         model_named(sheet, "model", "partial_pretrain")
@@ -66,7 +67,7 @@ def _reinforced(sheet: Sheet) -> None:
     if isinstance(named, str) and named in _ESTIMATORS:
         sheet.state("training.objective", _ESTIMATORS[named], keys)
     elif named is not None:
-        sheet.leave("training.objective", keys, "which is no objective known here")
+        sheet.leave("training.objective", keys, "not a known objective")
     elif not sheet.has("config_name") and not sheet.has("config_path"):
         sheet.state("training.objective", "ppo")
     engine = sheet.given("actor_rollout_ref", "rollout", "name")
@@ -76,9 +77,9 @@ def _reinforced(sheet: Sheet) -> None:
 
 def _sharded(sheet: Sheet, *keys: str) -> None:
     strategy = sheet.given(*keys)
-    if strategy in _STRATEGIES:
+    if isinstance(strategy, str) and strategy in _STRATEGIES:
         sheet.state("training.fsdp.version", _STRATEGIES[strategy], keys)
-    elif strategy is not None or "megatron" in str(sheet.given("config_name")):
+    elif isinstance(strategy, str) or "megatron" in str(sheet.given("config_name")):
         sheet.state("training.fsdp", None)
 
 
@@ -89,7 +90,7 @@ def _lora(sheet: Sheet, *above: str) -> None:
     if rank:
         sheet.state("training.method", "lora", keys)
         sheet.state("training.lora.r", rank, keys)
-        sheet.number("training.lora.lora_alpha", *above, "lora_alpha")
+        sheet.read(NUMBER, "training.lora.lora_alpha", *above, "lora_alpha")
     elif not sheet.has(*above, "lora") and not sheet.has("config_path"):
         sheet.state("training.method", "full", keys if sheet.has(*keys) else None)
         sheet.state("training.lora", None)

@@ -14,8 +14,20 @@ from compatcheck.errors import InputError
 from compatcheck.project.training._document import Document, Keys, Said
 from compatcheck.project.training._python_config import evaluated
 from compatcheck.project.training._python_value import Open, Reference
-from compatcheck.project.training._readings import Sheet, dtype_name
-from compatcheck.project.training._rows import Kind, Row, fill, model_named, rows, unquantized
+from compatcheck.project.training._readings import Sheet
+from compatcheck.project.training._rows import Row, fill, model_named, rows, unquantized
+from compatcheck.project.training._values import (
+    ATTENTION,
+    DTYPE,
+    FLAG,
+    LABELS,
+    NUMBER,
+    SIDE,
+    TEXT,
+    WHOLE,
+    Kind,
+    dtype_name,
+)
 
 TITLE = "an XTuner configuration"
 SUFFIXES = (".py",)
@@ -35,20 +47,20 @@ _OPTIMIZERS = {
     "bitsandbytes.optim.PagedAdamW8bit": "paged_adamw_8bit",
 }
 _RUN = (
-    *rows("training.", "whole", "per_device_train_batch_size=train_dataloader.batch_size"),
-    *rows("training.", "number", "num_train_epochs=train_cfg.max_epochs", "max_steps=train_cfg.max_iters"),
-    *rows("training.", "number", "learning_rate=optim_wrapper.optimizer.lr"),
-    *rows("training.", "number", "max_grad_norm=optim_wrapper.clip_grad.max_norm"),
-    *rows("training.", "whole", "gradient_accumulation_steps=optim_wrapper.accumulative_counts"),
-    *rows("training.", "side", "padding_side=tokenizer.padding_side"),
+    *rows("training.", WHOLE, "per_device_train_batch_size=train_dataloader.batch_size"),
+    *rows("training.", NUMBER, "num_train_epochs=train_cfg.max_epochs", "max_steps=train_cfg.max_iters"),
+    *rows("training.", NUMBER, "learning_rate=optim_wrapper.optimizer.lr"),
+    *rows("training.", NUMBER, "max_grad_norm=optim_wrapper.clip_grad.max_norm"),
+    *rows("training.", WHOLE, "gradient_accumulation_steps=optim_wrapper.accumulative_counts"),
+    *rows("training.", SIDE, "padding_side=tokenizer.padding_side"),
 )
 _TRAINER = (
-    *rows("training.", "whole", "per_device_train_batch_size", "gradient_accumulation_steps", below=("training_args",)),
-    *rows("training.", "number", "learning_rate", "max_grad_norm", "num_train_epochs", below=("training_args",)),
-    *rows("training.", "whole", "max_steps", "warmup_steps", below=("training_args",)),
-    *rows("training.", "text", "optimizer=optim", below=("training_args",)),
-    *rows("training.", "flag", "gradient_checkpointing", below=("training_args",)),
-    *rows("training.", "side", "padding_side=tokenizer.padding_side"),
+    *rows("training.", WHOLE, "per_device_train_batch_size", "gradient_accumulation_steps", below=("training_args",)),
+    *rows("training.", NUMBER, "learning_rate", "max_grad_norm", "num_train_epochs", below=("training_args",)),
+    *rows("training.", WHOLE, "max_steps", "warmup_steps", below=("training_args",)),
+    *rows("training.", TEXT, "optimizer=optim", below=("training_args",)),
+    *rows("training.", FLAG, "gradient_checkpointing", below=("training_args",)),
+    *rows("training.", SIDE, "padding_side=tokenizer.padding_side"),
 )
 _RULE = "XTuner takes bfloat16 where the GPUs can and float16 elsewhere"
 _BY_LAUNCHER = f"{{}} by this file, and with --deepspeed {_RULE}"
@@ -126,7 +138,7 @@ def launched(document: Document, deepspeed: str | None) -> Said:
 def _sections(sheet: Sheet) -> None:
     sheet.state("training.framework", "xtuner")
     trainer = sheet.given("framework") == "huggingface"
-    fill(sheet, _TRAINER if trainer else _RUN, TITLE)
+    fill(sheet, _TRAINER if trainer else _RUN)
     model: Keys = ("model",) if trainer else ("model", "llm")
     if not trainer:
         _wrapped(sheet)
@@ -164,9 +176,10 @@ def _amp(sheet: Sheet) -> None:
     kind = sheet.given("optim_wrapper", "type")
     name = kind.name.rpartition(".")[2] if isinstance(kind, Reference) else kind
     if name == "AmpOptimWrapper" and sheet.has("optim_wrapper", "dtype"):
-        fill(sheet, [Row("training.dtype", ("optim_wrapper", "dtype"), "dtype")], TITLE)
-        short = {"float16": "fp16", "bfloat16": "bf16"}.get(sheet.known("training.dtype"), "no")
-        sheet.state("training.mixed_precision", short, ("optim_wrapper", "dtype"))
+        fill(sheet, [Row("training.dtype", ("optim_wrapper", "dtype"), DTYPE)])
+        if sheet.is_stated("training.dtype"):
+            short = {"float16": "fp16", "bfloat16": "bf16"}.get(sheet.known("training.dtype"), "no")
+            sheet.state("training.mixed_precision", short, ("optim_wrapper", "dtype"))
     elif name == "OptimWrapper":
         sheet.state("training.dtype", "float32", ("optim_wrapper", "type"))
         sheet.state("training.mixed_precision", "no", ("optim_wrapper", "type"))
@@ -193,7 +206,7 @@ def _objective(sheet: Sheet) -> None:
         sheet.state("training.objective", objective, ("model", "type"))
     if name in _OBJECTIVES or name == "LLaVAModel":
         sheet.state("training.gradient_checkpointing", True)
-    fill(sheet, rows("training.", "flag", "gradient_checkpointing=model.use_activation_checkpointing"), TITLE)
+    fill(sheet, rows("training.", FLAG, "gradient_checkpointing=model.use_activation_checkpointing"))
 
 
 def _model(sheet: Sheet, model: Keys) -> None:
@@ -201,12 +214,12 @@ def _model(sheet: Sheet, model: Keys) -> None:
     if sheet.given("use_varlen_attn") is True or sheet.given("model", "use_varlen_attn") is True:
         key: Keys = ("use_varlen_attn",) if sheet.given("use_varlen_attn") is True else ("model", "use_varlen_attn")
         sheet.state("training.attention", "flash_attention_2", key)
-    fill(sheet, [Row("training.attention", (*model, "attn_implementation"), "attention")], TITLE)
+    fill(sheet, [Row("training.attention", (*model, "attn_implementation"), ATTENTION)])
     given = sheet.given(*model, "torch_dtype")
     named = dtype_name(given.name) if isinstance(given, Reference) else dtype_name(given)
     own = model == ("model", "llm")
     if sheet.known("training.attention") in ("eager", "sdpa") or not own:
-        fill(sheet, [Row("training.load_dtype", (*model, "torch_dtype"), "dtype")], TITLE)
+        fill(sheet, [Row("training.load_dtype", (*model, "torch_dtype"), DTYPE)])
     elif named:
         why = f"{named} by this file, and XTuner takes what the GPUs can where flash-attn is installed"
         sheet.unknown("training.load_dtype", why, (*model, "torch_dtype"))
@@ -235,10 +248,10 @@ def _quantization(sheet: Sheet, model: Keys, name: str | None) -> None:
         sheet.state("training.quantization.compute_dtype", "float32")
         sheet.state("training.quantization.double_quant", False)
         names = "type=bnb_4bit_quant_type", "double_quant=bnb_4bit_use_double_quant"
-        fill(sheet, rows("training.quantization.", "text", names[0], below=section), TITLE)
-        fill(sheet, rows("training.quantization.", "flag", names[1], below=section), TITLE)
+        fill(sheet, rows("training.quantization.", TEXT, names[0], below=section))
+        fill(sheet, rows("training.quantization.", FLAG, names[1], below=section))
         compute = "compute_dtype=bnb_4bit_compute_dtype"
-        fill(sheet, rows("training.quantization.", "dtype", compute, below=section), TITLE)
+        fill(sheet, rows("training.quantization.", DTYPE, compute, below=section))
 
 
 def _adapter(sheet: Sheet, keys: Keys) -> None:
@@ -256,24 +269,24 @@ def _adapter(sheet: Sheet, keys: Keys) -> None:
     quantized = sheet.known("training.quantization.bits") == 4
     sheet.state("training.method", "qlora" if quantized else "dora" if value.get("use_dora") is True else "lora", keys)
     sheet.state("training.kbit_prepared", True, keys)
-    fill(sheet, rows("training.lora.", "number", "r", "lora_alpha", below=keys), TITLE)
-    fill(sheet, rows("training.lora.", "flag", "use_dora", "use_rslora", below=keys), TITLE)
-    fill(sheet, rows("training.lora.", "text", "bias", below=keys), TITLE)
+    fill(sheet, rows("training.lora.", NUMBER, "r", "lora_alpha", below=keys))
+    fill(sheet, rows("training.lora.", FLAG, "use_dora", "use_rslora", below=keys))
+    fill(sheet, rows("training.lora.", TEXT, "bias", below=keys))
     sheet.state("training.lora.target_modules", ["all-linear"])
     sheet.state("training.lora.modules_to_save", None)
-    fill(sheet, rows("training.lora.", "labels", "target_modules", "modules_to_save", below=keys), TITLE)
+    fill(sheet, rows("training.lora.", LABELS, "target_modules", "modules_to_save", below=keys))
 
 
 def _data(sheet: Sheet) -> None:
     """Lengths and packing as the data set of the run has them, where all of its parts agree."""
     top: Keys = ("train_dataset",) if sheet.given("framework") == "huggingface" else ("train_dataloader", "dataset")
-    sought: tuple[tuple[str, str, Kind], ...]
-    sought = (("max_length", "max_length", "whole"), ("packing", "pack_to_max_length", "flag"))
+    sought: tuple[tuple[str, str, Kind[Any]], ...]
+    sought = (("max_length", "max_length", WHOLE), ("packing", "pack_to_max_length", FLAG))
     for fact, name, kind in sought:
         places = list(_places(sheet.given(*top), top, name))
         values = [sheet.given(*place) for place in places]
         if values and all(value == values[0] for value in values):
-            fill(sheet, [Row(f"training.{fact}", places[0], kind)], TITLE)
+            fill(sheet, [Row(f"training.{fact}", places[0], kind)])
         elif values:
             sheet.unknown(f"training.{fact}", "the parts of the data set differ", places[0])
     for place in _places(sheet.given(*top), top, "template"):

@@ -1,0 +1,135 @@
+"""The kinds of values that configurations hold, read alike in every format.
+
+A kind never refuses a value: what it cannot read is ``None``, and its fact is then unknown with a reason.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from compatcheck.project.training._python_value import Open, Reference
+
+Value = TypeVar("Value")
+
+_LARGEST = 10**18
+_DTYPES = {
+    "bfloat16": "bfloat16",
+    "bf16": "bfloat16",
+    "float16": "float16",
+    "fp16": "float16",
+    "half": "float16",
+    "float32": "float32",
+    "fp32": "float32",
+    "float": "float32",
+    "float64": "float64",
+    "double": "float64",
+}
+_ATTENTIONS = {
+    "eager": "eager",
+    "sdpa": "sdpa",
+    "flash_attention_2": "flash_attention_2",
+    "flash_attention_3": "flash_attention_3",
+    "flex_attention": "flex_attention",
+    "xformers": "xformers",
+    "fa2": "flash_attention_2",
+    "flash_attn": "flash_attention_2",
+    "flash_attention": "flash_attention_2",
+}
+_WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_PLACEHOLDER = re.compile(r".*\$\{|\$[A-Za-z_]\w*$|\{\{.*\}\}$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Kind(Generic[Value]):
+    """How a value of this kind is read, and the words for one that is not of it."""
+
+    parse: Callable[[object], Value | None]
+    mismatch: str
+
+
+def dtype_name(value: object) -> str | None:
+    """The dtype that a word such as ``bf16`` or ``torch.bfloat16`` names, else ``None``."""
+    name = value.name if isinstance(value, Reference) else value
+    return _DTYPES.get(name.removeprefix("torch.").lower()) if isinstance(name, str) else None
+
+
+def attention_name(value: object) -> str | None:
+    """The attention implementation in the words of transformers, else ``None``."""
+    name = value.name if isinstance(value, Reference) else value
+    return _ATTENTIONS.get(name.lower()) if isinstance(name, str) else None
+
+
+def flag_of(value: object) -> bool | None:
+    """The truth value of a setting, also where it is written as a word; ``None`` where it is none."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    return _WORDS.get(value.lower()) if isinstance(value, str) else None
+
+
+def number_of(value: object) -> int | float | None:
+    """The number of a setting, also where YAML left ``2e-5`` a word; ``None`` for infinite and huge ones."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        try:
+            value = float(value) if len(value) < 40 else None
+        except ValueError:
+            return None
+        if value is not None and value.is_integer() and abs(value) < 1e15:
+            return int(value)
+    if not isinstance(value, (int, float)) or not math.isfinite(min(abs(value), 2 * _LARGEST)):
+        return None
+    return value if abs(value) <= _LARGEST else None
+
+
+def whole_of(value: object) -> int | None:
+    """The whole number of a setting, also where it is written as ``5e8``."""
+    number = number_of(value)
+    return int(number) if number is not None and float(number).is_integer() else None
+
+
+def labels_of(value: object) -> list[str] | None:
+    """A list of words, also where one word holds them all, separated by commas."""
+    if isinstance(value, str):
+        return [each for each in (part.strip() for part in value.split(",")) if each]
+    words = isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value)
+    return list(value) if words else None  # type: ignore[call-overload]
+
+
+def mismatch_of(path: str, value: object, mismatch: str) -> str:
+    """Why a value at this path of a file leaves its fact unknown."""
+    if isinstance(value, Open):
+        return value.why
+    if isinstance(value, Reference):
+        return f"it is {value.name}, which is not read"
+    if is_auto(value):
+        return "auto: it is decided when the run starts"
+    return f"{path} is a mapping, {mismatch}" if isinstance(value, dict) else f"{path} is {value!r:.60}, {mismatch}"
+
+
+def is_auto(value: object) -> bool:
+    """Whether the run decides."""
+    return isinstance(value, str) and value.lower() == "auto"
+
+
+def is_placeholder(value: object) -> bool:
+    """Whether a word such as ``${BATCH}`` stands for a value that something else fills in."""
+    if isinstance(value, list):
+        return any(is_placeholder(each) for each in value)
+    return isinstance(value, str) and _PLACEHOLDER.match(value.strip()) is not None
+
+
+FLAG = Kind(flag_of, "not true or false")
+NUMBER = Kind(number_of, "not a number")
+WHOLE = Kind(whole_of, "not a whole number")
+TEXT = Kind(lambda value: value if isinstance(value, str) else None, "not a word")
+SIDE = Kind(lambda value: str(value) if value in ("left", "right") else None, "not left or right")
+DTYPE = Kind(dtype_name, "not a known dtype")
+ATTENTION = Kind(attention_name, "not a known attention implementation")
+LABELS = Kind(labels_of, "not a list of words")
