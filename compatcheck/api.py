@@ -7,7 +7,7 @@
         print(verdict)
 
 The environment is the one that the caller runs in, unless ``python`` or ``snapshot`` names another. Settings in
-``[tool.compatcheck]`` are for the command line and are not read.
+``[tool.compatcheck]`` are read from the file that ``settings`` names; without it none count.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from contextlib import nullcontext
 from typing import Any, Literal, NamedTuple
 
 from compatcheck import matrix, probes
+from compatcheck import settings as project_settings
 from compatcheck.advice import search
 from compatcheck.advice.model import Unsolvable
 from compatcheck.pipelines import pin as pinning
 from compatcheck.pipelines import probe as probing
-from compatcheck.pipelines.check import check as compare
-from compatcheck.pipelines.check import confirm
 from compatcheck.pipelines.environment import environment
+from compatcheck.pipelines.verdict import Options, Probing, assumed, judge
 from compatcheck.pipelines.version_maps import with_maps
 from compatcheck.report import html, render
 from compatcheck.report import pins as pin_pages
@@ -42,6 +42,7 @@ class Verdict(NamedTuple):
     """What the matrix and its probes say of an environment; printed, it is the report of the command."""
 
     report: Report
+    exit_reason: str = ""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -56,7 +57,7 @@ class Verdict(NamedTuple):
     def to(self, format_name: str) -> str:
         """The report as one of `compatcheck.report.FORMATS`, such as ``json``, ``sarif`` or ``html``."""
         report = with_maps(self.report, matrix.load()) if format_name == "html" else self.report
-        return render(report, format_name, exit_reason=f"no finding is affected: {self.ok}", refuted=True)
+        return render(report, format_name, exit_reason=self.exit_reason, refuted=True)
 
     def __str__(self) -> str:
         return self.to("text")
@@ -108,6 +109,8 @@ def check(
     assume: Mapping[str, Any] | None = None,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    baseline: PathLike | None = None,
+    settings: PathLike | None = None,
     probe: bool = True,
     imports: bool | None = None,
     budget_seconds: float | None = None,
@@ -119,25 +122,29 @@ def check(
     ``snapshot`` is a file that ``compatcheck env`` wrote, or its content. ``assume`` states facts by dotted names, such
     as ``{"gpu.compute_capability": "9.0"}``; None states that something is absent. ``probe`` runs the probes of
     what matched in the interpreter that is judged; ``imports`` follows every import of a training run.
+    ``baseline`` is an earlier JSON report whose findings are known; ``settings`` is a file whose
+    ``[tool.compatcheck]`` counts.
 
     Raises `CompatcheckError` where an input cannot be read, an id is unknown, or nothing could be inspected.
     """
     known = matrix.load()
+    project = project_settings.NONE if settings is None else project_settings.read(os.fspath(settings))
     named = _name(python) if snapshot is None else None
     judged, target = environment(
         known,
-        _names(paths),
+        _names(paths) or (project.paths if snapshot is None else ()),
         named or sys.executable,
         snapshot if isinstance(snapshot, Mapping) else _name(snapshot),
-        _stated(assume),
+        (*(assumed(project) if snapshot is None else ()), *_stated(assume)),
         imports=imports,
         pins="ignored" if named else "over",
     )
-    report = compare(judged, known, select=matrix.require_ids(known, select), ignore=matrix.require_ids(known, ignore))
-    if probe and target is not None and any(finding.probe_name for finding in report.findings):
-        probes.require_device(device)
-        report = confirm(report, target, budget_seconds=budget_seconds, device=device, fresh=fresh)
-    return Verdict(report)
+    options = Options(project, tuple(select), tuple(ignore), baseline=_name(baseline))
+    probing = None
+    if probe and project.probe is not False and target is not None:
+        probing = Probing(target, probes.require_device(device), fresh, budget_seconds)
+    report, _, _, reason = judge(judged, known, options, probing)
+    return Verdict(report, reason)
 
 
 def probe(

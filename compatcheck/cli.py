@@ -11,8 +11,8 @@ import click
 
 from compatcheck import __version__, language
 from compatcheck.errors import CompatcheckError
+from compatcheck.results import exit_status
 from compatcheck.terminal.screen import write_readably
-from compatcheck.verbs import _status
 from compatcheck.verbs._group import VerbGroup
 
 
@@ -51,7 +51,7 @@ def main() -> NoReturn:
         _completion.register()
     try:
         _choose_language()
-        sys.exit(cli.main(prog_name="compatcheck", standalone_mode=False) or _status.CLEAN)
+        sys.exit(cli.main(prog_name="compatcheck", standalone_mode=False) or exit_status.CLEAN)
     except CompatcheckError as error:
         click.echo(f"compatcheck: {language.error_line(error)}", err=True)
         sys.exit(error.exit_status)
@@ -60,14 +60,14 @@ def main() -> NoReturn:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo(f"compatcheck: {language.gettext('interrupted')}", err=True)
-        sys.exit(_status.INTERRUPTED)
+        sys.exit(exit_status.INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(_status.CLEAN)
+        sys.exit(exit_status.CLEAN)
     except Exception:  # noqa: BLE001
         import traceback
 
         traceback.print_exc()
         said = language.gettext("this is a bug; please report it with the lines above")
         click.echo(f"compatcheck: {said}", err=True)
-        sys.exit(_status.BUG)
+        sys.exit(exit_status.BUG)

@@ -102,3 +102,20 @@ def test_the_interface_is_loaded_when_it_is_asked_for() -> None:
     assert done.stdout.split() == ["False", "True", "True", "True"]
     with pytest.raises(AttributeError, match="no attribute 'chek'"):
         compatcheck.chek  # noqa: B018
+
+
+def test_settings_and_a_baseline_count_where_they_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    project = Path("pyproject.toml")
+    project.write_text(
+        '[tool.compatcheck]\nignore = [{ id = "CC-2024-0001", reason = "batch is 1", until = 2999-01-01 }]\n',
+        encoding="utf-8",
+    )
+    plain = compatcheck.check(snapshot=DEMO)
+    assert not plain.ok and plain.exit_reason == "1 finding at or above affected"
+    ignored = compatcheck.check(snapshot=DEMO, settings=project)
+    assert ignored.ok and ignored.report.suppressed[0].by == "ignore"
+    Path("before.json").write_text(plain.to("json"), encoding="utf-8")
+    known = compatcheck.check(snapshot=DEMO, baseline="before.json")
+    assert known.ok and known.report.suppressed[0].by == "baseline"
+    assert json.loads(known.to("json"))["exit_reason"] == "no finding at or above affected"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from compatcheck.results.data import DataProblem
 
 if TYPE_CHECKING:
-    from compatcheck.data._survey import Survey
+    from compatcheck.data._survey import Survey as Survey
 
 
 def survey(path: str, wanted: int) -> Survey:

@@ -24,9 +24,9 @@ from compatcheck.integrations._memory_readings import CUDA_FLOOR, PROCESS_FLOOR,
 from compatcheck.integrations._passes import ForwardWatch, cuda_bytes, process_bytes
 from compatcheck.integrations._running import with_trainer
 from compatcheck.integrations._watch import Alarm, LogWatch, PassWatch
-from compatcheck.pipelines.check import check, confirm
+from compatcheck.pipelines.verdict import Options, Probing, Verdict, judge
 from compatcheck.report import render
-from compatcheck.results.findings import STATUSES, Finding, Report, failing
+from compatcheck.results.findings import STATUSES, Finding, failing
 
 _OWN_FAILURES = (CompatcheckError, OSError, LookupError, TypeError, ValueError, AttributeError)
 """What a damaged installation or an unusual model raises in the guard's own code: never a reason to end a training."""
@@ -85,9 +85,9 @@ class CompatGuard(TrainerCallback):  # type: ignore[misc]
         self.speaks = bool(state.is_world_process_zero)
         self.alone = int(getattr(args, "world_size", 1)) == 1
         self._set_watches(args, model)
-        report = self._report(args, model, kwargs.get("processing_class") or kwargs.get("tokenizer"))
-        if report is not None:
-            self._rule(report)
+        verdict = self._verdict(args, model, kwargs.get("processing_class") or kwargs.get("tokenizer"))
+        if verdict is not None:
+            self._rule(verdict)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self.passes is not None:
@@ -120,8 +120,8 @@ class CompatGuard(TrainerCallback):  # type: ignore[misc]
         if model is not None and not getattr(args, "torch_compile", False) and getattr(args, "n_gpu", 1) <= 1:
             self.passes = ForwardWatch(model)
 
-    def _report(self, args: Any, model: Any, tokenizer: Any) -> Report | None:
-        """What the check says; None where the guard was told not to, or could not."""
+    def _verdict(self, args: Any, model: Any, tokenizer: Any) -> Verdict | None:
+        """The verdict before the first step; None where the guard was told not to, or could not."""
         try:
             self.known = matrix.load()
             target = _this_interpreter()
@@ -130,18 +130,19 @@ class CompatGuard(TrainerCallback):  # type: ignore[misc]
                 self.environment = with_trainer(self.environment, args, model, tokenizer)
             if not self.check or (self.probes and not self.speaks):
                 return None
-            report = check(self.environment, self.known)
-            return confirm(report, target) if self.probes else report
+            options = Options(fail_on=self.fail_on)
+            return judge(self.environment, self.known, options, Probing(target) if self.probes else None)
         except _OWN_FAILURES as error:
             self._say(f"the guard could not judge this environment: {error or type(error).__name__}")
             return None
 
-    def _rule(self, report: Report) -> None:
+    def _rule(self, verdict: Verdict) -> None:
+        report = verdict.report
         bad = [finding for finding in report.findings if finding.status in failing(self.fail_on)]
         if not bad:
-            self._say(f"no finding at or above {self.fail_on} among {report.matrix_entries} entries")
+            self._say(f"{verdict.reason} among {report.matrix_entries} entries")
             return
-        self._say(render(report, "text", exit_reason=f"{len(bad)} findings at or above {self.fail_on}").rstrip())
+        self._say(render(report, "text", exit_reason=verdict.reason).rstrip())
         if self.on == "stop":
             self._unhook()
             seen = "; ".join(f"{finding.id} {finding.title}" for finding in bad)

@@ -1,15 +1,15 @@
-"""The pipeline of a commit: what its files bear on, judged from the files alone, one report for each project."""
+"""The pipeline of a commit: one verdict for each project that its files affect, judged from the files alone."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from compatcheck import matrix
 from compatcheck.environment import Environment
 from compatcheck.environment.assumptions import assume_all
 from compatcheck.errors import InputError, NothingInspectedError
-from compatcheck.pipelines.check import check
+from compatcheck.pipelines.verdict import Options, Verdict, compare, conclude
 from compatcheck.project.overlay import with_paths
 from compatcheck.results.findings import BAD, STATUSES, Finding, Report, fingerprint
 
@@ -17,22 +17,10 @@ if TYPE_CHECKING:
     from compatcheck.project.commit import Change
 
 
-class Judged(NamedTuple):
-    """A project, and the findings of all that was judged in it; the environment is that of the first."""
-
-    project: str
-    report: Report
-
-
 def judge(
-    changes: Sequence[Change],
-    known: matrix.Matrix,
-    *,
-    assume: Sequence[str] = (),
-    select: Collection[str] = (),
-    ignore: Collection[str] = (),
-) -> tuple[Judged, ...]:
-    """The reports of the projects that a commit bears on.
+    changes: Sequence[Change], known: matrix.Matrix, options: Options, assume: Sequence[str] = ()
+) -> tuple[Verdict, ...]:
+    """One verdict for each project whose configurations a commit affects; its environment is that of the first.
 
     Nothing of this machine counts: a commit is trained elsewhere, and what runs a hook is not what will train. Raises
     `InputError` where a file of the commit cannot be read.
@@ -41,7 +29,7 @@ def judge(
     for change in changes:
         try:
             stated = with_paths(Environment({}), change.paths, pins="instead")
-            report = check(assume_all(stated, assume), known, select=select, ignore=ignore)
+            report = compare(assume_all(stated, assume), known, options)
         except NothingInspectedError:
             continue
         except InputError:
@@ -49,7 +37,7 @@ def judge(
                 raise
             continue
         reports.setdefault(change.project, []).append(report)
-    return tuple(Judged(project, _joined(several)) for project, several in reports.items())
+    return tuple(conclude(_joined(several), known, options, whole=False) for several in reports.values())
 
 
 def _joined(reports: Sequence[Report]) -> Report:
@@ -61,6 +49,6 @@ def _joined(reports: Sequence[Report]) -> Report:
         if STATUSES.index(finding.status) < STATUSES.index(same.status):
             worst[f"{fingerprint(finding)}:{line}"] = finding
     certain = {finding.id for finding in worst.values() if finding.status in BAD}
-    told = [each for each in worst.values() if each.status in BAD or each.location or each.id not in certain]
-    findings = sorted(told, key=lambda finding: (STATUSES.index(finding.status), finding.id))
+    kept = [each for each in worst.values() if each.status in BAD or each.location or each.id not in certain]
+    findings = sorted(kept, key=lambda finding: (STATUSES.index(finding.status), finding.id))
     return reports[0]._replace(findings=tuple(findings))

@@ -7,9 +7,10 @@ from typing import Any, NoReturn
 import click
 
 from compatcheck.pipelines.environment import environment as environment_of
+from compatcheck.terminal.stopwatch import stage
 from compatcheck.verbs import _options
-from compatcheck.verbs._stopwatch import stage
-from compatcheck.verbs._verdict import judge
+from compatcheck.verbs._output import progress
+from compatcheck.verbs._verdict import judge_and_exit, options_of, view_of
 
 
 @click.command()
@@ -37,6 +38,9 @@ def command(
     probe: bool | None,
     require_probe: bool,
     budget: float | None,
+    device: str,
+    fresh: bool,
+    baseline: str | None,
     settings_file: str | None,
     isolated: bool,
     **options: Any,
@@ -51,8 +55,9 @@ def command(
     what it assumes say nothing of a --snapshot.
     """
     from compatcheck import matrix
-    from compatcheck.pipelines.settle import assumed
+    from compatcheck.pipelines.verdict import Probing, assumed
 
+    view = view_of(options)
     project = _options.settings_of(settings_file, isolated)
     if snapshot is None:
         paths, assume = paths or project.paths, (*assumed(project), *assume)
@@ -60,5 +65,8 @@ def command(
         known = matrix.load()
     with stage("facts"):
         environment, target = environment_of(known, paths, python, snapshot, assume, imports=imports)
-    tried = project.probe if probe is None else probe
-    judge(environment, known, None if tried is False else target, budget, require_probe, options, project)
+    if (project.probe if probe is None else probe) is False:
+        target = None
+    chosen = options_of(options)._replace(project=project, baseline=baseline, require_probe=require_probe)
+    probing = Probing(target, device, fresh, budget, progress) if target else None
+    judge_and_exit(environment, known, chosen, probing, view)

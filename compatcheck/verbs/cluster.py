@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from compatcheck.verbs import _options, _status
+from compatcheck.results import exit_status
+from compatcheck.verbs import _options
 from compatcheck.verbs._output import make_folder, screen_of, write
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def command(
     """
     from compatcheck import matrix
     from compatcheck.pipelines import cluster
-    from compatcheck.pipelines.settle import ignored_everywhere
+    from compatcheck.pipelines.verdict import ignored_everywhere
 
     known, project = matrix.load(), _options.settings_of(settings_file, isolated)
     chosen: dict[str, Any] = {
@@ -87,7 +88,7 @@ def command(
     if record is not None:
         make_folder(record)
         click.echo(cluster.record(record, known, paths, python, hash_weights), err=True)
-        sys.exit(_status.CLEAN)
+        sys.exit(exit_status.CLEAN)
     if snapshots is not None:
         sys.exit(_publish(cluster.recorded(snapshots, known, **chosen), **options))
     from compatcheck.cluster import launch
@@ -124,5 +125,5 @@ def _exit_status(report: ClusterReport, fail_on: str) -> tuple[int, str]:
     }
     told = ", ".join(f"{number} {what}" for what, number in reasons.items() if number)
     if told:
-        return _status.FINDINGS, told
-    return (_status.INTERRUPTED, "cut short") if report.cut_short else (_status.CLEAN, "no fault found")
+        return exit_status.FINDINGS, told
+    return (exit_status.INTERRUPTED, "cut short") if report.cut_short else (exit_status.CLEAN, "no fault found")

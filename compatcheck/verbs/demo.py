@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import click
 
 from compatcheck.verbs import _options
-from compatcheck.verbs._verdict import judge
+from compatcheck.verbs._verdict import judge_and_exit, options_of, view_of
 
 
 @click.command()
@@ -20,4 +20,4 @@ def command(**options: Any) -> NoReturn:
     from compatcheck.environment.snapshot import read_snapshot
 
     path = str(resources.files("compatcheck") / "demo" / "glm-4.json")
-    judge(read_snapshot(path), matrix.load(), None, None, False, options)
+    judge_and_exit(read_snapshot(path), matrix.load(), options_of(options), None, view_of(options))

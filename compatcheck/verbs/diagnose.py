@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from compatcheck.verbs import _options, _status
+from compatcheck.results import exit_status
+from compatcheck.verbs import _options
 from compatcheck.verbs._output import screen_of, write
 
 if TYPE_CHECKING:
@@ -60,9 +61,9 @@ def command(
         write(curves.svg(found.run.curves, title=found.run.signature.words), svg)
     if quiet and format_name == "text":
         write(diagnosis.render_failing(found, screen_of(output)), output)
-        sys.exit(_status.CLEAN if found.healthy and not found.explanations else _status.FINDINGS)
+        sys.exit(exit_status.CLEAN if found.healthy and not found.explanations else exit_status.FINDINGS)
     write(diagnosis.render(found, format_name, screen=screen_of(output), verbose=verbose), output)
-    sys.exit(_status.CLEAN if found.healthy and not found.explanations else _status.FINDINGS)
+    sys.exit(exit_status.CLEAN if found.healthy and not found.explanations else exit_status.FINDINGS)
 
 
 def _environment(

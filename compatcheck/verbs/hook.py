@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
-from compatcheck.verbs import _options, _status
-
-if TYPE_CHECKING:
-    from compatcheck.results.findings import Report
+from compatcheck.results import exit_status
+from compatcheck.verbs import _options
 
 
 @click.command()
@@ -42,37 +40,19 @@ def command(
 
     changes = read_changes(files)
     if not changes:
-        sys.exit(_status.CLEAN)
-    from compatcheck import matrix, settings
+        sys.exit(exit_status.CLEAN)
+    from compatcheck import matrix
     from compatcheck.pipelines import commit
-    from compatcheck.pipelines.settle import assumed, selected, settle
+    from compatcheck.pipelines.verdict import Options, assumed
     from compatcheck.report import render
+    from compatcheck.results.findings import failing
     from compatcheck.verbs._output import write
 
     project = _options.settings_of(settings_file, isolated)
-    known = matrix.load()
-    judged = commit.judge(
-        changes,
-        known,
-        assume=(*assumed(project), *assume),
-        select=selected(known, select, project),
-        ignore=matrix.require_ids(known, ignore),
-    )
-    bar = fail_on or project.fail_on or "affected"
-    failed = False
-    for _, report in judged:
-        report = settle(report, known, project, whole=False)
-        held = baseline or project.baseline
-        report = settings.hold_against(report, held) if held else report
-        told = _told(report, bar)
-        failed |= bool(told.findings)
-        if told.findings or told.remarks:
-            write(render(told, "text", exit_reason=""), None)
-    sys.exit(_status.FINDINGS if failed else _status.CLEAN)
-
-
-def _told(report: Report, fail_on: str) -> Report:
-    """The report with what makes a commit fail: who commits is not to read what may be."""
-    from compatcheck.results.findings import failing
-
-    return report._replace(findings=tuple(each for each in report.findings if each.status in failing(fail_on)))
+    options = Options(project, select, ignore, fail_on, baseline)
+    verdicts = commit.judge(changes, matrix.load(), options, (*assumed(project), *assume))
+    for report, bar, _, _ in verdicts:
+        shown = tuple(each for each in report.findings if each.status in failing(bar))
+        if shown or report.remarks:
+            write(render(report._replace(findings=shown), "text", exit_reason=""), None)
+    sys.exit(max((each.exit_status for each in verdicts), default=exit_status.CLEAN))

@@ -13,9 +13,10 @@ import click
 from compatcheck.advice import formats
 from compatcheck.errors import InputError
 from compatcheck.language import gettext as _
-from compatcheck.verbs import _options, _status
+from compatcheck.results import exit_status
+from compatcheck.terminal.stopwatch import print_times, stage
+from compatcheck.verbs import _options
 from compatcheck.verbs._output import write
-from compatcheck.verbs._stopwatch import stage, tell
 
 if TYPE_CHECKING:
     from compatcheck.environment import Target
@@ -71,7 +72,7 @@ def command(**options: Any) -> NoReturn:
     from compatcheck import matrix
     from compatcheck.advice import search
     from compatcheck.pipelines import pin
-    from compatcheck.pipelines.settle import assumed, ignored_everywhere
+    from compatcheck.pipelines.verdict import assumed, ignored_everywhere
     from compatcheck.terminal.progress import resolving_progress
 
     output = _output(options)
@@ -92,7 +93,7 @@ def command(**options: Any) -> NoReturn:
         planned = pin.plan(subject.task, lambda: time.monotonic() > deadline, show)
     if isinstance(planned, search.Conflict):
         click.echo(search.explain(planned), err=True, nl=False)
-        sys.exit(_status.FINDINGS)
+        sys.exit(exit_status.FINDINGS)
     previous = before.get(output) if output else None
     text = pin.written(planned, format_name, previous, options["generate_hashes"])
     if options["verify"]:
@@ -102,7 +103,7 @@ def command(**options: Any) -> NoReturn:
     if options["report_file"]:
         _write_report(planned, options["report_file"])
     if planned.report.refuted or (planned.report.unfinished and output):
-        sys.exit(_status.FINDINGS)
+        sys.exit(exit_status.FINDINGS)
     differs = _deliver(text, before, output, options)
     sys.exit(_exit_status(planned.report, differs))
 
@@ -172,7 +173,7 @@ def _tell(report: PinReport, left_out: Iterable[str], options: Mapping[str, Any]
         told = pins.render(report, screen(sys.stderr), verbose=options["verbose"])
         click.echo(told, err=True, nl=False, color=True)
     if options["verbose"]:
-        tell()
+        print_times()
 
 
 def _write_report(planned: Plan, path: str) -> None:
@@ -211,5 +212,5 @@ def _writing(output: str) -> str:
 
 def _exit_status(report: PinReport, differs: bool) -> int:
     if differs or report.left:
-        return _status.FINDINGS
-    return _status.PROBE_MISSING if report.unverified else _status.CLEAN
+        return exit_status.FINDINGS
+    return exit_status.PROBE_MISSING if report.unverified else exit_status.CLEAN

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from compatcheck.verbs import _options, _status
+from compatcheck.results import exit_status
+from compatcheck.verbs import _options
 from compatcheck.verbs._output import progress, screen_of, write
 
 if TYPE_CHECKING:
@@ -79,13 +80,13 @@ def command(
         if format_name == "html":
             raise click.UsageError("--list goes with --format text and json")
         write(pages.render_list([probes.card(name) for name in chosen], format_name, screen_of(output)), output)
-        sys.exit(_status.CLEAN)
+        sys.exit(exit_status.CLEAN)
     with progress() as show:
         results = probing.probe(chosen, asked, python, budget_seconds=budget, fresh=fresh, on_probe=show)
     status = _exit_status(results, require_probe)
     if quiet and format_name == "text":
-        unmet = {"crash", "timeout"} | ({"fail"} if status == _status.FINDINGS else {"fail", "skip"})
-        failing = [each for each in results if status != _status.CLEAN and each.outcome in unmet]
+        unmet = {"crash", "timeout"} | ({"fail"} if status == exit_status.FINDINGS else {"fail", "skip"})
+        failing = [each for each in results if status != exit_status.CLEAN and each.outcome in unmet]
         write(pages.render_failing(failing, screen_of(output)), output)
     else:
         write(pages.render(results, format_name, screen_of(output), verbose=verbose), output)
@@ -95,8 +96,8 @@ def command(
 def _exit_status(results: Sequence[ProbeResult], require_probe: bool) -> int:
     outcomes = {result.outcome for result in results}
     if require_probe and outcomes & {"crash", "timeout", "skip"}:
-        return _status.PROBE_MISSING
+        return exit_status.PROBE_MISSING
     if "fail" in outcomes:
-        return _status.FINDINGS
+        return exit_status.FINDINGS
     ran = outcomes & {"pass", "watch"} and not outcomes & {"crash", "timeout"}
-    return _status.CLEAN if ran else _status.PROBE_MISSING
+    return exit_status.CLEAN if ran else exit_status.PROBE_MISSING

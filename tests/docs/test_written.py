@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from compatcheck import errors, settings
-from compatcheck.verbs import _status
+from compatcheck.results import exit_status
 from tests.conftest import ROOT, run_command
 from tests.docs.sessions import PAGES
 
@@ -39,7 +39,9 @@ def test_the_settings_are_those_that_are_taken(tmp_path: Path) -> None:
 
 def test_the_exit_statuses_are_those_of_the_code() -> None:
     kinds = (errors.CompatcheckError, *errors.CompatcheckError.__subclasses__())
-    known = {value for value in vars(_status).values() if isinstance(value, int)} | {each.exit_status for each in kinds}
+    known = {value for value in vars(exit_status).values() if isinstance(value, int)} | {
+        each.exit_status for each in kinds
+    }
     assert {int(row) for row in _rows("exit-status")} == known
 
 

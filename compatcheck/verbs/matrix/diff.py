@@ -8,7 +8,8 @@ from contextlib import ExitStack
 
 import click
 
-from compatcheck.verbs import _options, _status
+from compatcheck.results import exit_status
+from compatcheck.verbs import _options
 from compatcheck.verbs._output import screen_of, write
 
 
@@ -47,4 +48,4 @@ def command(
         old = stack.enter_context(diff.at_revision(new, base)) if base else named[0]
         comparison = diff.compare(matrix.load(old), matrix.load(new), recorded)
     write(changes.render(comparison, format_name, screen_of(output)), output)
-    sys.exit(_status.FINDINGS if comparison.alarms else _status.CLEAN)
+    sys.exit(exit_status.FINDINGS if comparison.alarms else exit_status.CLEAN)

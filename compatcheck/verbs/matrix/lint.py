@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from compatcheck.verbs import _status
+from compatcheck.results import exit_status
 
 
 @click.command()
@@ -21,4 +21,4 @@ def command(folder: str | None, only: tuple[str, ...]) -> None:
         click.echo(f"{fault.id}: {'stale: ' if fault.stale else ''}{fault.text}")
     errors = sum(not fault.stale for fault in faults)
     click.echo(f"{entries} entries, {errors} faults", err=True)
-    sys.exit(_status.FINDINGS if errors else _status.CLEAN)
+    sys.exit(exit_status.FINDINGS if errors else exit_status.CLEAN)

@@ -7,7 +7,8 @@ import sys
 
 import click
 
-from compatcheck.verbs import _options, _status
+from compatcheck.results import exit_status
+from compatcheck.verbs import _options
 from compatcheck.verbs._output import make_folder, screen_of, write
 
 
@@ -46,5 +47,5 @@ def command(ids: tuple[str, ...], records: str | None, offline: bool, format_nam
 
 def _reproduced_status(verdicts: set[str]) -> int:
     if "not reproduced" in verdicts:
-        return _status.FINDINGS
-    return _status.PROBE_MISSING if "not tried" in verdicts else _status.CLEAN
+        return exit_status.FINDINGS
+    return exit_status.PROBE_MISSING if "not tried" in verdicts else exit_status.CLEAN

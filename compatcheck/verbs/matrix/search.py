@@ -7,7 +7,7 @@ import sys
 import click
 
 from compatcheck.language import gettext as _
-from compatcheck.verbs import _status
+from compatcheck.results import exit_status
 from compatcheck.verbs._output import screen_of, write
 
 
@@ -27,4 +27,4 @@ def command(words: tuple[str, ...]) -> None:
     write(explanation.render_list(shown, screen_of(None)), None)
     if not found:
         click.echo(_("no entry fits; for a whole log: compatcheck diagnose LOG"), err=True)
-    sys.exit(_status.CLEAN if found else _status.FINDINGS)
+    sys.exit(exit_status.CLEAN if found else exit_status.FINDINGS)

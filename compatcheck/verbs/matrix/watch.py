@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from compatcheck.verbs import _options, _status
+from compatcheck.results import exit_status
+from compatcheck.verbs import _options
 from compatcheck.verbs._output import screen_of, write
 
 
@@ -45,4 +46,4 @@ def command(
             "asking", watched.address, f"nothing was answered; of {name}, {why}", "try again later"
         )
     write(due.render(watched, format_name, screen_of(output)), output)
-    sys.exit(_status.FINDINGS if watched.due else _status.CLEAN)
+    sys.exit(exit_status.FINDINGS if watched.due else exit_status.CLEAN)

@@ -1,4 +1,4 @@
-"""How long each stage of a command takes, for those who ask with --verbose."""
+"""How long each stage of a command takes, for --verbose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _seconds: dict[str, float] = {}
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Count the time until the end of the block to the stage."""
+    """Add the time until the end of the block to the stage."""
     started = perf_counter()
     try:
         yield
@@ -20,6 +20,6 @@ def stage(name: str) -> Iterator[None]:
         _seconds[name] = _seconds.get(name, 0.0) + perf_counter() - started
 
 
-def tell() -> None:
-    """Say on standard error what was counted, which is another thing each time, unlike the report."""
+def print_times() -> None:
+    """Print the seconds of each stage to standard error; unlike the report, they vary between runs."""
     print("took", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in _seconds.items()), file=sys.stderr)

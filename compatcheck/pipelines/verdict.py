@@ -1,0 +1,170 @@
+"""The verdict chain: compare, apply the project's ignores, run probes, subtract the baseline, draw maps, decide.
+
+The command line, the API, the commit hook and the Trainer callback all go through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
+
+from compatcheck import matrix, settings
+from compatcheck.environment import Environment, Target
+from compatcheck.environment.assumptions import assume
+from compatcheck.errors import InputError
+from compatcheck.pipelines.check import OnProbe, check, confirm
+from compatcheck.results import exit_status
+from compatcheck.results.findings import Report, failing
+from compatcheck.settings import Settings
+from compatcheck.terminal.stopwatch import stage
+
+_UNDECIDED = ("skip", "crash", "timeout")
+
+
+class Options(NamedTuple):
+    """How to judge; where ``fail_on``, ``select`` or ``baseline`` is not given, the project's own counts.
+
+    ``suspected`` is how many entries may be added that would match with one more package. ``maps`` draws version maps,
+    which only pages show.
+    """
+
+    project: Settings = settings.NONE
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    fail_on: str | None = None
+    baseline: str | None = None
+    suspected: int = 0
+    require_probe: bool = False
+    maps: bool = False
+
+
+class Probing(NamedTuple):
+    """Where and how to run the probes that findings name."""
+
+    target: Target
+    device: str = "auto"
+    fresh: bool = False
+    budget_seconds: float | None = None
+    progress: Callable[[], AbstractContextManager[OnProbe | None]] = nullcontext
+
+
+class Verdict(NamedTuple):
+    """A report, the lowest status that fails, and what it comes to: the exit status and its reason."""
+
+    report: Report
+    fail_on: str
+    exit_status: int
+    reason: str
+
+
+def judge(environment: Environment, known: matrix.Matrix, options: Options, probing: Probing | None = None) -> Verdict:
+    """Judge an environment; probes run only where ``probing`` says how.
+
+    Raises `InputError` for an id that no entry has and for a baseline that cannot be read, `NothingInspectedError`
+    where nothing is known of the environment.
+    """
+    with stage("matrix"):
+        report = compare(environment, known, options)
+    return conclude(report, known, options, probing)
+
+
+def compare(environment: Environment, known: matrix.Matrix, options: Options) -> Report:
+    """The chain's first step: what the selected entries of the matrix say of the environment."""
+    return check(
+        environment,
+        known,
+        select=_selected(known, options),
+        ignore=matrix.require_ids(known, options.ignore),
+        suspected=options.suspected,
+    )
+
+
+def conclude(
+    report: Report, known: matrix.Matrix, options: Options, probing: Probing | None = None, *, whole: bool = True
+) -> Verdict:
+    """The rest of the chain. Only a report of the ``whole`` project can show that an ignore is unneeded."""
+    with stage("matrix"):
+        report = _settled(report, known, options.project, whole)
+    if probing is not None and any(finding.probe_name for finding in report.findings):
+        with probing.progress() as show, stage("probes"):
+            report = confirm(
+                report,
+                probing.target,
+                budget_seconds=probing.budget_seconds,
+                on_probe=show,
+                device=probing.device,
+                fresh=probing.fresh,
+            )
+    baseline = options.baseline or options.project.baseline
+    if baseline:
+        report = settings.hold_against(report, baseline)
+    if options.maps:
+        from compatcheck.pipelines.version_maps import with_maps
+
+        report = with_maps(report, known)
+    fail_on = options.fail_on or options.project.fail_on or "affected"
+    return Verdict(report, fail_on, *_decide(report, fail_on, options.require_probe))
+
+
+def assumed(project: Settings) -> tuple[str, ...]:
+    """The facts that the project states. Raises `InputError`, naming its file, where one is none."""
+    for statement in project.assume:
+        try:
+            assume(Environment({}), statement)
+        except InputError as error:
+            seen = f"assume holds {statement}: {error.seen}"
+            raise InputError("reading settings from", project.file or "", seen, "see compatcheck env") from None
+    return project.assume
+
+
+def ignored_everywhere(known: matrix.Matrix, project: Settings) -> tuple[str, ...]:
+    """The entries that the project ignores in every file, as pins and clusters leave them alone.
+
+    Raises `InputError` where an ignore names no entry.
+    """
+    for each in (ignores := settings.ignored_everywhere(project)):
+        try:
+            matrix.require_ids(known, [each.id])
+        except InputError as error:
+            seen = f"{each.id} is ignored there: {error.seen}"
+            raise InputError("reading settings from", str(each.at), seen, "see compatcheck matrix list") from None
+    return tuple(each.id for each in ignores)
+
+
+def _selected(known: matrix.Matrix, options: Options) -> tuple[str, ...]:
+    project = options.project
+    if options.select or not project.select:
+        return matrix.require_ids(known, options.select)
+    try:
+        return matrix.require_ids(known, project.select)
+    except InputError as error:
+        seen = f"select names {', '.join(project.select)}: {error.seen}"
+        raise InputError("reading settings from", project.file or "", seen, "see compatcheck matrix list") from None
+
+
+def _settled(report: Report, known: matrix.Matrix, project: Settings, whole: bool) -> Report:
+    """The report without what the project ignores, so that no probe is run for it, and remarks on idle ignores."""
+    if not project.ignores:
+        return report
+    report = settings.set_aside(report, project)
+
+    def ruled_out(ids: Collection[str]) -> dict[str, bool]:
+        return {entry: out and whole for entry, out in matrix.ruled_out(known, report.environment, ids).items()}
+
+    return settings.unused(report, project, ruled_out)
+
+
+def _decide(report: Report, fail_on: str, require_probe: bool) -> tuple[int, str]:
+    """The exit status, and the reason for it in words."""
+    unrun = [
+        finding
+        for finding in report.findings
+        if finding.probe_name and (not finding.probe or finding.probe.outcome in _UNDECIDED)
+    ]
+    count = sum(finding.status in failing(fail_on) for finding in report.findings)
+    if require_probe and unrun:
+        return exit_status.PROBE_MISSING, f"the probe of {unrun[0].id} could not run"
+    if count:
+        return exit_status.FINDINGS, f"{count} finding{'s' * (count > 1)} at or above {fail_on}"
+    return exit_status.CLEAN, "--fail-on never" if fail_on == "never" else f"no finding at or above {fail_on}"

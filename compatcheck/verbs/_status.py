@@ -1,3 +1,0 @@
-"""Exit statuses that a verb chooses; those of errors are in `compatcheck.errors`."""
-
-CLEAN, FINDINGS, PROBE_MISSING, BUG, INTERRUPTED = 0, 1, 4, 5, 130
