@@ -133,4 +133,4 @@ def test_no_file_of_the_package_lists_traits() -> None:
     names = re.compile("|".join(rf'"{path.stem.replace("_", "-")}"' for path in units))
     assert len(units) > 70
     for path in (ROOT / "compatcheck").rglob("*.py"):
-        assert len(set(names.findall(path.read_text(encoding="utf-8")))) <= 1, path
+        assert len(set(names.findall(path.read_text(encoding="utf-8")))) <= 2, path
