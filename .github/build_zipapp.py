@@ -3,8 +3,8 @@
     python .github/build_zipapp.py dist/compatcheck-0.1.0-py3-none-any.whl --platform linux-x86_64 --out dist
 
 One file serves one platform and every Python of `--python`: what is compiled for each of them lies side by side under
-its own name. Left out are uv, which is larger than all the rest and needed by `pin` and `matrix reproduce` alone (they
-take the one on PATH), and hf-xet, which fetches large model files. Needs uv and shiv beside the interpreter that runs
+its own name. Left out are uv, which is larger than all the rest and needed by `pin` alone (it
+takes the one on PATH), and hf-xet, which fetches large model files. Needs uv and shiv beside the interpreter that runs
 this.
 
 The first start unpacks the file into ~/.shiv, or below SHIV_ROOT; name a local disk there where the home is on a

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from compatcheck.verbs.matrix import UPKEEP
 from tests.conftest import ROOT, Wheel
 
 HEAVY = {"torch", "transformers", "deepspeed", "pydantic", "httpx", "rich", "pynvml"}
@@ -41,12 +42,22 @@ def test_what_its_own_environment_lacks_is_not_held_against_the_run(wheel: Wheel
     assert named.returncode == 1 and "CC-2023-0833" in named.stdout
 
 
-@pytest.mark.parametrize("arguments", [("lint",), ("new", "--package", "torch", "--title", "it fails")])
-def test_an_installation_says_that_it_holds_no_sources(
-    wheel: Wheel, tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
-    done = wheel.run("matrix", *arguments, cwd=tmp_path)
-    assert done.returncode == 2 and "in its compiled form only; give the matrix folder of a checkout" in done.stderr
+@pytest.mark.parametrize(
+    ("verb", "advice"),
+    [
+        ("lint", "give the matrix folder of a checkout"),
+        *((verb, "run it in a clone of the repository") for verb in UPKEEP),
+    ],
+)
+def test_an_installation_names_the_place_of_the_sources(wheel: Wheel, tmp_path: Path, verb: str, advice: str) -> None:
+    done = wheel.run("matrix", verb, cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert f"in its compiled form only; {advice}" in done.stderr
+
+
+def test_the_wheel_holds_neither_tools_nor_tests(wheel: Wheel) -> None:
+    with zipfile.ZipFile(wheel.path) as archive:
+        assert {name.partition("/")[0].partition("-")[0] for name in archive.namelist()} == {"compatcheck"}
 
 
 def test_a_clean_check_imports_nothing_heavy(wheel: Wheel, tmp_path: Path) -> None:

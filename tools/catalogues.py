@@ -102,6 +102,9 @@ def _terms() -> Iterator[tuple[str, Text]]:
 
 
 def _of_help(command: click.Command, name: str) -> Iterator[tuple[str, Text]]:
+    """The help of what a wheel holds; the verbs of a checkout speak English."""
+    if getattr(command.callback, "__module__", "").startswith("tools."):
+        return
     if command.help:
         yield name, inspect.cleandoc(command.help)
     for parameter in command.params:

@@ -12,7 +12,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from compatcheck import matrix
+from tools.matrix.schema import schema
 
 README = Path(__file__).parents[1] / "matrix" / "README.md"
 _PARTS = ("remedies", "probe", "error_patterns", "evidence", "examples", "reproduce", "withdrawn")
@@ -20,7 +20,7 @@ _PARTS = ("remedies", "probe", "error_patterns", "evidence", "examples", "reprod
 
 def fields() -> str:
     """A table of the fields of an entry, and one of each part's; those that must be there are bold."""
-    shape = matrix.schema()
+    shape = schema()
     tables = ["\n".join(_table(shape, ""))]
     for part in _PARTS:
         told = shape["properties"][part]

@@ -34,7 +34,8 @@ from tuf.api.exceptions import RepositoryError
 from tuf.api.metadata import Metadata, MetaFile, Root, Snapshot, TargetFile, Targets, Timestamp
 from tuf.api.serialization.json import JSONSerializer
 
-from compatcheck.matrix import ARCHIVE, compile_folder
+from compatcheck.matrix import ARCHIVE
+from compatcheck.matrix.compile import write_compiled
 
 DAYS = {"root": 400, "targets": 180, "snapshot": 30, "timestamp": 14}
 """How long each role's file holds from its signing on."""
@@ -201,7 +202,7 @@ def publish_matrix(options: argparse.Namespace) -> None:
     root = files.load("root").signed
     with tempfile.TemporaryDirectory() as folder:
         compiled = Path(folder, "compiled")
-        about = compile_folder(str(options.matrix), str(compiled))
+        about = write_compiled(Path(options.matrix), Path(compiled))
         archive = Path(folder, ARCHIVE)
         write_archive(compiled, archive)
         target = TargetFile.from_file(ARCHIVE, str(archive))

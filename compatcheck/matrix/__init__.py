@@ -53,7 +53,6 @@ __all__ = [
     "Matrix",
     "adopt",
     "all_entries",
-    "compile_folder",
     "complete",
     "find_entry",
     "impacts",
@@ -70,13 +69,11 @@ __all__ = [
     "require_ids",
     "require_installed",
     "ruled_out",
-    "schema",
     "search",
     "source_folder",
     "store",
     "survey",
     "suspects",
-    "tables",
     "within",
 ]
 
@@ -290,16 +287,6 @@ def lint_folder(folder: str | None, probes: Sequence[str], only: Sequence[str] =
     return lint(entries, table, probes, today, only), len({*only} or entries)
 
 
-def compile_folder(folder: str, destination: str) -> dict[str, Any]:
-    """Compile TOML sources into the form the wheel carries; returns the index."""
-    from pathlib import Path
-
-    from compatcheck.matrix.compile import write_compiled
-    from compatcheck.matrix.loading import source_folder
-
-    return write_compiled(Path(source_folder(folder)), Path(destination))
-
-
 def interval(condition: str) -> Interval | None:
     """The versions that a condition such as ``>=2.5.0,<2.5.1`` speaks of; None where there are none."""
     from compatcheck.matrix.matching.requested_ranges import interval_of
@@ -315,13 +302,6 @@ def adopt(unpack: Callable[[str], None], url: str) -> Adopted:
     return _adopt.adopt(unpack, url)
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema of an entry's file, for editors."""
-    from compatcheck.matrix import _schema
-
-    return _schema.schema()
-
-
 def impacts() -> tuple[str, ...]:
     """What an entry may name as the worst that a user meets."""
     from typing import get_args
@@ -329,12 +309,3 @@ def impacts() -> tuple[str, ...]:
     from compatcheck.matrix.entry import Impact
 
     return get_args(Impact)
-
-
-def tables(folder: str) -> dict[str, dict[str, Any]]:
-    """Every pair table of a folder of sources, by name."""
-    from pathlib import Path
-
-    from compatcheck.matrix.compile import read_tables
-
-    return read_tables(Path(folder))

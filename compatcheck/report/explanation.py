@@ -150,6 +150,6 @@ def _commands(entry: Mapping[str, Any], probe: Sequence[str]) -> Iterator[Line]:
     measured = _("{command}: what the probe measures")
     commands = [measured.format(command=f"compatcheck explain {entry['probe']['name']}")] if probe else []
     if probe and entry.get("reproduce"):
-        tried = _("{command}: where it fails, and where it passes")
+        tried = _("{command}, in a clone: where it fails, and where it passes")
         commands.append(tried.format(command=f"compatcheck matrix reproduce {entry['id']}"))
     yield from _section(_("See for yourself"), commands)

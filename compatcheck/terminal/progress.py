@@ -177,17 +177,3 @@ def building_progress() -> Iterator[Callable[[str], None]]:
             _note(_("building: {line}").format(line=line.strip()))
 
     yield note
-
-
-@contextmanager
-def asking_progress(total: int) -> Iterator[Callable[[str], None]]:
-    """A function to call with each package that the index was asked for: a bar on a terminal, else one line."""
-    if _is_drawn():
-        from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
-
-        with _drawn("asking", BarColumn(_BAR), MofNCompleteColumn(), TimeRemainingColumn()) as bar:
-            task = bar.add_task("", total=total)
-            yield lambda package: bar.update(task, description=package, advance=1)
-        return
-    _note(f"asking the index for {total} packages")
-    yield lambda package: None

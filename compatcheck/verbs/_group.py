@@ -32,10 +32,14 @@ class VerbGroup(click.Group):
         names = (name.removesuffix(".py") for folder in folders for name in os.listdir(folder))
         return sorted(name for name in names if not name.startswith("_"))
 
+    def module(self, verb: str) -> str:
+        """The module whose ``command`` is the verb."""
+        return f"{self.package}.{verb}"
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = importlib.import_module(f"{self.package}.{cmd_name}").command
+        command: click.Command = importlib.import_module(self.module(cmd_name)).command
         command.name = cmd_name
         if "lang" not in (parameter.name for parameter in command.params):
             command.params.append(_language_option())

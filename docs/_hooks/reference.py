@@ -12,10 +12,11 @@ import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from compatcheck import matrix, probes
+from compatcheck import probes
 from compatcheck.cli import cli
 from compatcheck.environment._schema import Snapshot
 from compatcheck.probes import _units
+from tools.matrix.schema import schema
 
 _SEPARATE = "\n\n"
 _ENTRY = """# The form of an entry
@@ -49,7 +50,7 @@ def pages() -> dict[str, str]:
     """Markdown of each generated page by its name."""
     return {
         "commands": _SEPARATE.join([_COMMANDS, *_commands(cli, "compatcheck")]) + "\n",
-        "entry": _SEPARATE.join([_ENTRY, *_schema(matrix.schema(), "An entry")]) + "\n",
+        "entry": _SEPARATE.join([_ENTRY, *_schema(schema(), "An entry")]) + "\n",
         "snapshot": _SEPARATE.join([_SNAPSHOT, *_schema(Snapshot.model_json_schema(), "The snapshot")]) + "\n",
         "probes": _SEPARATE.join([_PROBES, _overview(), *map(_probe, probes.names())]) + "\n",
     }

@@ -16,7 +16,8 @@ import click
 import pytest
 
 from compatcheck.errors import CompatcheckError
-from compatcheck.matrix import compile_folder, loading
+from compatcheck.matrix import loading
+from compatcheck.matrix.compile import write_compiled
 from compatcheck.verbs import matrix as verbs
 from tests.conftest import ROOT
 from tools import sign_matrix as SIGN
@@ -200,7 +201,7 @@ def server(publisher: Publisher) -> Iterator[Server]:
 def bundled(matrices: dict[int, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The compiled matrix of one entry, as a wheel carries it; not to be changed."""
     folder = tmp_path_factory.mktemp("bundled")
-    compile_folder(str(matrices[1]), str(folder))
+    write_compiled(matrices[1], folder)
     return folder
 
 

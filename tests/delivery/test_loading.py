@@ -12,7 +12,8 @@ import pytest
 from compatcheck import matrix, probes
 from compatcheck.environment import Environment
 from compatcheck.installed.target import find_target
-from compatcheck.matrix import compile_folder, loading
+from compatcheck.matrix import loading
+from compatcheck.matrix.compile import write_compiled
 from compatcheck.pipelines.check import confirm
 from compatcheck.results.findings import Finding, Report
 from tests.delivery.conftest import IDS, Answer, Client, Publisher, run
@@ -87,7 +88,7 @@ def test_an_upgrade_brings_a_newer_one(
     client: Client, matrices: dict[int, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.update()
-    compile_folder(str(matrices[3]), str(tmp_path / "newer"))
+    write_compiled(matrices[3], tmp_path / "newer")
     monkeypatch.setattr(loading, "_COMPILED", str(tmp_path / "newer"))
     assert client.listed() == IDS
     assert "stays in use" in client.update().text

@@ -12,9 +12,10 @@ from pathlib import Path
 import click
 import pytest
 
-from compatcheck import cli, matrix, probes
+from compatcheck import cli, probes
 from compatcheck.environment._schema import Snapshot
 from tests.conftest import ROOT
+from tools.matrix.schema import schema
 
 pytest.importorskip("mkdocs", reason="the extra docs is not installed")
 
@@ -55,7 +56,7 @@ def test_every_field_and_probe_is_in_the_reference(site: Path) -> None:
     entry, snapshot, probe = (
         _text(site / "reference" / name / "index.html") for name in ("entry", "snapshot", "probes")
     )
-    for shape, text in ((matrix.schema(), entry), (Snapshot.model_json_schema(), snapshot)):
+    for shape, text in ((schema(), entry), (Snapshot.model_json_schema(), snapshot)):
         for part in (shape, *shape["$defs"].values()):
             assert all(name in text for name in part.get("properties", ()))
     for name in probes.names():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck import matrix
+from compatcheck.matrix.compile import write_compiled
 from tests.conftest import ROOT, run_command
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -47,7 +47,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("installation")
     package = shutil.copytree(ROOT / "compatcheck", folder / "compatcheck", ignore=shutil.ignore_patterns("data"))
     shutil.copytree(ROOT / "compatcheck" / "data", package / "data")
-    matrix.compile_folder(str(ROOT / "matrix"), str(package / "matrix" / "data"))
+    write_compiled(ROOT / "matrix", package / "matrix" / "data")
     return folder
 
 

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
-from compatcheck import matrix
 from compatcheck.matrix.compile import read_toml
 from tests.conftest import SOURCES, run_command
 from tests.matrix.test_entries import ENTRIES, ENTRY
+from tools.matrix.schema import schema
 
 KEPT = SOURCES / "entry.schema.json"
 
 
 @pytest.fixture(scope="module")
 def editor() -> Draft202012Validator:
-    return Draft202012Validator(matrix.schema(), format_checker=FormatChecker())
+    return Draft202012Validator(schema(), format_checker=FormatChecker())
 
 
 def as_an_editor_has_it(value: Any) -> Any:
@@ -74,7 +74,7 @@ def test_an_editor_marks_what_the_parser_refuses(
 
 
 def test_every_field_says_what_it_is_for() -> None:
-    shapes = matrix.schema()
+    shapes = schema()
     parts = {"Entry": shapes, **{name: part for name, part in shapes["$defs"].items() if "properties" in part}}
     bare = [
         f"{name}.{field}"

@@ -13,8 +13,8 @@ import pytest
 
 from compatcheck import matrix
 from compatcheck.errors import InputError
-from compatcheck.pipelines.diff import at_revision, compare, read_environments
-from compatcheck.report import changes
+from tools.matrix.diff import at_revision, compare, read_environments
+from tools.matrix.pages import changes
 
 from ..conftest import ROOT, run_command
 from ..matrix.test_entries import ENTRY

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from packaging.version import Version
 
-from compatcheck.pipelines.watch._index import Release
-from compatcheck.results.matrix_changes import Due
+from tools.matrix.values import Due
+from tools.matrix.watch._index import Release
 
 _BOUND = re.compile(r"\s*(>=|<=|==|>|<)\s*(\S+?)\s*$")
 

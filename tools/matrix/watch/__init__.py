@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from compatcheck import matrix
 from compatcheck.errors import InputError
-from compatcheck.pipelines.watch import _caps, _index, _ranges, _tables
-from compatcheck.results.matrix_changes import Due, Watched
+from compatcheck.matrix.compile import read_tables
+from tools.matrix.values import Due, Watched
+from tools.matrix.watch import _caps, _index, _ranges, _tables
 
 __all__ = ["PYPI", "Question", "question", "watch"]
 
@@ -30,7 +32,7 @@ def question(folder: str | None, only: Collection[str] = ()) -> Question:
     """
     source = matrix.source_folder(folder)
     entries = tuple(entry for entry in matrix.all_entries(matrix.load(source)) if not entry.get("withdrawn"))
-    tables = matrix.tables(source)
+    tables = read_tables(Path(source))
     packages = {*_ranges.packages(entries), *_tables.packages(tables), *_caps.packages(entries)}
     for name in only:
         if name not in packages:

@@ -20,11 +20,11 @@ from compatcheck import matrix, probes
 from compatcheck.bug_report import read_report
 from compatcheck.errors import InputError
 from compatcheck.matrix.compile import read_toml, tomllib
-from compatcheck.pipelines import draft
-from compatcheck.pipelines.draft._evidence import drafted
-from compatcheck.pipelines.draft._issue import LABELS, Issue
-from compatcheck.pipelines.draft._toml import text
-from compatcheck.pipelines.draft._versions import range_of, versions_of
+from tools.matrix import draft
+from tools.matrix.draft._evidence import drafted
+from tools.matrix.draft._issue import LABELS, Issue
+from tools.matrix.draft._toml import text
+from tools.matrix.draft._versions import range_of, versions_of
 
 from ..conftest import ROOT, run_command
 

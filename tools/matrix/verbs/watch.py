@@ -33,13 +33,13 @@ def command(
     forbids. Exit status 1 where something is due, 3 where the index could be asked for nothing.
     """
     from compatcheck.errors import NothingInspectedError
-    from compatcheck.pipelines import watch
-    from compatcheck.report import due
-    from compatcheck.terminal.progress import asking_progress
+    from tools.matrix import watch
+    from tools.matrix.pages import due
 
     asked = watch.question(folder, packages)
-    with asking_progress(len(asked.packages)) as show:
-        watched = watch.watch(asked, index_url or watch.PYPI, show)
+    label = f"asking the index for {len(asked.packages)} packages"
+    with click.progressbar(length=len(asked.packages), label=label, file=sys.stderr) as bar:
+        watched = watch.watch(asked, index_url or watch.PYPI, lambda package: bar.update(1))
     if asked.packages and not watched.asked:
         name, why = next(iter(watched.unknown.items()))
         raise NothingInspectedError(

@@ -11,9 +11,9 @@ from packaging.version import Version
 
 from compatcheck import matrix
 from compatcheck.packages.names import normalised
-from compatcheck.pipelines.draft._issue import Issue
-from compatcheck.pipelines.draft._versions import Range, range_of, versions_of
 from compatcheck.results.logs import ERROR_MARKS
+from tools.matrix.draft._issue import Issue
+from tools.matrix.draft._versions import Range, range_of, versions_of
 
 TODO = "TODO"
 _CARRIED = ("torch", "transformers", "accelerate", "peft", "trl", "deepspeed", "bitsandbytes", "flash-attn", "numpy")

@@ -14,6 +14,6 @@ def command(output: str | None) -> None:
     """Print the JSON Schema of an entry, by which editors complete and check the file."""
     import json
 
-    from compatcheck import matrix
+    from tools.matrix.schema import schema
 
-    write(json.dumps(matrix.schema(), indent=2, ensure_ascii=False) + "\n", output)
+    write(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n", output)

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 
 from compatcheck.report.json import SCHEMA_VERSION
-from compatcheck.results.matrix_changes import Watched
 from compatcheck.terminal.lines import Line, written
 from compatcheck.terminal.screen import PLAIN, Screen
+from tools.matrix.values import Watched
 
 _TITLES = {
     "range": "ranges that newer releases fall into, or just beyond",

@@ -10,7 +10,10 @@ import click
 @click.argument("destination")
 def command(folder: str, destination: str) -> None:
     """Compile the matrix FOLDER into DESTINATION, in the form a wheel carries."""
-    from compatcheck import matrix
+    from pathlib import Path
 
-    index = matrix.compile_folder(folder, destination)
+    from compatcheck.matrix.compile import write_compiled
+    from compatcheck.matrix.loading import source_folder
+
+    index = write_compiled(Path(source_folder(folder)), Path(destination))
     click.echo(f"{index['entries']} entries, revision {index['revision']}", err=True)

@@ -9,9 +9,9 @@ from itertools import groupby
 
 from compatcheck.report._markdown import cell
 from compatcheck.report.json import SCHEMA_VERSION
-from compatcheck.results.matrix_changes import Comparison, VerdictChange
 from compatcheck.terminal.lines import Line, written
 from compatcheck.terminal.screen import PLAIN, Screen
+from tools.matrix.values import Comparison, VerdictChange
 
 _MOST_SHOWN = 200
 _ALARM = "known-good environments get a verdict of affected: a false alarm, unless they really are broken"

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from compatcheck.errors import InputError
-from compatcheck.pipelines.watch import PYPI, question, watch
-from compatcheck.report import due as pages
-from compatcheck.results.matrix_changes import Watched
+from tools.matrix.pages import due as pages
+from tools.matrix.values import Watched
+from tools.matrix.watch import PYPI, question, watch
 
 from ..conftest import ROOT, run_command
 from ..matrix.test_entries import ENTRY

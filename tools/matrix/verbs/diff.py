@@ -36,8 +36,8 @@ def command(
     is known to be good gets affected.
     """
     from compatcheck import matrix
-    from compatcheck.pipelines import diff
-    from compatcheck.report import changes
+    from tools.matrix import diff
+    from tools.matrix.pages import changes
 
     named = folders if base is None else ("", *folders)
     if not 1 <= len(named) <= 2:

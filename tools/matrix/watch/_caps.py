@@ -9,8 +9,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 
 from compatcheck.packages.names import normalised
-from compatcheck.pipelines.watch._index import Release
-from compatcheck.results.matrix_changes import Due
+from tools.matrix.values import Due
+from tools.matrix.watch._index import Release
 
 
 class Pair(NamedTuple):

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
-from compatcheck.pipelines.watch._index import Release
-from compatcheck.pipelines.watch._ranges import day
-from compatcheck.results.matrix_changes import Due
+from tools.matrix.values import Due
+from tools.matrix.watch._index import Release
+from tools.matrix.watch._ranges import day
 
 _MOST_NAMED = 6
 

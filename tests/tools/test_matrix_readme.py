@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from compatcheck import matrix, probes
-from compatcheck.pipelines import draft
-from compatcheck.pipelines.diff import compare, read_environments
-from compatcheck.report import changes
 from tests.conftest import ROOT, SOURCES, run_command
+from tools.matrix import draft
+from tools.matrix.diff import compare, read_environments
+from tools.matrix.pages import changes
 from tools.matrix_readme import README, fields, replaced
 
 TEXT = README.read_text(encoding="utf-8")
-ISSUE = ROOT / "tests" / "pipelines" / "issues" / "kernels-import.md"
+ISSUE = ROOT / "tests" / "tools" / "issues" / "kernels-import.md"
 
 
 def part(name: str) -> str:

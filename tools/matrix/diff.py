@@ -16,7 +16,7 @@ from compatcheck.environment import Environment
 from compatcheck.environment.snapshot import load_snapshot, read_snapshot
 from compatcheck.errors import InputError
 from compatcheck.results.findings import STATUSES, Finding
-from compatcheck.results.matrix_changes import Comparison, VerdictChange
+from tools.matrix.values import Comparison, VerdictChange
 
 KNOWN_GOOD = "environments"
 """The folder of a matrix that holds recorded environments of well-run projects."""

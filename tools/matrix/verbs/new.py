@@ -18,7 +18,7 @@ def command(issue: str | None, package: str | None, title: str | None, folder: s
     """
     from datetime import datetime, timezone
 
-    from compatcheck.pipelines import draft
+    from tools.matrix import draft
 
     today = datetime.now(timezone.utc).date()
     if issue is not None:

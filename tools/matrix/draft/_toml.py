@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compatcheck.pipelines.draft._evidence import TODO, Draft
+from tools.matrix.draft._evidence import TODO, Draft
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 

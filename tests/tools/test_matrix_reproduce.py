@@ -12,8 +12,8 @@ import pytest
 
 from compatcheck import matrix
 from compatcheck.errors import InputError
-from compatcheck.pipelines.reproduce import judge, record, record_name, reproduce, require
 from compatcheck.results.findings import ProbeResult
+from tools.matrix.reproduce import judge, record, record_name, reproduce, require
 
 from ..advice.tiny_wheels import write_wheel
 

@@ -11,8 +11,8 @@ from compatcheck import matrix
 from compatcheck.bug_report import read_report
 from compatcheck.errors import InputError
 from compatcheck.packages.names import normalised
-from compatcheck.pipelines.draft import _issue, _toml
-from compatcheck.pipelines.draft._evidence import Draft, drafted
+from tools.matrix.draft import _issue, _toml
+from tools.matrix.draft._evidence import Draft, drafted
 
 __all__ = ["Draft", "Written", "from_issue", "next_id", "skeleton", "write"]
 

@@ -26,9 +26,9 @@ def command(ids: tuple[str, ...], records: str | None, offline: bool, format_nam
     record, as it is no evidence.
     """
     from compatcheck import matrix
-    from compatcheck.pipelines import reproduce as reproducing
-    from compatcheck.report import reproduction as pages
     from compatcheck.terminal.progress import building_progress
+    from tools.matrix import reproduce as reproducing
+    from tools.matrix.pages import reproduction as pages
 
     known = matrix.load()
     entries = [matrix.find_entry(known, entry_id) for entry_id in ids] if ids else matrix.all_entries(known)
