@@ -6,17 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Facts, Location
+from compatcheck.packages.frameworks import foundations
 from compatcheck.packages.names import normalised
 
 _VERSIONS = ("distributions.", "python", "cuda.", "torch_build.")
 _CALLED = {"pytorch": "torch"}
-_RUN_BY = {
-    "transformers": ("trl", "llama-factory", "ms-swift", "axolotl", "sentence-transformers", "setfit"),
-    "trl": ("llama-factory", "ms-swift", "axolotl"),
-    "lightning": ("nemo",),
-    "sentence-transformers": ("setfit",),
-}
-"""Whose trainers a framework's own are run by: a report that names both is of the second."""
 
 
 class Claim(NamedTuple):
@@ -104,7 +98,7 @@ def _agreed(path: str, one: Claim, other: Claim) -> Claim | None:
     if path == "missing_names":
         return one._replace(value=[*one.value, *(each for each in other.value if each not in one.value)])
     if path == "training.framework":
-        return next((a for a, b in ((one, other), (other, one)) if a.value in _RUN_BY.get(b.value, ())), None)
+        return next((a for a, b in ((one, other), (other, one)) if b.value in foundations(a.value)), None)
     if path.startswith(_VERSIONS):
         for exact, loose in ((one, other), (other, one)):
             if _refines(str(exact.value), str(loose.value)):

@@ -12,26 +12,8 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
-from compatcheck.bug_report._names import distribution
+from compatcheck.bug_report._names import distribution_of
 from compatcheck.environment import Facts
-
-_NAMES = {
-    "ao": "torchao",
-    "audio": "torchaudio",
-    "colpali": "colpali-engine",
-    "composer": "mosaicml",
-    "coqui-ai-tts": "coqui-tts",
-    "fastchat": "fschat",
-    "latex-ocr": "pix2tex",
-    "lavis": "salesforce-lavis",
-    "lm-evaluation-harness": "lm-eval",
-    "nemo": "nemo-toolkit",
-    "nougat": "nougat-ocr",
-    "surya": "surya-ocr",
-    "vision": "torchvision",
-    "vlmevalkit": "ms-vlmeval",
-}
-"""Distributions by the names of repositories that nobody would call them by."""
 
 _PLACE = re.compile(r"https://(?:api\.)?github\.com/(?:repos/)?([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/\d+")
 
@@ -70,12 +52,6 @@ def _is_day(text: str) -> bool:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
-
-
-def distribution_of(repository: str) -> str | None:
-    """The distribution that is made from a repository, by the name that forks and moves leave as it is."""
-    name = repository.rpartition("/")[2].lower()
-    return _NAMES.get(name) or distribution(name)
 
 
 def _texts(document: Mapping[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from compatcheck.bug_report._cues import advises
 from compatcheck.environment import Facts, lookup
 from compatcheck.environment.merge import EMPTY, overlay
 from compatcheck.errors import InputError
+from compatcheck.packages.frameworks import frameworks
 from compatcheck.project import training
 from compatcheck.project.training._agreement import over_accelerate
 from compatcheck.project.training._document import Document, Said, parse_document
@@ -25,9 +26,10 @@ _ENDINGS = {"json": ".json", "jsonc": ".json", "json5": ".json", "yaml": ".yaml"
 _SHELLS = ("bash", "sh", "shell", "console", "zsh", "cmd")
 _PAIR = re.compile(r"\s{0,12}(?:- )?[A-Za-z_][\w.-]{0,60}:(?:\s|\Z)")
 _INSIDE = re.compile(r"\s{1,12}|#|- |\Z")
+_COMMANDS = [command.name for framework in frameworks().values() for command in framework.commands]
 _LAUNCH = re.compile(
     r"\s{0,8}(?:[$#>%!]\s)?(?:[A-Z_]{2,40}=\S{0,80}\s+){0,12}(?:nohup |srun |sudo )?"
-    r"(?:torchrun|deepspeed|accelerate launch|llamafactory-cli|swift|xtuner|axolotl|tune|trl|python3?|ray job submit)\s"
+    rf"(?:torchrun|deepspeed|accelerate launch|python3?|ray job submit|{'|'.join(map(re.escape, _COMMANDS))})\s"
 )
 _WINDOWS_PATH = re.compile(r"(?<=[\w:.])\\(?=\w)")
 _CONTINUED = re.compile(r"\s[`^]\s{0,80}\Z")

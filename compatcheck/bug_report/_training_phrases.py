@@ -10,6 +10,7 @@ from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
 from compatcheck.bug_report._cues import ADVISED, hypothetical
 from compatcheck.bug_report._names import TRAINERS
+from compatcheck.packages.frameworks import frameworks
 
 _LONGEST = 2_000
 _PARTS = re.compile(r"[.。](?=\s|\Z|[\u4e00-\u9fff])|[;；!！?？]")
@@ -79,8 +80,8 @@ _SPOKEN: tuple[tuple[str, str, Any], ...] = (
     ),
     ("training.per_device_train_batch_size", rf"\b(?:batch[- _]?size|bs){_IS}(1)(?![\d.])", int),
     ("training.use_vllm", r"\bcolocated? vllm\b|\bvllm (?:in )?colocat", True),
+    *(("training.framework", each, name) for name, known in frameworks().items() for each in known.statements),
     ("training.predict_with_generate", r"\bpredict_with_generate\b", True),
-    ("training.framework", r"\balpaca[-_]lora(?:[ /]|'s ){1,2}`?finetune(?:\.py)?(?!\w)", "alpaca-lora"),
     (
         "training.world_size",
         r"(?:\A|[,，用在]|\b(?:on|with|using|across|over))\s{0,2}(\d{1,3})(?: ?[x×*] ?| )"
@@ -116,13 +117,7 @@ _SPOKEN_BEHIND: tuple[tuple[str, str, Any], ...] = (
     ("training.dtype", rf"(?:bf16|bfloat16){_NOT_OF_WEIGHTS}", "bfloat16"),
     ("training.dtype", rf"(?:fp16|float16){_NOT_OF_WEIGHTS}", "float16"),
     ("training.several_ranks", r"ddp\b", True),
-    ("training.framework", r"llama[-_ ]?factory(?![a-z0-9_./])", "llama-factory"),
-    ("training.framework", r"ms-swift(?![a-z0-9_./])|swift(?= ?(?:框架|微调|训练|sft|framework))", "ms-swift"),
-    ("training.framework", r"axolotl(?![a-z0-9_./])", "axolotl"),
-    ("training.framework", r"xtuner(?![a-z0-9_./])", "xtuner"),
-    ("training.framework", r"verl(?![a-z0-9_./])", "verl"),
-    ("training.framework", r"openrlhf(?![a-z0-9_./])", "openrlhf"),
-    ("training.framework", r"pytorch[- ]lightning(?![a-z0-9_./])", "lightning"),
+    *(("training.framework", each, name) for name, known in frameworks().items() for each in known.phrases),
     ("training.deepspeed", r"deepspeed\b(?![ :=]{0,4}v?\d|[-_/.][a-z])", _PRESENT),
     ("training.fsdp", r"fsdp\b(?!['/.-])", _PRESENT),
 )

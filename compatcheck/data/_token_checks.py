@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from compatcheck.packages.frameworks import frameworks
 from compatcheck.results.data import DataProblem
 
 _MASKED = ("loss-zero", "grad-norm-zero")
 _SELF_TALK = ("self-talk",)
 _MOST_NAMED = 16
 _WANTS_OBJECTS = ("has no attribute 'items'", "item pairs from a mapping")
-_WITH_OWN_TEMPLATES = ("llama-factory", "ms-swift", "xtuner", "torchtune")
-_CUT_OTHERWISE = {
-    "llama-factory": "shortens prompts before answers, so that labels stay",
-    "axolotl": "drops such rows, unless excess_length_strategy says otherwise",
-    "ms-swift": "drops such rows, unless truncation_strategy says otherwise",
-}
 _TEMPLATE_PROBLEMS = (
     *("template-unread", "template-missing", "template-refuses", "template-of-another-family", "row-refused"),
     *("nested-template", "special-token-split", "generation-does-not-stop", "answer-not-closed", "double-bos"),
@@ -32,12 +27,13 @@ def judge(
     ``limit`` is the length rows are cut to. A framework that writes chats by templates of its own meets no fault of
     the model's, and one that does not cut rows at their end loses no labels so: such a fault is only a note there.
     """
+    known = frameworks().get(framework or "")
     for problem in _problems(measured, shape, limit):
         does = None
-        if framework in _WITH_OWN_TEMPLATES and problem.name in _TEMPLATE_PROBLEMS:
+        if known and known.own_templates and problem.name in _TEMPLATE_PROBLEMS:
             does = "writes chats by templates of its own"
-        elif problem.name == "label-cut-off":
-            does = _CUT_OTHERWISE.get(framework or "")
+        elif known and problem.name == "label-cut-off":
+            does = known.long_rows
         if does:
             problem = problem._replace(level="note", seen=f"{problem.seen} ({framework} {does})", symptoms=())
         yield problem

@@ -13,10 +13,11 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -29,13 +30,17 @@ from compatcheck.matrix._regex import longest_literal
 from compatcheck.matrix._traits import computed_traits
 from compatcheck.matrix.entry import Entry
 from compatcheck.matrix.loading import FORMAT
+from compatcheck.packages.frameworks import Framework
 from compatcheck.packages.versions import parse_range, sort_key
 from compatcheck.project import trait_names
+
+NOT_ENTRIES = ("frameworks", "records", "tables")
+"""Folders of the matrix that hold no entries."""
 
 
 def read_entries(folder: Path) -> dict[Path, Entry]:
     """Every entry below a matrix folder, by file. Raises InputError naming the file and each fault in it."""
-    files = sorted(path for path in folder.glob("*/*.toml") if path.parent.name not in ("tables", "records"))
+    files = sorted(path for path in folder.glob("*/*.toml") if path.parent.name not in NOT_ENTRIES)
     return {path: read_entry(path) for path in files}
 
 
@@ -43,11 +48,14 @@ def read_entry(path: Path) -> Entry:
     try:
         return Entry.model_validate(read_toml(path))
     except ValidationError as error:
-        faults = "; ".join(
-            f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}"
-            for fault in error.errors(include_url=False)
-        )
-        raise InputError("reading matrix entry", path, faults, "correct the entry") from None
+        raise InputError("reading matrix entry", path, _faults(error), "correct the entry") from None
+
+
+def _faults(error: ValidationError) -> str:
+    return "; ".join(
+        f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}"
+        for fault in error.errors(include_url=False)
+    )
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -58,7 +66,24 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_tables(folder: Path) -> dict[str, dict[str, Any]]:
-    return {path.stem: read_toml(path) for path in sorted(folder.glob("tables/*.toml"))}
+    """Every table below a matrix folder by its name, the frameworks as one. Raises InputError for a wrong framework."""
+    tables = {path.stem: read_toml(path) for path in sorted(folder.glob("tables/*.toml"))}
+    return tables | {"frameworks": read_frameworks(folder)}
+
+
+def read_frameworks(folder: Path) -> dict[str, dict[str, Any]]:
+    return {path.stem: _read_framework(path) for path in sorted(folder.glob("frameworks/*.toml"))}
+
+
+def _read_framework(path: Path) -> dict[str, Any]:
+    row = read_toml(path)
+    if isinstance(row.get("reviewed"), date):
+        row["reviewed"] = row["reviewed"].isoformat()
+    try:
+        TypeAdapter(Framework).validate_python({"name": path.stem, **row})
+    except ValidationError as error:
+        raise InputError("reading the framework", path, _faults(error), "correct the file") from None
+    return row
 
 
 class Compiled(NamedTuple):
@@ -76,7 +101,8 @@ def compile_entries(entries: Iterable[Entry], tables: Mapping[str, Mapping[str, 
     Raises DataError where two entries share an id.
     """
     tables = tables or {}
-    dates = [str(table["reviewed"]) for table in tables.values() if "reviewed" in table]
+    reviewed = [*tables.values(), *tables.get("frameworks", {}).values()]
+    dates = [str(table["reviewed"]) for table in reviewed if "reviewed" in table]
     guards: dict[str, dict[str, list[Any]]] = {}
     unguarded: list[list[int]] = []
     of_model: list[int] = []

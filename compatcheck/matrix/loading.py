@@ -158,12 +158,13 @@ def _load_sources(folder: str) -> Matrix:
 
     from compatcheck.matrix.compile import compile_entries, read_entries, read_tables, read_texts, read_toml
 
-    compiled = compile_entries(read_entries(Path(folder)).values(), read_tables(Path(folder)))
+    tables = read_tables(Path(folder))
+    compiled = compile_entries(read_entries(Path(folder)).values(), tables)
     return _matrix(
         compiled.summary,
         _reader(lambda: BytesIO(compiled.conditions), folder, _CORRECT),
         _reader(lambda: BytesIO(compiled.entries), folder, _CORRECT),
-        cache(lambda name: read_toml(Path(folder) / "tables" / f"{name}.toml")),
+        lambda name: tables.get(name) or read_toml(Path(folder) / "tables" / f"{name}.toml"),
         _patterns(lambda: BytesIO(compiled.patterns), folder, _CORRECT),
     )._replace(texts=cache(lambda language: read_texts(Path(folder)).get(language, {})))
 

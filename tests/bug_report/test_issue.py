@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compatcheck.bug_report import read_report
-from compatcheck.bug_report._issue import distribution_of
+from compatcheck.bug_report._names import distribution_of
 
 BODY = "I pip installed deepspeed.\n\n- numpy 2.0.0\n"
 BY_GH = {

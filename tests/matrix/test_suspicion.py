@@ -10,8 +10,8 @@ from compatcheck import matrix
 from compatcheck.environment import Environment
 from compatcheck.inference.report_date import with_limits
 from compatcheck.matrix.matching.match import TraitVerdict, match_table
-from compatcheck.matrix.matching.relevance import FRAMEWORKS
 from compatcheck.matrix.matching.suspicion import nearest
+from compatcheck.packages.frameworks import frameworks
 from compatcheck.pipelines.check import check
 
 RELEASES = {"torch": {"2.5.0": date(2024, 10, 17), "2.4.0": date(2024, 7, 24)}, "peft": {"0.12.0": "2024-07-24"}}
@@ -86,7 +86,8 @@ def test_a_framework_that_nobody_named_is_not_suspected(known: matrix.Matrix) ->
     environment = Environment({"distributions": {"transformers": "4.47.1", "torch": "2.5.1", "accelerate": "0.30.0"}})
     missing = {path for each in check(environment, known, suspected=known.entries).findings for path in each.missing}
     assert any(path.startswith("distributions.") for path in missing)
-    assert not missing & {f"distributions.{name}" for name in FRAMEWORKS}
+    programs = [each for each in frameworks().values() if each.program]
+    assert not missing & {f"distributions.{name}" for each in programs for name in each.distributions}
 
 
 def test_the_day_of_the_report_counts_before_that_of_its_newest_release() -> None:

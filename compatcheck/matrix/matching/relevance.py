@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from compatcheck.environment import Environment, lookup
+from compatcheck.packages.frameworks import framework_of_distribution
 
 if TYPE_CHECKING:
     from compatcheck.matrix.matching.match import Verdict
@@ -55,32 +56,18 @@ _CHOSEN_BY_FEW: dict[str, tuple[str | int, ...]] = {
     "training.objective": ("ppo",),
     "training.optimizer": ("adagrad", "lion_8bit", "lion_32bit", "paged_lion_8bit", "paged_lion_32bit"),
 }
-FRAMEWORKS = {
-    "axolotl": "axolotl",
-    "llamafactory": "llama-factory",
-    "ms-swift": "ms-swift",
-    "openrlhf": "openrlhf",
-    "torchtune": "torchtune",
-    "verl": "verl",
-    "xtuner": "xtuner",
-}
-"""Packages that are frameworks of their own, with the name that a setting has for them."""
-
 _PROGRAMS = frozenset(
     (
         *("ai2-olmo", "chattts", "colbert-ai", "coqui-tts", "ctranslate2", "deepfilternet", "infinity-emb"),
-        *("instructlab", "llava", "llm-foundry", "llmcompressor", "lm-eval", "lmdeploy", "lmflow", "minicons"),
-        *("mosaicml", "nemo-toolkit", "neural-cherche", "oumi", "qwen-asr", "qwen-tts", "rank-llm", "safe-mol"),
-        *("salesforce-lavis", "setfit", "sgl-kernel", "sglang", "silero-vad", "torchtitan", "transformer-lens"),
-        *("tts", "xinference"),
+        *("instructlab", "llava", "llmcompressor", "lmflow", "minicons", "neural-cherche", "oumi", "qwen-asr"),
+        *("qwen-tts", "rank-llm", "safe-mol", "salesforce-lavis", "sgl-kernel", "sglang", "silero-vad"),
+        *("transformer-lens", "tts", "xinference"),
     )
 )
 """Packages that somebody runs as they are, or builds a whole program on."""
 
 _USED_WHERE: dict[str, tuple[str, str | bool]] = {
-    **{package: ("training.framework", name) for package, name in FRAMEWORKS.items()},
     "liger-kernel": ("training.use_liger_kernel", True),
-    "trl": ("training.framework", "trl"),
     "unsloth": ("training.unsloth", True),
     "unsloth-zoo": ("training.unsloth", True),
     "vllm": ("training.use_vllm", True),
@@ -161,7 +148,7 @@ def is_one_package_away(parts: Mapping[str, Verdict], rare: frozenset[str], envi
     ]
     if len(packages) != 1 or len(lacking) > 2 or parts[packages[0]].unlikely:
         return False
-    if packages[0][14:] in _PROGRAMS.union(FRAMEWORKS):
+    if packages[0][14:] in _PROGRAMS or _is_program(packages[0][14:]):
         return False
     there = {**parts, packages[0]: parts[packages[0]]._replace(expected=True)}
     return is_narrowed(there, rare, environment)
@@ -169,10 +156,18 @@ def is_one_package_away(parts: Mapping[str, Verdict], rare: frozenset[str], envi
 
 def _is_used(name: str, environment: Environment) -> bool:
     """Whether the run itself is known to go through the package, of which only the version is not known."""
-    if name not in _USED_WHERE:
+    if name in _USED_WHERE:
+        path, value = _USED_WHERE[name]
+        return bool(lookup(environment, path) == value)
+    framework = framework_of_distribution(name)
+    if framework is None or not (framework.commands or framework.scripts):
         return False
-    path, value = _USED_WHERE[name]
-    return bool(lookup(environment, path) == value)
+    return bool(lookup(environment, "training.framework") == framework.name)
+
+
+def _is_program(name: str) -> bool:
+    framework = framework_of_distribution(name)
+    return framework is not None and framework.program
 
 
 def _has_settings(name: str, holding: Iterable[str]) -> bool:

@@ -11,7 +11,7 @@ from packaging.version import Version
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.matching.relevance import FRAMEWORKS
+from compatcheck.packages.frameworks import framework_of_distribution
 from compatcheck.packages.versions import contains, final_release, parse_range
 
 _FOLLOWED = "unresolved_imports"
@@ -87,8 +87,9 @@ def _is_run(found: _Found, environment: Environment) -> bool:
     framework = lookup(environment, "training.framework")
     if found.row.statement in _OF_OBJECTIVE:
         return bool(lookup(environment, "training.objective") == _OF_OBJECTIVE[found.row.statement])
-    if found.package in FRAMEWORKS:
-        return isinstance(framework, Unknown) or framework == FRAMEWORKS[found.package]
+    own = framework_of_distribution(found.package)
+    if own and own.program:
+        return isinstance(framework, Unknown) or framework == own.name
     return found.package in _ALWAYS_IMPORTED or bool(framework == found.package)
 
 

@@ -1,8 +1,7 @@
 """Which command of a script starts a training: its launcher, its number of processes, its framework and flags.
 
 Launchers: ``torchrun`` (torch/distributed/run.py), ``deepspeed`` (deepspeed/launcher/runner.py), ``accelerate launch``
-(accelerate/commands/launch.py), and the command lines of LLaMA-Factory, ms-swift, XTuner, torchtune, Axolotl, TRL, verl
-and OpenRLHF.
+(accelerate/commands/launch.py), and the commands and scripts of the known frameworks.
 """
 
 from __future__ import annotations
@@ -11,8 +10,10 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
+from compatcheck.packages.frameworks import LaunchCommand, frameworks
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._shell import Command, Word, is_open
 from compatcheck.project.training._values import number_of
@@ -24,12 +25,7 @@ _WRAPPERS = frozenset(
         "ray",
     )
 )
-_LAUNCHERS = frozenset(
-    (
-        *("torchrun", "deepspeed", "accelerate", "llamafactory-cli", "lmf", "swift", "xtuner", "tune", "axolotl"),
-        *("trl", "python"),
-    )
-)
+_GENERAL_LAUNCHERS = ("torchrun", "deepspeed", "accelerate", "python")
 _SCHEDULERS = frozenset(("srun", "mpirun", "pdsh"))
 _BARE = {
     "torchrun": ("standalone", "no_python", "run_path", "m", "module", "use_env"),
@@ -45,26 +41,6 @@ _OF_MODULES = {
     "torch.distributed.run": "torchrun",
     "torch.distributed.launch": "torchrun",
     "accelerate.commands.launch": "accelerate",
-}
-_SCRIPTS = (
-    (re.compile(r"(?:^|/)src/train(?:_bash)?\.py\Z|llamafactory/(?:launcher|cli)"), "llama_factory", None),
-    (re.compile(r"axolotl\.cli\.train\Z"), "axolotl", None),
-    (re.compile(r"xtuner/tools/train\.py\Z|xtuner\.tools\.train\Z"), "xtuner", None),
-    (re.compile(r"swift[/.]cli[/.](sft|pt|rlhf)(?:\.py)?\Z"), "ms_swift", 1),
-    (re.compile(r"(?:^|[/.])verl[/.]trainer[/.](?:main_ppo|(?:fsdp_)?(sft)_trainer)(?:\.py)?\Z"), "verl", 1),
-    (re.compile(r"(?:^|/)openrlhf[/.]cli[/.]train_(?:(sft|dpo|kto|rm)|ppo(?:_ray)?)(?:\.py)?\Z"), "openrlhf", 1),
-    (re.compile(r"(?:^|/)run_(sft|dpo|orpo|kto|grpo)\.py\Z"), "trl", 1),
-    (re.compile(r"trl/(?:examples/)?scripts/(sft|dpo|orpo|kto|grpo|ppo)\.py\Z"), "trl", 1),
-    (re.compile(r"(?:^|/)examples/scripts/(sft|dpo|orpo|kto|grpo|ppo)\.py\Z"), "trl", 1),
-)
-_BY_RAY = ("verl", "openrlhf")
-_OWN = {
-    "llamafactory-cli": ("llama_factory", ("train",)),
-    "lmf": ("llama_factory", ("train",)),
-    "swift": ("ms_swift", ("sft", "pt", "rlhf", "dpo", "orpo")),
-    "xtuner": ("xtuner", ("train",)),
-    "axolotl": ("axolotl", ("train",)),
-    "trl": ("trl", ("sft", "dpo", "kto", "grpo", "reward", "rloo", "ppo", "orpo")),
 }
 _TRAINER = frozenset(
     (
@@ -86,13 +62,12 @@ _CONFIG_ENDINGS = (".yaml", ".yml", ".json", ".py")
 class Launch(NamedTuple):
     """One training as a command starts it.
 
-    ``reader`` is that of the framework, ``verb`` what it is told to do, ``config`` the file or name it is given, and
-    ``flags`` what stands beside that, with the line of each. ``options`` are the launcher's own. It is ``spread`` where
-    a scheduler starts it on several nodes.
+    ``verb`` is what the ``framework`` is to do, ``config`` the file or name it is given, and ``flags`` the rest, with
+    the line of each. ``options`` are the launcher's own. It is ``spread`` where a scheduler starts it on several nodes.
     """
 
     launcher: str
-    reader: str
+    framework: str
     verb: str | None
     config: Word | None
     flags: Mapping[str, Any]
@@ -101,6 +76,17 @@ class Launch(NamedTuple):
     environ: Mapping[str, Word]
     line: int
     spread: bool = False
+
+
+@cache
+def _commands() -> Mapping[str, tuple[str, LaunchCommand]]:
+    """The commands of frameworks, each with the framework that it starts."""
+    return {command.name: (name, command) for name, each in frameworks().items() for command in each.commands}
+
+
+@cache
+def _scripts() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(pattern), name) for name, each in frameworks().items() for pattern in each.scripts)
 
 
 def launch_of(command: Command) -> Launch | None:
@@ -120,13 +106,8 @@ def _launch_of(command: Command) -> Launch | None:
             launcher, rest = _OF_MODULES[rest[0].text], rest[1:]
             if launcher == "accelerate":
                 rest = (Word("launch", line), *rest)
-    if launcher in _OWN:
-        reader, verbs = _OWN[launcher]
-        if not rest or rest[0].text not in verbs:
-            return None
-        return _of_framework(launcher, reader, rest[0].text, rest[1:], {}, command, line)
-    if launcher == "tune":
-        return _of_torchtune(rest, command, line)
+    if launcher in _commands():
+        return _from_command(launcher, launcher, rest, {}, command, line)
     if launcher == "accelerate":
         if not rest or rest[0].text != "launch":
             return None
@@ -134,7 +115,7 @@ def _launch_of(command: Command) -> Launch | None:
     options, rest = ({}, rest) if launcher == "python" else _options(rest, launcher)
     if not rest:
         return None
-    return _of_script(launcher, rest, options, command, line)
+    return _from_script(launcher, rest, options, command, line)
 
 
 def _from_launcher(words: Sequence[Word]) -> tuple[Word, ...]:
@@ -142,9 +123,14 @@ def _from_launcher(words: Sequence[Word]) -> tuple[Word, ...]:
     if not words:
         return ()
     if _name(words[0]) in _WRAPPERS:
-        starts = [number for number, word in enumerate(words) if _name(word) in _LAUNCHERS]
+        starts = [number for number, word in enumerate(words) if _is_launcher(word)]
         return tuple(words[starts[0] :]) if starts else ()
-    return tuple(words) if _name(words[0]) in _LAUNCHERS else ()
+    return tuple(words) if _is_launcher(words[0]) else ()
+
+
+def _is_launcher(word: Word) -> bool:
+    name = _name(word)
+    return name in _GENERAL_LAUNCHERS or name in _commands()
 
 
 def _name(word: Word) -> str:
@@ -175,27 +161,44 @@ def _options(
     return options, tuple(words[at:])
 
 
-def _of_script(
+def _from_command(
+    launcher: str, name: str, words: Sequence[Word], options: Mapping[str, Word], command: Command, line: int
+) -> Launch | None:
+    """The training that a framework's own command starts, by itself or under another launcher."""
+    framework, own = _commands()[name]
+    if not words or words[0].text not in own.verbs:
+        return None
+    verb, words = words[0].text, words[1:]
+    if own.processes == "torchrun":
+        options, words = _options(words, "torchrun")
+        if not words:
+            return None
+        launcher, verb, words = "torchrun", words[0].text, words[1:]
+    return _launch(launcher, framework, verb, words, options, command, line)
+
+
+def _from_script(
     launcher: str, words: Sequence[Word], options: Mapping[str, Word], command: Command, line: int
 ) -> Launch | None:
     script, rest = words[0], words[1:]
-    if script.text.endswith("llamafactory-cli") and rest:
-        return _of_framework(launcher, "llama_factory", "train", rest[1:], options, command, line)
-    for pattern, reader, group in _SCRIPTS:
+    if launcher != "python" and _name(script) in _commands():
+        return _from_command(launcher, _name(script), rest, options, command, line)
+    for pattern, name in _scripts():
         match = pattern.search(script.text)
         if match:
-            verb = match[group] if group else None
-            return _of_framework(launcher, reader, verb, rest, options, command, line)
-    found = _of_framework(launcher, "training_arguments", None, rest, options, command, line)
-    if {"finetuning_type", "stage"} <= set(found.flags):
-        return found._replace(reader="llama_factory")
+            verb = match[1] if pattern.groups else None
+            return _launch(launcher, name, verb, rest, options, command, line)
+    found = _launch(launcher, "transformers", None, rest, options, command, line)
+    for name, framework in frameworks().items():
+        if framework.own_flags and found.flags.keys() >= {*framework.own_flags}:
+            return found._replace(framework=name)
     trains = len(_TRAINER & set(found.flags)) >= 2 or (found.config and launcher != "python")
     return found if trains and "no_trainer" not in script.text else None
 
 
-def _of_framework(
+def _launch(
     launcher: str,
-    reader: str,
+    framework: str,
     verb: str | None,
     words: Sequence[Word],
     options: Mapping[str, Word],
@@ -203,20 +206,11 @@ def _of_framework(
     line: int,
 ) -> Launch:
     flags, lines, positional = _flags(words)
-    config = next((word for word in positional if word.text.endswith(_CONFIG_ENDINGS) or reader == "xtuner"), None)
+    config = next((word for word in positional if word.text.endswith(_CONFIG_ENDINGS) or framework == "xtuner"), None)
     if config is None and isinstance(flags.get("config"), str):
         config = Word(flags["config"], lines["config"])
         flags = {name: value for name, value in flags.items() if name != "config"}
-    return Launch(launcher, reader, verb, config, flags, lines, options, command.environ, line)
-
-
-def _of_torchtune(words: Sequence[Word], command: Command, line: int) -> Launch | None:
-    if not words or words[0].text != "run":
-        return None
-    options, rest = _options(words[1:], "torchrun")
-    if not rest:
-        return None
-    return _of_framework("torchrun", "torchtune", rest[0].text, rest[1:], options, command, line)
+    return Launch(launcher, framework, verb, config, flags, lines, options, command.environ, line)
 
 
 def _flags(words: Sequence[Word]) -> tuple[dict[str, Any], dict[str, int], list[Word]]:
@@ -267,7 +261,7 @@ def _scalar(text: str) -> Any:
 def world_size(launch: Launch) -> tuple[int | None, str, int]:
     """The number of processes with the line that gives it, or ``None`` with the reason."""
     unknown = "the script does not say how many processes it starts"
-    if launch.launcher == "python" and launch.reader in _BY_RAY:
+    if launch.launcher == "python" and frameworks()[launch.framework].by_ray:
         return None, "Ray starts the processes", launch.line
     if launch.launcher == "accelerate":
         count = _count(launch.options.get("num_processes"))
@@ -277,12 +271,11 @@ def world_size(launch: Launch) -> tuple[int | None, str, int]:
     if launch.launcher == "python":
         return None if launch.spread else 1, unknown, launch.line
     per_node, nodes = launch.environ.get("NPROC_PER_NODE"), launch.environ.get("NNODES")
-    if launch.launcher in ("swift", "xtuner"):
-        processes = 1 if per_node is None else _count(per_node)
-    elif launch.launcher in ("llamafactory-cli", "lmf"):
-        processes = _visible(launch) if per_node is None else _count(per_node)
-    else:
+    _, command = _commands()[launch.launcher]
+    if command.processes is None:
         return None, unknown, launch.line
+    silent = 1 if command.processes == "one" else _visible(launch)
+    processes = silent if per_node is None else _count(per_node)
     machines = 1 if nodes is None else _count(nodes)
     line = per_node.line if per_node else launch.line
     return (processes * machines if processes and machines else None), unknown, line

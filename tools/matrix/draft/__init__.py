@@ -17,7 +17,7 @@ from tools.matrix.draft._evidence import Draft, drafted
 __all__ = ["Draft", "Written", "from_issue", "next_id", "skeleton", "write"]
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,78}[a-z0-9])?")
-_NOT_PACKAGES = ("tables", "records", "environments")
+_NOT_PACKAGES = ("tables", "frameworks", "records", "environments")
 _DOING = "drafting an entry for"
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from compatcheck.environment import Environment, Facts, Location, Unknown, lookup
 from compatcheck.environment.merge import overlay
 from compatcheck.errors import InputError
+from compatcheck.packages.frameworks import frameworks
 from compatcheck.project.training import readers
 from compatcheck.project.training._agreement import agreed, given, over_accelerate, without
 from compatcheck.project.training._document import Document, Keys, Said
@@ -27,8 +28,8 @@ TITLE = "a launch script"
 SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch")
 ROLE = "script"
 MARKS = (
-    *("torchrun", "deepspeed", "accelerate", "torch.distributed", "llamafactory", "swift", "xtuner", "tune run"),
-    *("axolotl", "trl", "verl", "openrlhf", "per_device_train_batch_size"),
+    *("torchrun", "deepspeed", "accelerate", "torch.distributed"),
+    *(mark for framework in frameworks().values() for mark in framework.marks),
 )
 
 Opener = Callable[[str], "tuple[str, Document] | None"]
@@ -37,17 +38,6 @@ _ENVIRON = re.compile(
     r"(NCCL|CUDA|CUDNN|CUBLAS|PYTORCH|TORCH|TORCHINDUCTOR|ACCELERATE|DS|OMP|TRITON|FLASH|BNB|HIP|HSA|ROCR)_[A-Z0-9_]+\Z"
 )
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL")
-_FRAMEWORKS = {
-    "llama_factory": "llama-factory",
-    "ms_swift": "ms-swift",
-    "xtuner": "xtuner",
-    "torchtune": "torchtune",
-    "axolotl": "axolotl",
-    "trl": "trl",
-    "training_arguments": "transformers",
-    "verl": "verl",
-    "openrlhf": "openrlhf",
-}
 _OBJECTIVES = ("sft", "dpo", "kto", "orpo", "grpo", "reward", "ppo")
 _OVERRIDES = {
     "batch_size": "training.per_device_train_batch_size",
@@ -121,12 +111,12 @@ def _said(launch: Launch, document: Document, opened: Opener) -> Said:
 def _of_trainer(launch: Launch, document: Document, opened: Opener) -> Said:
     """What the framework makes of the configuration and the flags."""
     config = opened(launch.config.text) if launch.config and not is_open(launch.config.text) else None
-    reader = "training_arguments" if launch.reader == "trl" else launch.reader
-    if config and config[0] != reader and isinstance(config[1].value, dict) and config[0] in _FRAMEWORKS:
+    reader = frameworks()[launch.framework].reader
+    if config and isinstance(config[1].value, dict) and any(config[0] == each.reader for each in frameworks().values()):
         reader = config[0]
-    if reader not in readers() or (launch.reader == "xtuner" and not config):
+    if reader is None or (launch.framework == "xtuner" and not config):
         return _bare(launch, document)
-    if launch.reader == "xtuner" and config:
+    if launch.framework == "xtuner" and config:
         return _of_xtuner(launch, document, config[1])
     merged = _merged(launch, document, config[1] if config else None)
     try:
@@ -156,7 +146,7 @@ def _of_own_loop(said: Said, launch: Launch) -> Said:
 
 def _read(reader: str, merged: Document, launch: Launch) -> Said:
     if reader == "training_arguments":
-        framework = "trl" if launch.reader == "trl" else None
+        framework = "trl" if launch.framework == "trl" else None
         return training_arguments.read(merged, framework or _framework_of(merged))
     said: Said = readers()[reader].read(merged)
     return said
@@ -170,7 +160,7 @@ def _framework_of(merged: Document) -> str | None:
 def _merged(launch: Launch, document: Document, config: Document | None) -> Document:
     """The configuration with the flags over it, each with the place it really has."""
     origins, flags = _origins(launch, document), dict(launch.flags)
-    if launch.reader == "verl":
+    if launch.framework == "verl":
         origins, flags = {tuple(str(name).split(".")): at for (name,), at in origins.items()}, nested(flags)
     if config is None:
         return Document(document.path, document.text, flags, {}, origins)
@@ -185,11 +175,11 @@ def _bare(launch: Launch, document: Document) -> Said:
     """A training of which no more is read than its framework and its DeepSpeed configuration."""
     lines: dict[Keys, int] = {("command",): launch.line}
     sheet = Sheet(Document(document.path, document.text, dict(launch.flags), lines, _origins(launch, document)))
-    sheet.state("training.framework", _FRAMEWORKS[launch.reader], ("command",))
+    sheet.state("training.framework", launch.framework, ("command",))
     named = launch.flags.get("deepspeed")
     if isinstance(named, str):
         sheet.name("deepspeed", named)
-    elif "deepspeed" not in launch.flags and launch.reader == "xtuner" and launch.config:
+    elif "deepspeed" not in launch.flags and launch.framework == "xtuner" and launch.config:
         sheet.unknown("training.deepspeed", f"{launch.config.text}, which may bring its own, is not here")
     return sheet.said()
 
@@ -214,7 +204,7 @@ def _completed(said: Said, launch: Launch, document: Document, configured: bool)
         sheet.state("training.objective", verb, ("command",))
     silent = not any("deepspeed" in name or name.startswith("ds_") for name in launch.flags)
     undecided = isinstance(lookup(environment, "training.deepspeed"), Unknown) and not said.inlined
-    alone = launch.launcher in ("torchrun", "python", "trl") and launch.reader in ("training_arguments", "trl")
+    alone = launch.launcher in ("torchrun", "python", "trl") and launch.framework in ("transformers", "trl")
     if silent and undecided and alone and "deepspeed" not in said.names and (configured or not launch.config):
         sheet.state("training.deepspeed", None)
         if isinstance(lookup(environment, "training.fsdp"), Unknown):

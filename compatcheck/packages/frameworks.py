@@ -1,0 +1,92 @@
+"""The training frameworks that are known: each is one file in ``matrix/frameworks/``, read here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Literal, NamedTuple
+
+from compatcheck.packages.shipped_tables import shipped_table
+
+
+class LaunchCommand(NamedTuple):
+    """A command that starts a training by one of its verbs.
+
+    ``processes`` is how many it starts on a node where ``NPROC_PER_NODE`` is not set: one, one for each visible GPU, or
+    what torchrun's own options say. Left out, it is unknown.
+    """
+
+    name: str
+    verbs: Sequence[str]
+    processes: Literal["one", "visible", "torchrun"] | None = None
+
+
+class Framework(NamedTuple):
+    """What is known of a framework, by the name that ``training.framework`` has for it.
+
+    - ``title`` is its name in sentences, ``also`` further values of ``training.framework`` that mean it;
+    - ``distributions`` are its packages, the present one first, ``aliases`` their names in prose;
+    - ``repositories`` are its places on GitHub, ``owner/name``, former ones included;
+    - ``program``: people run it by its own command, so that a report seldom leaves it out;
+    - ``runs_on``: the frameworks whose training loop it runs, each with the releases of its own package that do;
+    - ``reader`` is the module in ``project/training/formats/`` that reads its settings;
+    - ``commands``, ``scripts`` (regular expressions on the path of a script, with the verb as group 1), ``own_flags``
+      (together they are those of no other) and ``marks`` (a launch script holds one of them) show who starts a
+      training; ``by_ray``: Ray starts the processes;
+    - ``frames`` matches the path of its trainer in a traceback, from a folder on, with the objective as group 1;
+    - ``phrases`` name it in prose behind a word like "with", ``statements`` anywhere;
+    - ``long_rows`` is what it does with rows that are too long, other than to cut their end, and ``own_templates``
+      says that it writes chats without the model's template.
+    """
+
+    name: str
+    title: str
+    sources: Sequence[str]
+    reviewed: str
+    repositories: Sequence[str] = ()
+    also: Sequence[str] = ()
+    distributions: Sequence[str] = ()
+    aliases: Sequence[str] = ()
+    program: bool = False
+    runs_on: Mapping[str, str] = {}
+    reader: str | None = None
+    commands: Sequence[LaunchCommand] = ()
+    scripts: Sequence[str] = ()
+    own_flags: Sequence[str] = ()
+    marks: Sequence[str] = ()
+    by_ray: bool = False
+    frames: str | None = None
+    phrases: Sequence[str] = ()
+    statements: Sequence[str] = ()
+    long_rows: str | None = None
+    own_templates: bool = False
+
+
+@cache
+def frameworks() -> Mapping[str, Framework]:
+    """Every framework by its name, in the order of the names."""
+    return {name: _framework(name, row) for name, row in shipped_table("frameworks").items()}
+
+
+def _framework(name: str, row: Mapping[str, object]) -> Framework:
+    found = Framework(name=name, **row)  # type: ignore[arg-type]
+    return found._replace(commands=tuple(LaunchCommand(**command) for command in row.get("commands", ())))  # type: ignore[attr-defined]
+
+
+@cache
+def framework_of(value: str) -> Framework | None:
+    """The framework that a value of ``training.framework`` means."""
+    known = frameworks()
+    return known.get(value) or next((each for each in known.values() if value in each.also), None)
+
+
+@cache
+def framework_of_distribution(name: str) -> Framework | None:
+    return next((each for each in frameworks().values() if name in each.distributions), None)
+
+
+@cache
+def foundations(name: str) -> frozenset[str]:
+    """The frameworks that one runs on in some of its releases, directly or through another."""
+    below = frameworks()[name].runs_on if name in frameworks() else {}
+    return frozenset(below).union(*(foundations(each) for each in below))

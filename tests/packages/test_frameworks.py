@@ -1,0 +1,81 @@
+"""Each file in ``matrix/frameworks/`` holds together, and what is said there is what readers do."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from compatcheck.errors import InputError
+from compatcheck.matrix.compile import read_frameworks
+from compatcheck.packages.frameworks import Framework, foundations, framework_of, frameworks
+from compatcheck.project.training import readers
+from tests.conftest import ROOT
+
+EACH = list(frameworks().values())
+
+
+@pytest.mark.parametrize("framework", EACH, ids=lambda each: each.name)
+def test_a_framework_names_what_exists(framework: Framework) -> None:
+    assert framework.name not in foundations(framework.name)
+    assert set(framework.runs_on) <= set(frameworks())
+    assert framework.reader is None or framework.reader in readers()
+    assert all(source.startswith("https://") for source in framework.sources) and framework.sources
+    assert all(repository.count("/") == 1 for repository in framework.repositories) and framework.repositories
+    assert not framework.aliases or framework.distributions
+
+
+@pytest.mark.parametrize("field", ["also", "distributions", "repositories", "aliases", "frames", "scripts"])
+def test_two_frameworks_share_nothing(field: str) -> None:
+    values = [getattr(each, field) for each in EACH if getattr(each, field)]
+    listed = values if field == "frames" else list(chain.from_iterable(values))
+    assert len(listed) == len(set(listed))
+
+
+def test_a_command_belongs_to_one_framework() -> None:
+    names = [command.name for each in EACH for command in each.commands]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("name", "below"),
+    [
+        ("llama-factory", {"trl", "transformers", "accelerate"}),
+        ("setfit", {"sentence-transformers", "transformers", "accelerate"}),
+        ("verl", set()),
+        ("unheard-of", set()),
+    ],
+)
+def test_foundations_are_followed_to_the_end(name: str, below: set[str]) -> None:
+    assert foundations(name) == below
+
+
+@pytest.mark.parametrize(
+    ("value", "name"), [("lightning", "lightning"), ("pytorch-lightning", "lightning"), ("?", None)]
+)
+def test_a_value_means_one_framework(value: str, name: str | None) -> None:
+    found = framework_of(value)
+    assert (found and found.name) == name
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("launched = true", "launched: Extra inputs are not permitted"),
+        ("program = 3", "program: Input should be a valid boolean, unable to interpret input"),
+        ("runs_on = ['trl']", "runs_on: Input should be a valid dictionary"),
+        ("[[commands]]\nname = 'x'\nverbs = ['train']\nprocesses = 'many'", "processes: Input should be"),
+    ],
+)
+def test_a_wrong_file_is_refused(tmp_path: Path, line: str, fault: str) -> None:
+    (tmp_path / "frameworks").mkdir()
+    head = "title = 'X'\nsources = ['https://example.org']\nreviewed = 2026-11-28\n"
+    (tmp_path / "frameworks" / "x.toml").write_text(f"{head}{line}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"reading the framework .*x\.toml") as caught:
+        read_frameworks(tmp_path)
+    assert fault in str(caught.value)
+
+
+def test_every_shipped_file_is_valid() -> None:
+    assert set(read_frameworks(ROOT / "matrix")) == set(frameworks())
