@@ -73,3 +73,16 @@ def test_a_clean_check_imports_nothing_heavy(wheel: Wheel, tmp_path: Path) -> No
     status, *loaded = done.stderr.split()
     assert status == "0", done.stdout
     assert not HEAVY & set(loaded)
+
+
+def test_a_plain_install_asks_for_the_update_extra(wheel: Wheel, tmp_path: Path) -> None:
+    import subprocess
+
+    code = "import importlib.util as found; print(found.find_spec('tuf'), found.find_spec('httpx') is not None)"
+    held = subprocess.run([str(wheel.python), "-c", code], capture_output=True, text=True, check=True)
+    assert held.stdout.split() == ["None", "True"]
+    done = wheel.run("matrix", "update", "--url", "https://mirror.example", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "compatcheck: updating the matrix: tuf is not installed; run pip install 'compatcheck[update]'\n"
+    )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compatcheck.environment import Environment, Location
 from compatcheck.environment.keys import kind_of
 from compatcheck.inference.complete import complete
 from compatcheck.language import gettext as _
-from compatcheck.matrix._fetched import last_url, store
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.matrix.loading import (
     FORMAT,
@@ -40,7 +39,6 @@ from compatcheck.matrix.matching.suspicion import nearest
 from compatcheck.results.findings import Finding, Remedy
 
 if TYPE_CHECKING:
-    from compatcheck.matrix._adopt import Adopted
     from compatcheck.matrix._survey import Told
     from compatcheck.matrix.entry import Entry
     from compatcheck.matrix.lint import Fault
@@ -49,9 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ARCHIVE",
-    "Adopted",
     "Matrix",
-    "adopt",
     "all_entries",
     "complete",
     "find_entry",
@@ -60,7 +56,6 @@ __all__ = [
     "interval",
     "is_stale",
     "kind_of",
-    "last_url",
     "lint_folder",
     "load",
     "match",
@@ -71,7 +66,6 @@ __all__ = [
     "ruled_out",
     "search",
     "source_folder",
-    "store",
     "survey",
     "suspects",
     "within",
@@ -293,13 +287,6 @@ def interval(condition: str) -> Interval | None:
     from compatcheck.packages.versions import parse_range
 
     return interval_of(parse_range(condition))
-
-
-def adopt(unpack: Callable[[str], None], url: str) -> Adopted:
-    """Take a fetched matrix into use; see `compatcheck.matrix._adopt.adopt`."""
-    from compatcheck.matrix import _adopt
-
-    return _adopt.adopt(unpack, url)
 
 
 def impacts() -> tuple[str, ...]:

@@ -25,10 +25,10 @@ else:
     import tomli as tomllib
 
 from compatcheck.errors import DataError, InputError
-from compatcheck.matrix._fetched import ABOUT_KEYS
 from compatcheck.matrix._regex import longest_literal
 from compatcheck.matrix._traits import computed_traits
 from compatcheck.matrix.entry import Entry
+from compatcheck.matrix.fetched import ABOUT_KEYS
 from compatcheck.matrix.loading import FORMAT
 from compatcheck.packages.frameworks import Framework
 from compatcheck.packages.versions import parse_range, sort_key

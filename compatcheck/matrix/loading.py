@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.errors import DataError, InputError
 from compatcheck.language import ENGLISH, LANGUAGES, current
-from compatcheck.matrix._fetched import newer_than
+from compatcheck.matrix.fetched import newer_than
 from compatcheck.packages.versions import is_vendor_build, parse_version, release_of, sort_key
 
 FORMAT = 1

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from compatcheck import delivery, matrix
 from compatcheck.delivery import Archive, Repository
 from compatcheck.errors import InputError
+from compatcheck.matrix import fetched
 
 URL_VARIABLE = "COMPATCHECK_MATRIX_URL"
 ROOT_VARIABLE = "COMPATCHECK_MATRIX_ROOT"
@@ -24,7 +25,7 @@ class Updated(NamedTuple):
     """What came of an update, and from where."""
 
     url: str
-    adopted: matrix.Adopted
+    adopted: delivery.Adopted
 
 
 def update(url: str | None, root: str | None, environ: Mapping[str, str]) -> Updated:
@@ -35,12 +36,13 @@ def update(url: str | None, root: str | None, environ: Mapping[str, str]) -> Upd
     the matrix in use stays.
     """
     matrix.require_installed()
-    store = matrix.store()
-    address = _address(url or environ.get(URL_VARIABLE) or matrix.last_url() or DEFAULT_URL)
+    delivery.require_tuf()
+    store = fetched.store()
+    address = _address(url or environ.get(URL_VARIABLE) or delivery.last_url() or DEFAULT_URL)
     with delivery.only_one(store):
         repository = Repository(address, _root(root or environ.get(ROOT_VARIABLE), address, store))
         archive = Archive(delivery.download(repository, matrix.ARCHIVE, store), matrix.ARCHIVE)
-        adopted = matrix.adopt(lambda folder: delivery.unpack(archive, folder), address)
+        adopted = delivery.adopt(lambda folder: delivery.unpack(archive, folder), address)
     return Updated(repository.shown, adopted)
 
 

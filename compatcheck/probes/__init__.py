@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 from compatcheck.errors import InputError
 from compatcheck.probes import _units
 from compatcheck.probes._criterion import UNIT_ROUNDOFF
-from compatcheck.probes._joint_rank import JOINT, Order, RankProcess, joint_cases, joint_result
+from compatcheck.probes._joint_rank import JOINT, JointRanks, Order, RankProcess, joint_cases, joint_ranks, joint_result
 from compatcheck.probes._run import Memory, run, run_all
 
 __all__ = [
     "DEVICES",
     "JOINT",
+    "JointRanks",
     "PROFILES",
     "Card",
     "Memory",
@@ -25,6 +26,7 @@ __all__ = [
     "choose",
     "describe",
     "joint_cases",
+    "joint_ranks",
     "joint_result",
     "names",
     "parse_request",

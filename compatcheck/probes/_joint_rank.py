@@ -6,13 +6,16 @@ import contextlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from compatcheck.probes import _process, _units
 from compatcheck.probes.distributed import _ranks
 from compatcheck.results.findings import ProbeResult
 
 JOINT = ("link_speed", "collectives", "ddp_gradients", "zero_training")
+JointRanks = Literal["all", "few", "one_per_node"]
+"""Which ranks take part in a joint probe; its unit may say so in ``RANKS``. A ``few`` are spread over the nodes."""
+
 _SCRIPT = _units.FOLDER / "distributed" / "_ranks" / "_rank.py"
 
 
@@ -78,6 +81,12 @@ class RankProcess:
     def end(self) -> None:
         with self.opened:
             _process.end(self.process)
+
+
+def joint_ranks(name: str) -> JointRanks:
+    """Which ranks take part in a probe, one of `JOINT`, as its unit says."""
+    ranks: JointRanks = getattr(_units.unit(name), "RANKS", "all")
+    return ranks
 
 
 def joint_cases(name: str, request: Mapping[str, Any], device: str) -> list[dict[str, Any]]:

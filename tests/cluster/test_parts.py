@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
+from compatcheck import probes
 from compatcheck.cluster import _launch, _watch
 from compatcheck.cluster._ledger import Ledger
 from compatcheck.cluster._messages import Has, Hello
 from compatcheck.errors import InputError
+from compatcheck.pipelines.cluster import _live
 from compatcheck.probes.distributed import link_speed
 
 ADDRESS = {"MASTER_ADDR": "node01", "MASTER_PORT": "29400"}
@@ -160,3 +165,17 @@ def test_every_pair_meets_once(world: int) -> None:
     assert all(
         turns[other][turn] == one for one in range(world) for turn, other in enumerate(turns[one]) if other is not None
     )
+
+
+@pytest.mark.parametrize(
+    ("probe", "chosen"),
+    [
+        ("collectives", (0, 1, 2, 3, 4, 5)),
+        ("zero_training", (0, 1, 2, 3, 4, 5)),
+        ("link_speed", (0, 3)),
+        ("ddp_gradients", (0, 1, 2, 3)),
+    ],
+)
+def test_a_joint_probe_says_which_ranks_take_part(probe: str, chosen: tuple[int, ...]) -> None:
+    leader = SimpleNamespace(firsts=lambda: {"one": 0, "two": 3})
+    assert _live._choose(probes.joint_ranks(probe), tuple(range(6)), cast(Any, leader)) == chosen

@@ -13,7 +13,7 @@ import pytest
 
 from compatcheck.delivery import only_one
 from compatcheck.matrix import loading
-from tests.conftest import Wheel, run_command
+from tests.conftest import Wheel, bare_environment, run_command, uv
 from tests.delivery.conftest import IDS, Client, Publisher, Server, run
 
 
@@ -190,7 +190,9 @@ def test_the_installed_command_updates_itself(
     publisher.publish(3)
     environ = {"XDG_DATA_HOME": str(tmp_path / "data")}
     named = ("--url", server.url, "--root", str(publisher.root_file))
-    done = run_command(wheel.python, "matrix", "update", *named, cwd=tmp_path, **environ)
+    python = bare_environment(tmp_path / "venv")
+    uv("pip", "install", "--python", str(python), f"compatcheck[update] @ {wheel.path.as_uri()}")
+    done = run_command(python, "matrix", "update", *named, cwd=tmp_path, **environ)
     assert done.returncode == 0 and "now in use" in done.stdout, done.stderr
-    listed = run_command(wheel.python, "matrix", "list", cwd=tmp_path, **environ)
+    listed = run_command(python, "matrix", "list", cwd=tmp_path, **environ)
     assert listed.stdout.split()[0] == source.stem and len(listed.stdout.splitlines()) == 1

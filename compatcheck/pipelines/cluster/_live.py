@@ -12,11 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from compatcheck import __version__, cluster, probes
-from compatcheck.cluster._conduct import Conductor, Plan
-from compatcheck.cluster._hub import Hub, Stopped
-from compatcheck.cluster._lead import Leader
-from compatcheck.cluster._messages import Has, Work
-from compatcheck.cluster._participant import Participant
+from compatcheck.cluster import Conductor, Has, Hub, Leader, Participant, Plan, Stopped, Work
 from compatcheck.environment import Environment
 from compatcheck.errors import CompatcheckError
 from compatcheck.pipelines.cluster._present import Presented, hello
@@ -118,7 +114,7 @@ def _try(
     broken = ""
     backend, device, stands_in = _backend(leader, ranks, trials.device)
     for name in trials.names:
-        chosen = _chosen(name, ranks, leader)
+        chosen = _choose(probes.joint_ranks(name), ranks, leader)
         if len(chosen) < 2:
             continue
         if broken:
@@ -139,8 +135,7 @@ def _try(
         elif unmet:
             result = result._replace(outcome="skip", why=unmet)
         results.append(result._replace(why=f"{len(chosen)} ranks over {backend}: {result.why}"))
-        if name == "link_speed":
-            links += _links(outcomes, [member.node for member in leader.members(chosen)])
+        links += _links(outcomes, [member.node for member in leader.members(chosen)])
     if device == "cpu" and results:
         limits.append("tried on the CPU over gloo, which has no streams: what a GPU's overlap breaks does not show")
 
@@ -152,12 +147,12 @@ def _own_run(leader: Leader) -> dict[str, Any]:
     return {"training": training, **({"dtype": training["dtype"]} if training.get("dtype") else {})}
 
 
-def _chosen(name: str, ranks: tuple[int, ...], leader: Leader) -> tuple[int, ...]:
-    """Who takes part: all, one of every node for links, and a few spread over the nodes for gradients."""
+def _choose(which: probes.JointRanks, ranks: tuple[int, ...], leader: Leader) -> tuple[int, ...]:
+    """The ranks that take part; a few are spread over the nodes."""
     firsts = tuple(rank for rank in leader.firsts().values() if rank in ranks)
-    if name == "link_speed":
+    if which == "one_per_node":
         return firsts
-    if name == "ddp_gradients":
+    if which == "few":
         spread = (*firsts, *(rank for rank in ranks if rank not in firsts))[:_SPREAD]
         return tuple(sorted(spread[: 4 if len(spread) >= 4 else 2]))
     return ranks
@@ -173,8 +168,12 @@ def _backend(leader: Leader, ranks: tuple[int, ...], wanted: str) -> tuple[str, 
 
 
 def _links(outcomes: list[tuple[Any, Any, str]], nodes: list[str]) -> Iterator[Link]:
-    """The best exchange of each pair, by its slower end; slow against the median of what each node has at best."""
-    told = [answer["measured"]["speeds"] for _, answers, _ in outcomes for answer in answers]
+    """The best exchange of each pair, by its slower end; slow against the median of what each node has at best.
+
+    Empty for a probe that measures no speeds.
+    """
+    measured = [answer["measured"] for _, answers, _ in outcomes for answer in answers]
+    told = [each["speeds"] for each in measured if "speeds" in each]
     speeds = {
         (one, int(other)): max(map(min, own, told[int(other)][str(one)]))
         for one, partners in enumerate(told)
@@ -237,11 +236,9 @@ class _Part:
 
 def _interface(work: Work) -> dict[str, str]:
     """Gloo looks for its interface by the host's name, which may lead to loopback: it gets the one in use."""
-    from compatcheck.cluster import _network
-
     if work.backend != "gloo" or "GLOO_SOCKET_IFNAME" in os.environ:
         return {}
-    name = _network.interface_of(work.own)
+    name = cluster.interface_of(work.own)
     return {"GLOO_SOCKET_IFNAME": name} if name else {}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from compatcheck import __version__, cluster, matrix
-from compatcheck.cluster._messages import Has, Hello
+from compatcheck.cluster import Has, Hello
 from compatcheck.environment import Environment, Target, dump
 from compatcheck.environment.merge import overlay
 from compatcheck.errors import CompatcheckError

@@ -35,6 +35,7 @@ PROFILE: str = "deep"
 SECONDS: float = 4.0
 ASKED_BY: Tuple[str, ...] = ("training.world_size",)
 FRESH = True
+RANKS = "few"
 
 TINY_BUCKET = {"bucket_cap_mb": 0.004}
 VARIANTS: Tuple[Tuple[str, int, Dict[str, Any]], ...] = (

@@ -29,6 +29,7 @@ PROFILE: str = "deep"
 SECONDS: float = 3.0
 ASKED_BY: Tuple[str, ...] = ()
 FRESH = True
+RANKS = "one_per_node"
 
 SMALL, LARGE = 2**18, {"cpu": 2**22, "cuda": 2**26}
 FAST_SECONDS = 0.1

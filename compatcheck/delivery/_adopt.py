@@ -13,7 +13,7 @@ from typing import NamedTuple
 from compatcheck.errors import DataError, InputError
 from compatcheck.files import storage
 from compatcheck.language import LANGUAGES
-from compatcheck.matrix._fetched import POINTER, About, Pointer, folder_of, newer_than, read_about, read_pointer, store
+from compatcheck.matrix.fetched import POINTER, About, Pointer, folder_of, newer_than, read_about, read_pointer, store
 from compatcheck.matrix.loading import FORMAT, all_entries, bundled_folder, load_compiled
 
 _FETCHED = "the fetched matrix"
@@ -47,6 +47,15 @@ def adopt(unpack: Callable[[str], None], url: str) -> Adopted:
     except OSError as error:
         seen = error.strerror or str(error)
         raise InputError("keeping the matrix in", store(), seen, f"make room there; {_STAYS}") from None
+
+
+def last_url() -> str | None:
+    """Where the matrix in use was fetched from; None where none was, or nobody can tell."""
+    try:
+        pointer = read_pointer()
+    except DataError:
+        return None
+    return pointer.url if pointer else None
 
 
 def _taken(folder: str, url: str) -> Adopted:

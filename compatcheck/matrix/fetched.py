@@ -1,7 +1,7 @@
 """The matrix that was fetched since this installation was made: where it lies, and whether it is the newer one.
 
 A small pointer file names the folder in use. It is replaced in one step, so that a check finds the old matrix or the
-new one, and never a part. See `compatcheck.matrix._adopt` for how it gets there.
+new one, and never a part. See `compatcheck.delivery` for how it gets there.
 """
 
 from __future__ import annotations
@@ -80,12 +80,3 @@ def newer_than(bundled: str, number: int) -> str | None:
         return None
     about = read_about(bundled)
     return folder_of(pointer) if pointer.about.date >= about.date and pointer.about != about else None
-
-
-def last_url() -> str | None:
-    """Where the matrix in use was fetched from; None where none was, or nobody can tell."""
-    try:
-        pointer = read_pointer()
-    except DataError:
-        return None
-    return pointer.url if pointer else None
