@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from compatcheck.matrix._survey import Told
     from compatcheck.matrix.entry import Entry
     from compatcheck.matrix.lint import Fault
-    from compatcheck.matrix.matching.requested_ranges import Interval
+    from compatcheck.packages.versions import Interval
     from compatcheck.results.logs import Fit, Pattern, Suspect
 
 __all__ = [
@@ -283,8 +283,7 @@ def lint_folder(folder: str | None, probes: Sequence[str], only: Sequence[str] =
 
 def interval(condition: str) -> Interval | None:
     """The versions that a condition such as ``>=2.5.0,<2.5.1`` speaks of; None where there are none."""
-    from compatcheck.matrix.matching.requested_ranges import interval_of
-    from compatcheck.packages.versions import parse_range
+    from compatcheck.packages.versions import interval_of, parse_range
 
     return interval_of(parse_range(condition))
 

@@ -30,6 +30,15 @@ class Comparator(NamedTuple):
     version: Version
 
 
+class Interval(NamedTuple):
+    """Versions from ``low`` to ``high``; None is no bound on that side."""
+
+    low: Version | None
+    low_closed: bool
+    high: Version | None
+    high_closed: bool
+
+
 def is_range(text: str) -> bool:
     """Whether the text is meant as a range rather than as a plain value."""
     return text.lstrip()[:1] in ("<", ">", "=")
@@ -66,6 +75,17 @@ def final_release(text: str | None) -> Version | None:
     """The version of a release as its project published it; None for pre-releases, vendors' builds and what is none."""
     version = None if text is None or is_vendor_build(text) else parse_version(text)
     return None if version is None or version.is_prerelease else version
+
+
+def interval_of(comparators: tuple[Comparator, ...]) -> Interval | None:
+    """The interval of a range; None where no version meets it."""
+    lows = [(bound, op == ">") for op, bound in comparators if op in (">=", ">", "==")]
+    highs = [(bound, op != "<") for op, bound in comparators if op in ("<=", "<", "==")]
+    low, is_open = max(lows, default=(None, True))
+    high, is_closed = min(highs, default=(None, False))
+    if low is not None and high is not None and (low > high or (low == high and (is_open or not is_closed))):
+        return None
+    return Interval(low, not is_open, high, is_closed)
 
 
 def contains(comparators: tuple[Comparator, ...], version: Version) -> bool:

@@ -1,48 +1,35 @@
 """A range that requirements ask for, against a range known to be bad: all of it, some of it, or none.
 
-What is asked for is a PEP 440 specifier, and an installer takes final releases of it; the known-bad range lies on the
-total order of `compatcheck.packages.versions`. All of a range is bad where the whole interval lies in the bad one,
-which holds whatever is released in future. None of it is where the two share no version that is likely to exist:
-neither a version that one of them names, nor a final release of as many numbers as they are written in (three at
-least).
+What is asked for is a PEP 440 specifier; the known-bad range lies on the total order of
+`compatcheck.packages.versions`. Both become a `VersionRange` of packaging. All of a range is bad where it is a subset
+of the bad one, which holds whatever is released in future. None of it is where the two share no version that is
+likely to exist: neither a version that one of them names, nor a final release of as many numbers as they are written
+in (three at least).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
 from typing import NamedTuple
 
+from packaging.ranges import VersionRange
 from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
 from packaging.version import Version
 
 from compatcheck.packages.versions import Comparator, parse_range
 
+_LOCAL = re.compile(r"\+[^,]*")
 _FEW_SERIES = 3
 """A range over at most so many minor series is one that somebody chose with its releases in mind."""
-
-
-class Interval(NamedTuple):
-    """Versions from ``low`` to ``high``; None is no bound on that side."""
-
-    low: Version | None = None
-    low_closed: bool = False
-    high: Version | None = None
-    high_closed: bool = False
-
-
-class Requested(NamedTuple):
-    """What a specifier lets an installer take: some intervals, in order, and the bounds it names."""
-
-    pieces: tuple[Interval, ...]
-    bounds: tuple[Version, ...]
 
 
 class Overlap(NamedTuple):
     """Whether what is asked for is bad: all (True), none (False), or some of it or nobody can say (None).
 
-    ``partial`` tells the former from the latter, and ``telling`` whether it is worth a finding. ``newest`` tells that
-    neither range has an upper end, so that a fresh install takes a bad version.
+    ``partial`` separates the former from the latter, and ``telling`` says whether it is worth a finding. With
+    ``newest`` neither range has an upper end, so that a fresh install takes a bad version.
     """
 
     holds: bool | None
@@ -51,162 +38,113 @@ class Overlap(NamedTuple):
     newest: bool = False
 
 
+class _Requested(NamedTuple):
+    """The versions of a specifier, its ends (None is no bound on that side), and the releases beside its bounds."""
+
+    versions: VersionRange
+    low: Version | None
+    high: Version | None
+    named: tuple[Version, ...]
+
+
 @lru_cache(maxsize=1024)
 def compare(asked: str, bad: str) -> Overlap:
     """The range asked for, as ``>=2.4,<2.6``, against the bad one; neither all nor none where the former is no range.
 
-    Part of a range being bad is worth telling where an installer may well take that part. A fresh install takes the
+    Part of a range being bad is worth a finding where an installer may well take that part. A fresh install takes the
     newest release allowed, so a range without an upper end says nothing about old faults, but all about one that the
-    newest release still has. A range with an upper end tells if the bad part reaches that end, or if it spans no more
+    newest release still has. A range with an upper end counts if the bad part reaches that end, or if it spans no more
     than three minor series, since then every release in it is one its author had in mind.
     """
-    requested = parse_requested(asked)
-    if requested is None or not any(_likely(piece, requested.bounds) for piece in requested.pieces):
+    requested = _parse_requested(asked)
+    if requested is None or not _has_likely(requested.versions, requested.named):
         return Overlap(None)
     comparators = parse_range(bad)
-    condition = interval_of(comparators)
-    if condition is None:
+    condition = _condition(comparators)
+    if condition.is_empty:
         return Overlap(None)
-    if all(_within(piece, condition) for piece in requested.pieces):
+    if requested.versions.is_subset(condition):
         return Overlap(True)
-    named = (*requested.bounds, *(bound for _, bound in comparators))
-    shared = [_intersection(piece, condition) for piece in requested.pieces]
-    if not any(_likely(part, named) for part in shared):
+    if not _has_likely(requested.versions & condition, (*requested.named, *(bound for _, bound in comparators))):
         return Overlap(False)
-    end, shared_end = requested.pieces[-1], shared[-1]
-    ends_alike = (shared_end.high, shared_end.high_closed) == (end.high, end.high_closed)
-    reaches = end.high is not None and ends_alike and not _is_empty(shared_end)
-    newest = end.high is None and shared_end.high is None
-    return Overlap(None, True, reaches or _is_narrow(requested.pieces), newest)
+    tops = [comparator for comparator in comparators if comparator.operator in ("<", "<=", "==")]
+    if requested.high is None:
+        return Overlap(None, True, newest=not tops)
+    reaches = not any(_is_above(requested.versions, each) for each in tops)
+    return Overlap(None, True, reaches or _is_narrow(requested.low, requested.high))
 
 
 @lru_cache(maxsize=1024)
-def parse_requested(text: str) -> Requested | None:
-    """The intervals of a PEP 440 specifier, or None where the text is none."""
+def _parse_requested(text: str) -> _Requested | None:
     try:
-        clauses = list(SpecifierSet(text))
-        whole, cuts = Interval(), []
+        clauses = SpecifierSet(text)
+        ends = [_ends(clause) for clause in clauses if clause.operator != "!="]
+        named = [Version(clause.version.removesuffix(".*").partition("+")[0]) for clause in clauses]
+        versions = SpecifierSet(_LOCAL.sub("", text.replace("===", "=="))).to_range()
         for clause in clauses:
-            if clause.operator == "!=":
-                cuts.append(_excluded(clause.version))
-            else:
-                whole = _intersection(whole, _interval(clause))
-        bounds = tuple(Version(clause.version.removesuffix(".*")) for clause in clauses)
+            if clause.operator == "==" and clause.version.endswith(".*"):  # no installer takes its pre-releases
+                versions &= SpecifierSet(f">={clause.version.removesuffix('.*')}").to_range()
     except (InvalidSpecifier, ValueError):
         return None
-    pieces = [whole]
-    for cut in cuts:
-        pieces = [part for piece in pieces for part in _without(piece, cut)]
-    return Requested(tuple(piece for piece in pieces if not _is_empty(piece)), bounds)
+    named += [_next_series(clause) for clause in clauses if clause.operator == "~=" or clause.version.endswith(".*")]
+    low = max((low for low, _ in ends if low is not None), default=None)
+    high = min((high for _, high in ends if high is not None), default=None)
+    return _Requested(versions, low, high, tuple(named))
 
 
-def _excluded(text: str) -> Interval:
-    version = Version(text.removesuffix(".*").partition("+")[0])
-    if text.endswith(".*"):
-        return Interval(_first(version), True, _first(_bumped(version, len(version.release))))
-    return Interval(version, True, version, True)
-
-
-def _interval(clause: Specifier) -> Interval:
-    """The versions that one clause admits, less the pre-releases that no installer takes for it."""
-    wild = clause.version.endswith(".*")
+def _ends(clause: Specifier) -> tuple[Version | None, Version | None]:
     version = Version(clause.version.removesuffix(".*").partition("+")[0])
-    operator = clause.operator
-    if wild:
-        return Interval(version, True, _first(_bumped(version, len(version.release))))
-    if operator == "~=":
-        return Interval(version, True, _first(_bumped(version, len(version.release) - 1)))
-    if operator in (">=", ">"):
-        return Interval(version, operator == ">=")
-    if operator == "<=":
-        return Interval(high=version, high_closed=True)
-    if operator == "<":
-        return Interval(high=version if version.is_prerelease else _first(version))
-    return Interval(version, True, version, True)
+    if clause.operator in (">", ">="):
+        return version, None
+    if clause.operator in ("<", "<="):
+        return None, version
+    return version, _next_series(clause) if clause.operator == "~=" or clause.version.endswith(".*") else version
 
 
-def _first(version: Version) -> Version:
-    """The very first of the pre-releases of a version, below which everything of the series before it lies."""
-    return version if version.is_prerelease or version.is_postrelease else Version(f"{version}.dev0")
-
-
-def _bumped(version: Version, count: int) -> Version:
-    release = version.release[:count]
+def _next_series(clause: Specifier) -> Version:
+    """The first release after those of ``~=2.5.0`` or ``==2.5.*``."""
+    version = Version(clause.version.removesuffix(".*"))
+    release = version.release[:-1] if clause.operator == "~=" else version.release
     return _release(version.epoch, (*release[:-1], release[-1] + 1))
 
 
-def _release(epoch: int, numbers: tuple[int, ...]) -> Version:
+def _release(epoch: int, numbers: Iterable[int]) -> Version:
     return Version(f"{epoch}!{'.'.join(map(str, numbers))}")
 
 
-def interval_of(comparators: tuple[Comparator, ...]) -> Interval | None:
-    """The interval of a known-bad range; None where no version meets it."""
-    result = Interval()
+@cache
+def _condition(comparators: tuple[Comparator, ...]) -> VersionRange:
+    """The versions of a known-bad range on the total order, with the local builds of each."""
+    result = VersionRange.full()
     for operator, bound in comparators:
-        result = _intersection(
-            result,
-            Interval(
-                bound if operator in (">=", ">", "==") else None,
-                operator != ">",
-                bound if operator in ("<=", "<", "==") else None,
-                operator != "<",
-            ),
-        )
-    return None if _is_empty(result) else result
+        if operator in (">", "<"):
+            result &= ~SpecifierSet(f"{'<=' if operator == '>' else '>='}{bound}").to_range()
+        else:
+            result &= SpecifierSet(f"{operator}{bound}").to_range()
+    return result
 
 
-def _intersection(one: Interval, other: Interval) -> Interval:
-    lows = [(each.low, not each.low_closed) for each in (one, other) if each.low is not None]
-    highs = [(each.high, each.high_closed) for each in (one, other) if each.high is not None]
-    low, opened = max(lows, default=(None, True))
-    high, closed = min(highs, default=(None, False))
-    return Interval(low, not opened, high, closed)
+def _is_above(versions: VersionRange, top: Comparator) -> bool:
+    """Whether some of these versions lie above the upper end of a known-bad range."""
+    beyond = Comparator(">=" if top.operator == "<" else ">", top.version)
+    return not versions.is_disjoint(_condition((beyond,)))
 
 
-def _without(piece: Interval, cut: Interval) -> Iterator[Interval]:
-    below = _intersection(piece, Interval(high=cut.low, high_closed=not cut.low_closed))
-    above = _intersection(piece, Interval(low=cut.high, low_closed=not cut.high_closed))
-    yield from (part for part in (below, above) if not _is_empty(part))
+def _has_likely(versions: VersionRange, named: tuple[Version, ...]) -> bool:
+    """Whether a version that is likely to exist is among these."""
+    length = max((len(each.release) for each in named), default=0)
+    likely = (each for bound in named for each in (bound, *_finals_from(bound, length)))
+    return any(versions.contains(each, prereleases=True) for each in (Version("0"), *likely))
 
 
-def _is_empty(piece: Interval) -> bool:
-    if piece.low is None or piece.high is None:
+def _finals_from(bound: Version, length: int) -> Iterator[Version]:
+    """The first final releases from a bound on."""
+    padded = (*bound.release, *(0 for _ in range(max(length, 3) - len(bound.release))))
+    yield _release(bound.epoch, padded)
+    yield _release(bound.epoch, (*padded[:-1], padded[-1] + 1))
+
+
+def _is_narrow(low: Version | None, high: Version) -> bool:
+    if low is None or low.epoch != high.epoch:
         return False
-    return piece.low > piece.high or (piece.low == piece.high and not (piece.low_closed and piece.high_closed))
-
-
-def _within(piece: Interval, other: Interval) -> bool:
-    shared = _intersection(piece, other)
-    return (shared.low, shared.high) == (piece.low, piece.high) and (
-        (piece.low is None or shared.low_closed == piece.low_closed)
-        and (piece.high is None or shared.high_closed == piece.high_closed)
-    )
-
-
-def _likely(piece: Interval, named: tuple[Version, ...] = ()) -> bool:
-    """Whether a version that is likely to exist lies in the interval."""
-    ends = [bound for bound in (piece.low, piece.high) if bound is not None]
-    length = max((len(each.release) for each in (*ends, *named)), default=0)
-    return any(_inside(piece, version) for version in (*named, *_finals_from(piece, length)))
-
-
-def _finals_from(piece: Interval, length: int) -> Iterator[Version]:
-    """The first final releases from the low end of the interval on."""
-    if piece.low is None:
-        yield Version("0")
-        return
-    padded = (*piece.low.release, *(0 for _ in range(max(length, 3) - len(piece.low.release))))
-    yield _release(piece.low.epoch, padded)
-    yield _release(piece.low.epoch, (*padded[:-1], padded[-1] + 1))
-
-
-def _inside(piece: Interval, version: Version) -> bool:
-    return not _is_empty(_intersection(piece, Interval(version, True, version, True)))
-
-
-def _is_narrow(pieces: tuple[Interval, ...]) -> bool:
-    low, high = pieces[0].low, pieces[-1].high
-    if low is None or high is None or low.epoch != high.epoch:
-        return False
-    (major, minor), (last_major, last_minor) = (*low.release, 0)[:2], (*high.release, 0)[:2]
-    return major == last_major and last_minor - minor <= _FEW_SERIES
+    return low.major == high.major and high.minor - low.minor <= _FEW_SERIES
