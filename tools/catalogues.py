@@ -17,7 +17,7 @@ from babel.messages.pofile import write_po
 
 from compatcheck import errors
 from compatcheck.cli import cli
-from compatcheck.language import _source
+from compatcheck.language import po_files
 from compatcheck.matrix.compile import read_entries
 from compatcheck.matrix.entry import Confidence, Entry, Impact
 from compatcheck.results.findings import STATUSES
@@ -136,7 +136,7 @@ def update(
     path: Path, texts: Mapping[Text, Iterable[str]], translated: Mapping[Text, str | tuple[str, ...]] | None = None
 ) -> None:
     """Write a catalogue that holds exactly the texts, with the translations it has and those that are given."""
-    known = _source.read(path)
+    known = po_files.read(path)
     catalogue = Catalog(locale=known.locale)
     for text, places in texts.items():
         held = known.get(text if isinstance(text, str) else text[0])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from compatcheck.advice._requirement_text import pin_in
 from compatcheck.advice.model import Line, Move, Solution, Wanted
+from compatcheck.advice.requirement_text import pin_in
 from compatcheck.packages.requirements_file import logical_lines
 
 OWN = "# compatcheck: "

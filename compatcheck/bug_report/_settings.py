@@ -14,10 +14,10 @@ from compatcheck.environment.merge import EMPTY, overlay
 from compatcheck.errors import InputError
 from compatcheck.packages.frameworks import frameworks
 from compatcheck.project import training
-from compatcheck.project.training._agreement import over_accelerate
-from compatcheck.project.training._document import Document, Said, parse_document
-from compatcheck.project.training._presets import preset
+from compatcheck.project.training.agreement import over_accelerate
+from compatcheck.project.training.document import Document, Said, parse_document
 from compatcheck.project.training.formats import deepspeed
+from compatcheck.project.training.presets import preset
 
 _MOST_CANDIDATES = 60
 _MOST_LINES = 3_000

@@ -8,7 +8,7 @@ from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix.loading import Matrix
-from compatcheck.matrix.traits._rows import Row, rows_of
+from compatcheck.packages.release_rows import Row, rows_of
 from compatcheck.packages.versions import final_release
 
 _TRAINERS_OWN = {"transformers": ("accelerate",)}

@@ -104,9 +104,9 @@ def _read(language: str) -> NullTranslations | str:
     except FileNotFoundError:
         from io import BytesIO
 
-        from compatcheck.language import _source
+        from compatcheck.language import po_files
 
         try:
-            return GNUTranslations(BytesIO(_source.compiled(f"{path}.po")))
+            return GNUTranslations(BytesIO(po_files.compiled(f"{path}.po")))
         except InputError as error:
             return str(error)

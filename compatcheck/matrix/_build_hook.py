@@ -30,10 +30,10 @@ class CompileMatrix(BuildHookInterface[Any]):
             self._folder.cleanup()
 
     def _compile_catalogues(self, build_data: dict[str, Any]) -> None:
-        from compatcheck.language import _source
+        from compatcheck.language import po_files
 
         for source in Path(self.root).glob("compatcheck/language/*/LC_MESSAGES/*.po"):
             compiled = Path(self._folder.name, source.parts[-3]).with_suffix(".mo")
-            compiled.write_bytes(_source.compiled(source))
+            compiled.write_bytes(po_files.compiled(source))
             target = source.relative_to(self.root).with_suffix(".mo").as_posix()
             build_data["force_include"][str(compiled)] = target

@@ -189,9 +189,9 @@ def write_compiled(source: Path, destination: Path) -> dict[str, Any]:
 
 def read_texts(folder: Path) -> dict[str, dict[str, str]]:
     """What the entries below a matrix folder say in other languages, by language and English text."""
-    from compatcheck.language import _source
+    from compatcheck.language import po_files
 
-    return {path.stem: _source.texts(path) for path in sorted(folder.glob("translations/*.po"))}
+    return {path.stem: po_files.texts(path) for path in sorted(folder.glob("translations/*.po"))}
 
 
 def write_files(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.language import LANGUAGES, _source
+from compatcheck.language import LANGUAGES, po_files
 from tools import catalogues
 
 _PLACEHOLDER = re.compile(r"\{\w*\}")
@@ -38,18 +38,18 @@ def test_a_catalogue_keeps_up_with_errors_and_help(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [*catalogues.INTERFACE, *catalogues.ENTRIES], ids=lambda path: path.name)
 def test_nothing_in_a_catalogue_is_a_guess_or_out_of_use(path: Path) -> None:
-    catalogue = _source.read(path)
+    catalogue = po_files.read(path)
     assert not catalogue.obsolete
     assert not [message.id for message in catalogue if message.id and message.fuzzy]
 
 
 def _told(path: Path) -> set[catalogues.Text]:
-    return {message.id for message in _source.read(path) if message.id and message.string and all(message.string)}
+    return {message.id for message in po_files.read(path) if message.id and message.string and all(message.string)}
 
 
 @pytest.mark.parametrize("path", catalogues.INTERFACE, ids=lambda path: path.parts[-3])
 def test_translations_fill_in_the_same_placeholders(path: Path) -> None:
-    for message in _source.read(path):
+    for message in po_files.read(path):
         asked = message.id if isinstance(message.id, tuple) else (message.id,)
         told = message.string if isinstance(message.string, tuple) else (message.string,)
         for text in told if message.id else ():
@@ -60,7 +60,7 @@ def test_translations_fill_in_the_same_placeholders(path: Path) -> None:
 def test_what_entries_say_keeps_errors_versions_and_names_as_they_are_printed(path: Path) -> None:
     lost = {
         english[:60]: absent
-        for english, told in _source.texts(path).items()
+        for english, told in po_files.texts(path).items()
         if (absent := [each for each in _AS_PRINTED.findall(english) if each not in told])
     }
     assert not lost
@@ -69,7 +69,7 @@ def test_what_entries_say_keeps_errors_versions_and_names_as_they_are_printed(pa
 @pytest.mark.parametrize("path", catalogues.ENTRIES, ids=lambda path: path.stem)
 def test_what_entries_say_is_translated_as_they_say_it_today(path: Path) -> None:
     """An entry that is new or was edited is told in English until somebody translates it; only most must be there."""
-    told = _source.texts(path)
+    told = po_files.texts(path)
     titles = [entry.title for entry in catalogues.matrix_entries()]
     untold = [title for title in titles if title not in told]
     assert len(untold) < 0.1 * len(titles), untold

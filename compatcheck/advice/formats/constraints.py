@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compatcheck.advice._marks import behind, brought, mark_in, marks
-from compatcheck.advice._requirement_text import with_version, without_extras
 from compatcheck.advice.formats.requirements import solved
 from compatcheck.advice.model import Move, Solution, Wanted
+from compatcheck.advice.requirement_text import with_version, without_extras
 
 
 def render(

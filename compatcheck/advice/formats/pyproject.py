@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from compatcheck.advice import _arrays
 from compatcheck.advice._credentials import without_credentials
 from compatcheck.advice._marks import OWN, behind, brought, marks, own_part, via
-from compatcheck.advice._requirement_text import with_version
 from compatcheck.advice.formats.requirements import solved
 from compatcheck.advice.model import Line, Move, Solution, Wanted
+from compatcheck.advice.requirement_text import with_version
 from compatcheck.files.reading import marked_text
 from compatcheck.packages.names import normalised
 

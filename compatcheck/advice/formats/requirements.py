@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from compatcheck.advice._credentials import without_credentials
 from compatcheck.advice._marks import BROUGHT, behind, brought, marks, own_part, via
-from compatcheck.advice._requirement_text import pin_in, with_version
 from compatcheck.advice.model import Line, Move, Solution, Wanted
+from compatcheck.advice.requirement_text import pin_in, with_version
 from compatcheck.packages.requirements_file import logical_lines
 
 

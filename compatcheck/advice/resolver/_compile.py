@@ -11,8 +11,8 @@ from typing import Literal
 
 from compatcheck.advice import _uv
 from compatcheck.advice._credentials import redacted, without_credentials
-from compatcheck.advice._requirement_text import version_of
 from compatcheck.advice.model import Demands, Place, Solution, Unsolvable, Wanted
+from compatcheck.advice.requirement_text import version_of
 from compatcheck.advice.resolver._failures import failure, unbuildable
 from compatcheck.errors import InputError
 from compatcheck.packages.names import edge, normalised

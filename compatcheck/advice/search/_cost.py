@@ -13,7 +13,7 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from compatcheck.advice._requirement_text import version_of
+from compatcheck.advice.requirement_text import version_of
 
 _PATCH, _MINOR, _MAJOR, _EPOCH = 1, 10, 100, 1000
 BACKEND = 5

@@ -43,7 +43,7 @@ def pins_in(path: str) -> dict[str, str]:
     """
     import os
 
-    from compatcheck.advice._requirement_text import pins
+    from compatcheck.advice.requirement_text import pins
     from compatcheck.files.reading import marked_text
     from compatcheck.packages.requirements_file import logical_lines
 

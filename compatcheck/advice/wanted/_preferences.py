@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from compatcheck.advice._marks import brought, mark_in
-from compatcheck.advice._requirement_text import pin_in, pins, with_version
 from compatcheck.advice.model import Line, Wanted
+from compatcheck.advice.requirement_text import pin_in, pins, with_version
 from compatcheck.advice.wanted._lines import Read
 
 

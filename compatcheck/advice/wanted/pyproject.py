@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compatcheck.advice import _arrays, _marks
-from compatcheck.advice._requirement_text import pins as pins_of
 from compatcheck.advice.model import Line
+from compatcheck.advice.requirement_text import pins as pins_of
 from compatcheck.advice.wanted._lines import DOING, Read, absolute, requirement
 from compatcheck.environment import Location
 from compatcheck.errors import InputError

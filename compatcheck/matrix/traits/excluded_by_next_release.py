@@ -9,7 +9,7 @@ from packaging.version import Version
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits._rows import Row, rows_of
+from compatcheck.packages.release_rows import Row, rows_of
 from compatcheck.packages.versions import final_release
 
 

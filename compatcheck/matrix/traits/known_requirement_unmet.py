@@ -11,7 +11,7 @@ from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.inference.torch_builds import minor
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits._rows import rows_of
+from compatcheck.packages.release_rows import rows_of
 from compatcheck.packages.versions import final_release, parse_version
 
 _METADATA = "unmet_requirements"

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from compatcheck import matrix
 from compatcheck.advice import edits, resolver, search, torch_builds
-from compatcheck.advice._requirement_text import version_of
 from compatcheck.advice.model import Demands, Move, Solution, Unsolvable, Violation
+from compatcheck.advice.requirement_text import version_of
 from compatcheck.environment import Environment, lookup
 from compatcheck.errors import NothingInspectedError
 from compatcheck.packages.names import edge

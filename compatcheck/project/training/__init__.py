@@ -17,7 +17,7 @@ from types import ModuleType
 from compatcheck.errors import InputError
 from compatcheck.files.reading import read_text
 from compatcheck.files.units import units
-from compatcheck.project.training._document import Document, open_document, parse_document
+from compatcheck.project.training.document import Document, open_document, parse_document
 
 BROKEN = "broken"
 _LARGEST_MET = 1 << 20

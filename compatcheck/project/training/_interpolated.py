@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck.project.training._document import Document
 from compatcheck.project.training._python_value import Open
+from compatcheck.project.training.document import Document
 
 _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
 _MISSING = "???"

@@ -11,10 +11,10 @@ from compatcheck.environment.merge import EMPTY, overlay
 from compatcheck.errors import InputError
 from compatcheck.files.path_lists import listed, more_than_one
 from compatcheck.project.training import readers
-from compatcheck.project.training._agreement import over_accelerate, without
-from compatcheck.project.training._document import Document, Said, open_document
-from compatcheck.project.training._presets import preset
+from compatcheck.project.training.agreement import over_accelerate, without
+from compatcheck.project.training.document import Document, Said, open_document
 from compatcheck.project.training.formats import deepspeed
+from compatcheck.project.training.presets import preset
 
 _MARKS_OF_ROOTS = (".git", "pyproject.toml", "setup.py")
 _HIGHEST = 6

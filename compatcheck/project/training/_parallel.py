@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from compatcheck.project.training._document import Keys
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._values import FLAG, NUMBER, TEXT, Kind
+from compatcheck.project.training.document import Keys
 
 _FSDP: tuple[tuple[str, Kind[Any], tuple[str, ...]], ...] = (
     ("version", NUMBER, ("fsdp_version", "version")),

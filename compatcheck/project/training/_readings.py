@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from compatcheck.environment import Facts, Location
-from compatcheck.project.training._document import Document, Keys, Said
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._values import Kind, Value, is_auto, is_placeholder, mismatch_of
+from compatcheck.project.training.document import Document, Keys, Said
 
 
 class Sheet:

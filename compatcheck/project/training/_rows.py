@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
-from compatcheck.project.training._document import Keys
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._values import Kind
+from compatcheck.project.training.document import Keys
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _QUANTIZED_NAME = re.compile(

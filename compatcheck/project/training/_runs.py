@@ -8,8 +8,8 @@ from compatcheck.environment import Facts
 from compatcheck.errors import InputError
 from compatcheck.files.path_lists import listed
 from compatcheck.project.training import readers, role_of
-from compatcheck.project.training._agreement import agreed
 from compatcheck.project.training._joined import File, Joined, Run, existing, joined
+from compatcheck.project.training.agreement import agreed
 
 _ALONE = ("deepspeed", "accelerate", "adapter")
 _MOST_RUNS = 12

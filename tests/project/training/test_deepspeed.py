@@ -8,7 +8,7 @@ import pytest
 
 from compatcheck.environment import Environment, Facts, Location, Unknown, lookup
 from compatcheck.errors import InputError
-from compatcheck.project.training._document import Document, open_document
+from compatcheck.project.training.document import Document, open_document
 from compatcheck.project.training.formats import deepspeed
 
 GLM_4 = """{

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compatcheck.errors import InputError
 from compatcheck.project.reading import read_paths
-from compatcheck.project.training._document import open_document
+from compatcheck.project.training.document import open_document
 
 ALIAS_BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)

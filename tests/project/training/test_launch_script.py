@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.errors import InputError
 from compatcheck.project.reading import read_paths
-from compatcheck.project.training._document import Document
 from compatcheck.project.training._shell import OPEN, commands
+from compatcheck.project.training.document import Document
 from compatcheck.project.training.formats import launch_script
 
 TORCHRUN = """\

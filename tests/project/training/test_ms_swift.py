@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from compatcheck.environment import Environment, Unknown, lookup
-from compatcheck.project.training._document import Said, open_document
+from compatcheck.project.training.document import Said, open_document
 from compatcheck.project.training.formats import ms_swift
 
 V4 = """\

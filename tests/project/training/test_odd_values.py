@@ -14,9 +14,9 @@ from compatcheck.environment import Environment, Unknown, dump, lookup
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.project.reading import read_paths
 from compatcheck.project.training import readers
-from compatcheck.project.training._document import Document, open_document
 from compatcheck.project.training._python_value import Open, Reference
 from compatcheck.project.training._values import ATTENTION, DTYPE, FLAG, LABELS, NUMBER, SIDE, TEXT, WHOLE, Kind
+from compatcheck.project.training.document import Document, open_document
 from tests.project.training import test_recognition, test_verl
 from tests.project.training.test_recognition import laid
 

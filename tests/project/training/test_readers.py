@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from compatcheck.project.training import readers, role_of
-from compatcheck.project.training._document import Document
+from compatcheck.project.training.document import Document
 
 
 @pytest.mark.parametrize("reader", readers().values(), ids=lambda reader: reader.__name__.rpartition(".")[2])

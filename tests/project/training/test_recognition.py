@@ -10,8 +10,8 @@ import pytest
 from compatcheck.environment import Environment, Unknown, dump, lookup
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.project.training import reader_of, readers
-from compatcheck.project.training._document import open_document
 from compatcheck.project.training._python_value import Open
+from compatcheck.project.training.document import open_document
 from tests.project.training import (
     test_axolotl,
     test_llama_factory,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from compatcheck.environment import Environment, Unknown, lookup
-from compatcheck.project.training._document import Said, open_document
+from compatcheck.project.training.document import Said, open_document
 from compatcheck.project.training.formats import torchtune
 
 QLORA = """\

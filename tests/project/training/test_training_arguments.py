@@ -8,7 +8,7 @@ import pytest
 
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.project.training import reader_of
-from compatcheck.project.training._document import Said, open_document
+from compatcheck.project.training.document import Said, open_document
 from compatcheck.project.training.formats import training_arguments
 
 RECIPE = """\

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from compatcheck.environment import Environment, Location, Unknown, dump, lookup
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.errors import InputError
-from compatcheck.project.training._document import Said, open_document
 from compatcheck.project.training._python_config import _plain
 from compatcheck.project.training._python_value import Evaluator, Open
+from compatcheck.project.training.document import Said, open_document
 from compatcheck.project.training.formats import xtuner
 
 QLORA = """\

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from compatcheck.environment import Location
-from compatcheck.project.training._document import Document, Keys, Said
 from compatcheck.project.training._parallel import fsdp_section
 from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._rows import left_open
 from compatcheck.project.training._values import FLAG, NUMBER, number_of
+from compatcheck.project.training.document import Document, Keys, Said
 
 TITLE = "an accelerate config"
 SUFFIXES = (".yaml", ".yml", ".json")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from compatcheck.project.training._document import Document, Keys, Said
 from compatcheck.project.training._parallel import deepspeed_given, fsdp_given, fsdp_section
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._rows import Row, fill, left_open, model_named, rows, unquantized
 from compatcheck.project.training._values import ATTENTION, DTYPE, FLAG, LABELS, NUMBER, TEXT, WHOLE, flag_of, number_of
+from compatcheck.project.training.document import Document, Keys, Said
 
 TITLE = "an Axolotl YAML"
 SUFFIXES = (".yaml", ".yml")

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment, Facts, Unknown, lookup
-from compatcheck.project.training._document import Document, Said
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._rows import left_open
 from compatcheck.project.training._values import FLAG, NUMBER, WHOLE, Kind, flag_of, is_auto
+from compatcheck.project.training.document import Document, Said
 
 TITLE = "a DeepSpeed JSON"
 SUFFIXES = (".json",)

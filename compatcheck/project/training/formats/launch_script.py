@@ -16,12 +16,12 @@ from compatcheck.environment.merge import overlay
 from compatcheck.errors import InputError
 from compatcheck.packages.frameworks import frameworks
 from compatcheck.project.training import readers
-from compatcheck.project.training._agreement import agreed, given, over_accelerate, without
-from compatcheck.project.training._document import Document, Keys, Said
 from compatcheck.project.training._launchers import Launch, launch_of, world_size
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._readings import Sheet, nested
 from compatcheck.project.training._shell import commands, is_open
+from compatcheck.project.training.agreement import agreed, given, over_accelerate, without
+from compatcheck.project.training.document import Document, Keys, Said
 from compatcheck.project.training.formats import accelerate, training_arguments
 
 TITLE = "a launch script"

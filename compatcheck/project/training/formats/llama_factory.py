@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from compatcheck.project.training._document import Document, Keys, Said
 from compatcheck.project.training._parallel import deepspeed_given, fsdp_given
 from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._rows import fill, left_open, model_named, rows, unquantized
 from compatcheck.project.training._values import ATTENTION, FLAG, LABELS, NUMBER, TEXT, WHOLE, attention_name, flag_of
+from compatcheck.project.training.document import Document, Keys, Said
 
 TITLE = "a LLaMA-Factory YAML"
 SUFFIXES = (".yaml", ".yml", ".json")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from compatcheck.project.training._document import Document, Keys, Said
 from compatcheck.project.training._parallel import deepspeed_given
 from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._rows import Row, fill, left_open, model_named, rows, unquantized
@@ -25,6 +24,7 @@ from compatcheck.project.training._values import (
     flag_of,
     number_of,
 )
+from compatcheck.project.training.document import Document, Keys, Said
 
 TITLE = "the arguments of ms-swift"
 SUFFIXES = (".json", ".yaml", ".yml")

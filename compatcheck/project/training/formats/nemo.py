@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from compatcheck.project.training._document import Document, Said
 from compatcheck.project.training._interpolated import interpolated
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._rows import fill, left_open, rows
 from compatcheck.project.training._values import FLAG, NUMBER, TEXT, WHOLE
+from compatcheck.project.training.document import Document, Said
 
 TITLE = "a NeMo YAML"
 SUFFIXES = (".yaml", ".yml")

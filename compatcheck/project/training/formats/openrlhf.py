@@ -7,10 +7,10 @@ sections before the names.
 from __future__ import annotations
 
 from compatcheck.environment import Location
-from compatcheck.project.training._document import Document, Keys, Said
 from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._rows import fill, model_named, rows
 from compatcheck.project.training._values import ATTENTION, DTYPE, FLAG, NUMBER, WHOLE, flag_of, number_of
+from compatcheck.project.training.document import Document, Keys, Said
 
 TITLE = "the flags of OpenRLHF"
 SUFFIXES: tuple[str, ...] = ()

@@ -6,10 +6,10 @@ Whether the base was quantized, and in which dtype the adapter was trained, is n
 
 from __future__ import annotations
 
-from compatcheck.project.training._document import Document, Said
 from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._rows import Row, fill, left_open, model_named, rows
 from compatcheck.project.training._values import FLAG, LABELS, NUMBER, TEXT, flag_of
+from compatcheck.project.training.document import Document, Said
 
 TITLE = "a PEFT adapter_config.json"
 SUFFIXES = (".json",)

@@ -7,11 +7,11 @@ quantization are not claimed.
 
 from __future__ import annotations
 
-from compatcheck.project.training._document import Document, Said
 from compatcheck.project.training._interpolated import interpolated
 from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._rows import fill, rows
 from compatcheck.project.training._values import DTYPE, FLAG, LABELS, NUMBER, WHOLE, dtype_name, flag_of
+from compatcheck.project.training.document import Document, Said
 
 TITLE = "a torchtune YAML"
 SUFFIXES = (".yaml", ".yml")

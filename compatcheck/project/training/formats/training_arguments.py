@@ -12,7 +12,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck.project.training._document import Document, Keys, Said
 from compatcheck.project.training._parallel import deepspeed_given, fsdp_given
 from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._rows import left_open
@@ -27,6 +26,7 @@ from compatcheck.project.training._values import (
     dtype_name,
     flag_of,
 )
+from compatcheck.project.training.document import Document, Keys, Said
 
 TITLE = "a file of TrainingArguments (transformers or TRL)"
 SUFFIXES = (".yaml", ".yml", ".json")

@@ -6,11 +6,11 @@ read alike is a default here, and nothing is where the command names a configura
 
 from __future__ import annotations
 
-from compatcheck.project.training._document import Document, Said
 from compatcheck.project.training._interpolated import interpolated
 from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._rows import fill, model_named, rows
 from compatcheck.project.training._values import FLAG, NUMBER, WHOLE, number_of
+from compatcheck.project.training.document import Document, Said
 
 TITLE = "a verl configuration"
 SUFFIXES = (".yaml", ".yml")

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from compatcheck.errors import InputError
-from compatcheck.project.training._document import Document, Keys, Said
 from compatcheck.project.training._python_config import evaluated
 from compatcheck.project.training._python_value import Open, Reference
 from compatcheck.project.training._readings import Sheet
@@ -28,6 +27,7 @@ from compatcheck.project.training._values import (
     Kind,
     dtype_name,
 )
+from compatcheck.project.training.document import Document, Keys, Said
 
 TITLE = "an XTuner configuration"
 SUFFIXES = (".py",)

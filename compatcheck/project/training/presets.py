@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from compatcheck.project.training._document import Document
 from compatcheck.project.training._python_value import Open
+from compatcheck.project.training.document import Document
 
 _AUTO = {"enabled": "auto"}
 _CHANGED = Open("ms-swift changed it between releases")

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from compatcheck.environment import Environment, Facts, Location, Unknown, lookup
 from compatcheck.environment.merge import overlay
-from compatcheck.project.training._document import Said
 from compatcheck.project.training._readings import nested
+from compatcheck.project.training.document import Said
 
 
 def agreed(runs: Sequence[Facts], why: str) -> Facts:
