@@ -27,7 +27,7 @@ from compatcheck.advice.model import Unsolvable
 from compatcheck.pipelines import pin as pinning
 from compatcheck.pipelines import probe as probing
 from compatcheck.pipelines.environment import environment
-from compatcheck.pipelines.verdict import Options, Probing, assumed, judge
+from compatcheck.pipelines.verdict import Options, Probing, judge
 from compatcheck.pipelines.version_maps import with_maps
 from compatcheck.report import html, render
 from compatcheck.report import pins as pin_pages
@@ -135,7 +135,7 @@ def check(
         _names(paths) or (project.paths if snapshot is None else ()),
         named or sys.executable,
         snapshot if isinstance(snapshot, Mapping) else _name(snapshot),
-        (*(assumed(project) if snapshot is None else ()), *_stated(assume)),
+        (*(project.assume if snapshot is None else ()), *_stated(assume)),
         imports=imports,
         pins="ignored" if named else "over",
     )

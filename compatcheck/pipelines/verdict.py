@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from compatcheck import matrix, settings
 from compatcheck.environment import Environment, Target
-from compatcheck.environment.assumptions import assume
 from compatcheck.errors import InputError
 from compatcheck.pipelines.check import OnProbe, check, confirm
 from compatcheck.results import exit_status
@@ -105,17 +104,6 @@ def conclude(
         report = with_maps(report, known)
     fail_on = options.fail_on or options.project.fail_on or "affected"
     return Verdict(report, fail_on, *_decide(report, fail_on, options.require_probe))
-
-
-def assumed(project: Settings) -> tuple[str, ...]:
-    """The facts that the project states. Raises `InputError`, naming its file, where one is none."""
-    for statement in project.assume:
-        try:
-            assume(Environment({}), statement)
-        except InputError as error:
-            seen = f"assume holds {statement}: {error.seen}"
-            raise InputError("reading settings from", project.file or "", seen, "see compatcheck env") from None
-    return project.assume
 
 
 def ignored_everywhere(known: matrix.Matrix, project: Settings) -> tuple[str, ...]:

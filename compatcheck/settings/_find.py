@@ -12,7 +12,7 @@ from compatcheck.settings._model import NONE, Settings
 FILE = "pyproject.toml"
 
 
-def find(folder: str) -> Settings:
+def find(folder: str = ".") -> Settings:
     """The settings in the nearest ``pyproject.toml``, at or above the folder, that has such a table; none, if none has.
 
     A file that does not name compatcheck is not parsed. Raises `InputError` where one that does is no TOML, or its

@@ -13,7 +13,7 @@ from compatcheck.settings._model import Ignore, Settings
 
 
 def set_aside(report: Report, settings: Settings, today: date | None = None) -> Report:
-    """The report with what an ignore speaks of among the suppressed; an expired ignore is a remark and sets none aside.
+    """The report with what an ignore applies to among the suppressed; an expired ignore is only a remark.
 
     A finding that a probe has refuted counts nowhere and stays where it is. ``today`` is the local day.
     """
@@ -22,7 +22,7 @@ def set_aside(report: Report, settings: Settings, today: date | None = None) -> 
     kept: list[Finding] = []
     suppressed: list[Suppressed] = []
     for finding in report.findings:
-        by = next((each for each in current if _speaks_of(each, finding, settings)), None)
+        by = next((each for each in current if _applies_to(each, finding, settings)), None)
         if by is None or finding.status == "refuted":
             kept.append(finding)
         else:
@@ -39,8 +39,8 @@ def set_aside(report: Report, settings: Settings, today: date | None = None) -> 
     )
 
 
-def everywhere(settings: Settings, today: date | None = None) -> tuple[Ignore, ...]:
-    """The ignores that speak of every file, and whose day has not passed."""
+def ignored_everywhere(settings: Settings, today: date | None = None) -> tuple[Ignore, ...]:
+    """The ignores that apply to every file, and whose day has not passed."""
     now = today or date.today()
     return tuple(each for each in settings.ignores if not each.paths and now <= each.until)
 
@@ -53,7 +53,7 @@ def unused(report: Report, settings: Settings, ruled_out: Callable[[Collection[s
     `InputError` where it knows an ignore's id not at all.
     """
     findings = [*report.findings, *(each.finding for each in report.suppressed)]
-    idle = [each for each in settings.ignores if not any(_speaks_of(each, finding, settings) for finding in findings)]
+    idle = [each for each in settings.ignores if not any(_applies_to(each, finding, settings) for finding in findings)]
     read = {at.file for at in report.environment.locations.values()}
     settled = ruled_out({each.id for each in idle}) if idle else {}
     for each in idle:
@@ -75,7 +75,7 @@ def _removal(ignore: Ignore) -> str:
     return shlex.join([ignore.id, "--remove", *(part for path in ignore.paths for part in ("--path", path))])
 
 
-def _speaks_of(ignore: Ignore, finding: Finding, settings: Settings) -> bool:
+def _applies_to(ignore: Ignore, finding: Finding, settings: Settings) -> bool:
     """Whether entry and place fit; a finding without a place is only met by an ignore without paths."""
     if ignore.id != finding.id:
         return False

@@ -74,6 +74,9 @@ def _settings(table: _Table) -> Settings:
     probe = table.value.get("probe")
     if probe is not None and not isinstance(probe, bool):
         _wrong(table, "probe", f"probe is {_shown(probe)}", "give true or false")
+    assumed = _texts(table, "assume", "facts, as gpu.compute_capability=9.0")
+    if assumed:
+        _require_facts(table, assumed)
     folder = os.path.dirname(table.path)
     return Settings(
         table.path,
@@ -81,10 +84,21 @@ def _settings(table: _Table) -> Settings:
         _texts(table, "select", "ids, as CC-2024-0001"),
         _ignores(table),
         os.path.join(folder, baseline) if baseline else None,
-        _texts(table, "assume", "facts, as gpu.compute_capability=9.0"),
+        assumed,
         tuple(os.path.normpath(os.path.join(folder, path)) for path in _texts(table, "paths", "files or folders")),
         probe,
     )
+
+
+def _require_facts(table: _Table, assumed: tuple[str, ...]) -> None:
+    from compatcheck.environment import Environment
+    from compatcheck.environment.assumptions import assume
+
+    for statement in assumed:
+        try:
+            assume(Environment({}), statement)
+        except InputError as error:
+            _wrong(table, "assume", f"assume holds {statement}: {error.seen}", "see compatcheck env")
 
 
 def _ignores(table: _Table) -> tuple[Ignore, ...]:

@@ -55,12 +55,12 @@ def command(
     what it assumes say nothing of a --snapshot.
     """
     from compatcheck import matrix
-    from compatcheck.pipelines.verdict import Probing, assumed
+    from compatcheck.pipelines.verdict import Probing
 
     view = view_of(options)
     project = _options.settings_of(settings_file, isolated)
     if snapshot is None:
-        paths, assume = paths or project.paths, (*assumed(project), *assume)
+        paths, assume = paths or project.paths, (*project.assume, *assume)
     with stage("matrix"):
         known = matrix.load()
     with stage("facts"):

@@ -43,14 +43,14 @@ def command(
         sys.exit(exit_status.CLEAN)
     from compatcheck import matrix
     from compatcheck.pipelines import commit
-    from compatcheck.pipelines.verdict import Options, assumed
+    from compatcheck.pipelines.verdict import Options
     from compatcheck.report import render
     from compatcheck.results.findings import failing
     from compatcheck.verbs._output import write
 
     project = _options.settings_of(settings_file, isolated)
     options = Options(project, select, ignore, fail_on, baseline)
-    verdicts = commit.judge(changes, matrix.load(), options, (*assumed(project), *assume))
+    verdicts = commit.judge(changes, matrix.load(), options, (*project.assume, *assume))
     for report, bar, _, _ in verdicts:
         shown = tuple(each for each in report.findings if each.status in failing(bar))
         if shown or report.remarks:

@@ -72,7 +72,7 @@ def command(**options: Any) -> NoReturn:
     from compatcheck import matrix
     from compatcheck.advice import search
     from compatcheck.pipelines import pin
-    from compatcheck.pipelines.verdict import assumed, ignored_everywhere
+    from compatcheck.pipelines.verdict import ignored_everywhere
     from compatcheck.terminal.progress import resolving_progress
 
     output = _output(options)
@@ -82,7 +82,7 @@ def command(**options: Any) -> NoReturn:
         known,
         options["paths"],
         **{key: options[key] for key in _OF_SUBJECT},
-        assume=(*(() if options["snapshot"] else assumed(project)), *options["assume"]),
+        assume=(*(() if options["snapshot"] else project.assume), *options["assume"]),
         ignore=(*ignored_everywhere(known, project), *options["ignore"]),
     )
     if not options["quiet"]:

@@ -94,7 +94,7 @@ def test_a_wrong_table_is_refused(project: Path, settle: Settle, lines: str, lin
     ("lines", "seen"),
     [
         ("fail_on = 'affected'", "pyproject.toml:2: there is no setting fail_on"),
-        ("assume = ['gpu.colour=red']", "pyproject.toml: assume holds gpu.colour=red"),
+        ("assume = ['gpu.colour=red']", "pyproject.toml:2: assume holds gpu.colour=red"),
         ("select = ['CC-1999-0001']", "pyproject.toml: select names CC-1999-0001: the matrix has no such entry"),
         (IGNORE.replace("2024", "1999"), "pyproject.toml:2: CC-1999-0001 is ignored there, and the matrix has no"),
     ],
