@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from compatcheck.environment import Environment
@@ -101,15 +101,7 @@ def _nested_json(key: str, value: Any) -> str:
 
 def applied(environment: Environment, remedy: Remedy) -> Environment:
     """The environment with the settings and variables of a remedy."""
-    facts: dict[str, Any] = dict(environment.facts)
-    for path, value in remedy.config.items():
-        facts = _set(facts, path.split("."), value)
-    for name, value in remedy.environ.items():
-        facts = _set(facts, ["environ", name], value)
-    return environment._replace(facts=facts)
-
-
-def _set(facts: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
-    name, *rest = path
-    below = facts.get(name)
-    return {**facts, name: _set(below if isinstance(below, Mapping) else {}, rest, value) if rest else value}
+    variables = {f"environ.{name}": value for name, value in remedy.environ.items()}
+    for path, value in {**remedy.config, **variables}.items():
+        environment = environment.with_fact(path, value)
+    return environment

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.packages.frameworks import foundations
 from compatcheck.packages.names import normalised
 
@@ -47,7 +47,7 @@ def doubted(claims: Iterable[Claim], why: str) -> Iterator[Claim]:
     return (claim if claim.doubt else claim._replace(doubt=why) for claim in claims)
 
 
-def joined(claims: Sequence[Claim], source: str) -> Facts:
+def joined(claims: Sequence[Claim], source: str) -> Environment:
     """The facts on which all lines agree, each where it is said most exactly.
 
     A fact that two lines state differently is unknown, and the reason names both; so is one that only doubtful lines
@@ -77,7 +77,7 @@ def joined(claims: Sequence[Claim], source: str) -> Facts:
     _settle_libraries(known, reasons, locations)
     sections = {path.rpartition(".")[0] for path in known}
     open_still = {path: why for path, why in reasons.items() if path not in sections}
-    return Facts(_nested(known), open_still, locations)
+    return Environment.from_flat(known, open_still, locations)
 
 
 def _by_path(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
@@ -192,15 +192,3 @@ def _settle_libraries(known: dict[str, Any], reasons: dict[str, str], locations:
         if len(fitting) == 1 and fact not in known:
             known[fact], locations[fact] = known[fitting[0]], locations[fitting[0]]
             reasons.pop(fact, None)
-
-
-def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for path, value in flat.items():
-        free = path.startswith(("distributions.", "environ."))
-        *parents, last = path.split(".", 1) if free else path.split(".")
-        section = result
-        for parent in parents:
-            section = section.setdefault(parent, {})
-        section[last] = value
-    return result

@@ -13,14 +13,14 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from compatcheck.bug_report._names import distribution_of
-from compatcheck.environment import Facts
+from compatcheck.environment import Environment
 
 _PLACE = re.compile(r"https://(?:api\.)?github\.com/(?:repos/)?([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/\d+")
 
 
 class Issue(NamedTuple):
     text: str
-    facts: Facts
+    facts: Environment
 
 
 def read(text: str) -> Issue | None:
@@ -36,7 +36,7 @@ def read(text: str) -> Issue | None:
     place = _PLACE.match(str(document.get("html_url") or document.get("url") or ""))
     day = str(document.get("createdAt") or document.get("created_at") or "")[:10]
     known = stated(day, place[1] if place else None)
-    return Issue("\n\n".join(_texts(document)), Facts(known))
+    return Issue("\n\n".join(_texts(document)), Environment(known))
 
 
 def stated(day: str, repository: str | None) -> dict[str, Any]:

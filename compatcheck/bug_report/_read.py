@@ -31,9 +31,9 @@ def read_report(text: str, source: str) -> Environment:
     blocks = split(issue.text if issue else text)
     claims = [claim for block in blocks for claim in _claims(block)]
     facts = joined([*claims, *_settings.claims(blocks), *_code.own_training(blocks)], source)
-    filed = issue.facts.known if issue else {}
-    stated = {**filed, **facts.known}
-    report = {**filed.get("report", {}), **facts.known.get("report", {})}
+    filed = issue.facts.facts if issue else {}
+    stated = {**filed, **facts.facts}
+    report = {**filed.get("report", {}), **facts.facts.get("report", {})}
     return Environment({**stated, "report": report} if stated else {}, facts.reasons, facts.locations)
 
 

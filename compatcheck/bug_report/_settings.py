@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
 from compatcheck.bug_report._cues import advises
-from compatcheck.environment import Facts, lookup
-from compatcheck.environment.merge import EMPTY, overlay
+from compatcheck.environment import Environment
 from compatcheck.errors import InputError
 from compatcheck.packages.frameworks import frameworks
 from compatcheck.project import training
@@ -83,17 +82,17 @@ def _named(own: Sequence[tuple[_Part, Said]], by_role: Mapping[str, Any]) -> Ite
     if by_role.get("deepspeed"):
         return
     for part, said in own:
-        framework = lookup(overlay(EMPTY, said.facts), "training.framework")
+        framework = said.facts.get("training.framework")
         carried = preset(framework, said.names["deepspeed"]) if "deepspeed" in said.names else None
         document = said.inlined.get("deepspeed") or carried
         if document:
             yield _Part("deepspeed", document, part.line)
 
 
-def _agreed(facts: Iterable[Facts]) -> Facts:
+def _agreed(facts: Iterable[Environment]) -> Environment:
     """The facts of the one trainer; several are not told apart, and settle nothing that is left to them."""
     listed = list(facts)
-    return listed[0] if len(listed) == 1 else Facts({})
+    return listed[0] if len(listed) == 1 else Environment({})
 
 
 def _model_name(path: str) -> str:
@@ -101,20 +100,14 @@ def _model_name(path: str) -> str:
     return path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] if path[:1] in "/.~" or "\\" in path else path
 
 
-def _claims_of(facts: Facts, start: int) -> Iterator[Claim]:
-    for path, value in _flat(facts.known):
+def _claims_of(facts: Environment, start: int) -> Iterator[Claim]:
+    for path, value in facts.flat().items():
+        if "." not in path and isinstance(value, Mapping):
+            continue
         at = facts.locations.get(path)
         yield Claim(path, value, (at.line if at else None) or start, stands=bool(at and at.line))
     for path, why in facts.reasons.items():
         yield Claim(path, None, start, f": {_PLACE.sub(_AT, why)}")
-
-
-def _flat(known: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in known.items():
-        if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{above}{key}.")
-        elif above or not isinstance(value, Mapping):
-            yield f"{above}{key}", value
 
 
 def _recognised(candidate: _Candidate) -> _Part | None:
@@ -136,7 +129,7 @@ def _read(part: _Part) -> tuple[_Part, Said] | None:
         return None
 
 
-def _deepspeed(part: _Part, trainer: Facts) -> Said | None:
+def _deepspeed(part: _Part, trainer: Environment) -> Said | None:
     try:
         return deepspeed.read(part.document, trainer)
     except InputError:

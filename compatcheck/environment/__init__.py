@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from compatcheck.environment import paths
+
 SNAPSHOT_SCHEMA_VERSION = 1
+_NOT_FACTS = ("schema_version", "unknown", "locations")
 
 
 class Location(NamedTuple):
@@ -32,25 +35,110 @@ class Target(NamedTuple):
     selected_by: str
 
 
-class Facts(NamedTuple):
-    """What one collector found.
+class Environment(NamedTuple):
+    """What is known of one environment, or the part of it that one collector found.
 
-    ``known`` is a part of the snapshot: a nested mapping in which ``None`` means "known to be
-    absent" and a key that is missing means "unknown". ``reasons`` says why, by dotted path, for
-    what was looked for and could not be told; ``locations`` says where a fact was read.
+    ``facts`` is nested as in a snapshot: ``None`` means "known to be absent", and a key that is missing means
+    "unknown". ``reasons`` says, by path, why what was looked for is unknown; ``locations`` says where a fact was read.
     """
 
-    known: Mapping[str, Any]
+    facts: Mapping[str, Any] = {}
     reasons: Mapping[str, str] = {}
     locations: Mapping[str, Location] = {}
 
+    @classmethod
+    def from_flat(
+        cls, flat: Mapping[str, Any], reasons: Mapping[str, str] = {}, locations: Mapping[str, Location] = {}
+    ) -> Environment:
+        """The environment of facts by path."""
+        return cls(paths.nest(flat), reasons, locations)
 
-class Environment(NamedTuple):
-    """One environment as the snapshot states it; all collectors' facts merged."""
+    @classmethod
+    def from_snapshot(cls, document: Mapping[str, Any]) -> Environment:
+        """The environment that a snapshot states, unchecked; `snapshot.load_snapshot` checks it."""
+        facts = {key: value for key, value in document.items() if key not in _NOT_FACTS}
+        places = document.get("locations", {})
+        locations = {path: Location(at["file"], at.get("line")) for path, at in places.items()}
+        return cls(facts, document.get("unknown", {}), locations)
 
-    facts: Mapping[str, Any]
-    reasons: Mapping[str, str] = {}
-    locations: Mapping[str, Location] = {}
+    def dump(self) -> dict[str, Any]:
+        """The environment as a snapshot: JSON that `snapshot.load_snapshot` reads back to the same value."""
+        return {
+            "schema_version": SNAPSHOT_SCHEMA_VERSION,
+            **self.facts,
+            **({"unknown": dict(self.reasons)} if self.reasons else {}),
+            **({"locations": {path: at._asdict() for path, at in self.locations.items()}} if self.locations else {}),
+        }
+
+    def get(self, path: str) -> Any:
+        """The fact at a path: its value, ``None`` where it is known to be absent, or `Unknown`.
+
+        A distribution that is missing from a complete list is known to be absent, unless a range of it is stated;
+        below an absent parent everything is absent.
+        """
+        value: Any = self.facts
+        for part in paths.parts(path):
+            if value is None:
+                return None
+            if not isinstance(value, Mapping) or part not in value:
+                return None if self._lacks(path) else Unknown(self._reason(path))
+            value = value[part]
+        return value
+
+    def section(self, path: str) -> Mapping[str, Any]:
+        """What stands below a path; nothing, where it is unknown or absent."""
+        value = self.get(path)
+        return value if isinstance(value, Mapping) else {}
+
+    def flat(self) -> dict[str, Any]:
+        """Each fact by its path."""
+        return dict(paths.flatten(self.facts))
+
+    def with_fact(self, path: str, value: Any, at: Location | None = None) -> Environment:
+        """The environment with this value in place of what stands at the path, read at this location."""
+        rest = self.without(path)
+        locations = rest.locations if at is None else {**rest.locations, path: at}
+        return Environment(paths.with_value(self.facts, paths.parts(path), value), rest.reasons, locations)
+
+    def without(self, *gone: str) -> Environment:
+        """The environment less what stands at these paths and below them, with its reasons and locations."""
+        facts = self.facts
+        for path in gone:
+            facts = paths.without_value(facts, paths.parts(path))
+
+        def kept(path: str) -> bool:
+            return not any(paths.is_within(path, each) for each in gone)
+
+        reasons = {path: why for path, why in self.reasons.items() if kept(path)}
+        return Environment(facts, reasons, {path: at for path, at in self.locations.items() if kept(path)})
+
+    def overlay(self, above: Environment) -> Environment:
+        """The environment with these facts in place of its own; their reasons count where nothing is known."""
+        known = Environment(paths.merge(self.facts, above.facts))
+        reasons = {path: why for path, why in self.reasons.items() if not above.states(path)}
+        reasons.update((path, why) for path, why in above.reasons.items() if not known.states(path))
+        locations = {path: at for path, at in self.locations.items() if not above.states(path)}
+        return Environment(known.facts, reasons, {**locations, **above.locations})
+
+    def states(self, path: str) -> bool:
+        """Whether the fact at a path is known, if only to be absent."""
+        return not isinstance(self.get(path), Unknown)
+
+    def _lacks(self, path: str) -> bool:
+        section, _, name = path.partition(".")
+        ranges = self.facts.get("distribution_ranges") or {}
+        return section == "distributions" and name not in ranges and bool(self.facts.get("distributions_complete"))
+
+    def _reason(self, path: str) -> str | None:
+        """The reason recorded for the path or for the nearest of its parents."""
+        while path:
+            if path in self.reasons:
+                return self.reasons[path]
+            path = path.rpartition(".")[0]
+        return None
+
+
+Facts = Environment
 
 
 class Unknown(NamedTuple):
@@ -59,40 +147,11 @@ class Unknown(NamedTuple):
     reason: str | None = None
 
 
-def dump(environment: Environment) -> dict[str, Any]:
-    """The environment as a snapshot: JSON that `compatcheck.facts.load` reads back to the same value."""
-    return {
-        "schema_version": SNAPSHOT_SCHEMA_VERSION,
-        **environment.facts,
-        **({"unknown": dict(environment.reasons)} if environment.reasons else {}),
-        **({"locations": {k: v._asdict() for k, v in environment.locations.items()}} if environment.locations else {}),
-    }
-
-
 def lookup(environment: Environment, path: str) -> Any:
-    """The fact at a dotted path: its value, ``None`` where it is known to be absent, or `Unknown`.
-
-    A distribution that is missing from a complete list is known to be absent, unless a range of it is asked for; below
-    an absent parent everything is absent.
-    """
-    value: Any = environment.facts
-    parts = path.split(".", 1) if path.startswith(("distributions.", "environ.")) else path.split(".")
-    for part in parts:
-        if value is None:
-            return None
-        if not isinstance(value, Mapping) or part not in value:
-            asked = environment.facts.get("distribution_ranges") or {}
-            if parts[0] == "distributions" and part not in asked and environment.facts.get("distributions_complete"):
-                return None
-            return Unknown(_reason(environment, path))
-        value = value[part]
-    return value
+    """The fact at a dotted path, as `Environment.get` gives it."""
+    return environment.get(path)
 
 
-def _reason(environment: Environment, path: str) -> str | None:
-    """The reason recorded for the path or for the nearest of its parents."""
-    while path:
-        if path in environment.reasons:
-            return environment.reasons[path]
-        path = path.rpartition(".")[0]
-    return None
+def dump(environment: Environment) -> dict[str, Any]:
+    """The environment as a snapshot, as `Environment.dump` gives it."""
+    return environment.dump()

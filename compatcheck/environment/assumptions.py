@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from compatcheck.environment import Environment, Facts, snapshot
-from compatcheck.environment.merge import overlay
+from compatcheck.environment import Environment, snapshot
 from compatcheck.errors import InputError
 from compatcheck.packages.names import normalised
 
@@ -56,11 +55,11 @@ def assume(environment: Environment, statement: str) -> Environment:
     typed = _typed(key, value)
     if parts[0] == "gpu":
         gpus = environment.facts.get("gpus") or [{}]
-        stated: dict[str, Any] = {"gpus": [{**gpu, parts[1]: typed} for gpu in gpus]}
+        stated = Environment({"gpus": [{**gpu, parts[1]: typed} for gpu in gpus]})
     else:
-        stated = _nested(parts, typed)
-    snapshot.require_types(stated, statement, _DOING)
-    return overlay(environment, Facts(stated))
+        stated = Environment.from_flat({".".join(parts): typed})
+    snapshot.require_types(stated.facts, statement, _DOING)
+    return environment.overlay(stated)
 
 
 def assume_all(environment: Environment, statements: Iterable[str]) -> Environment:
@@ -71,13 +70,6 @@ def assume_all(environment: Environment, statements: Iterable[str]) -> Environme
     for statement in statements:
         environment = assume(environment, statement)
     return environment
-
-
-def _nested(parts: list[str], value: Any) -> dict[str, Any]:
-    for part in reversed(parts):
-        value = {part: value}
-    nested: dict[str, Any] = value
-    return nested
 
 
 def _require_name(path: str) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck.environment import SNAPSHOT_SCHEMA_VERSION, Environment, Location
+from compatcheck.environment import SNAPSHOT_SCHEMA_VERSION, Environment
 from compatcheck.errors import InputError
 from compatcheck.files.json_text import LARGEST_JSON, json_object
 from compatcheck.files.reading import decoded, read_text
@@ -23,13 +23,10 @@ def load_snapshot(text: str, source: str) -> Environment:
     document = json_object(text, source)
     _require_version(document, source)
     require_types(document, source)
-    facts = {key: value for key, value in document.items() if key not in ("schema_version", "unknown", "locations")}
     for listed in ("distributions", "distribution_ranges"):
-        if facts.get(listed):
-            facts[listed] = {normalised(name): version for name, version in facts[listed].items()}
-    places = document.get("locations", {})
-    locations = {path: Location(at["file"], at.get("line")) for path, at in places.items()}
-    return Environment(facts, document.get("unknown", {}), locations)
+        if document.get(listed):
+            document[listed] = {normalised(name): version for name, version in document[listed].items()}
+    return Environment.from_snapshot(document)
 
 
 def read_snapshot(path: str) -> Environment:

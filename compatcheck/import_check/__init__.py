@@ -14,8 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from compatcheck.environment import Environment, Facts, Target
-from compatcheck.environment.merge import overlay
+from compatcheck.environment import Environment, Target
 from compatcheck.import_check import _verdicts
 
 _STACK = 256 << 20
@@ -36,22 +35,24 @@ def with_imports(
     Model folders among the paths, if examined, are held against the same environment.
     """
     if not examine:
-        return overlay(environment, remembered(target))
+        return environment.overlay(remembered(target))
     from compatcheck.project import model_files
 
     models = [path for path in paths if model_files.recognises(path)]
-    return overlay(environment, collect(target, on_module, models))
+    return environment.overlay(collect(target, on_module, models))
 
 
-def remembered(target: Target) -> Facts:
+def remembered(target: Target) -> Environment:
     """``unresolved_imports`` as they were found when this same environment was last examined; else unknown."""
     found = _verdicts.recall(target)
     if found is None:
-        return Facts({}, {"unresolved_imports": "not followed; check --imports does"})
-    return Facts({"unresolved_imports": found})
+        return Environment({}, {"unresolved_imports": "not followed; check --imports does"})
+    return Environment({"unresolved_imports": found})
 
 
-def collect(target: Target, on_module: Callable[[str], None] | None = None, model_folders: Sequence[str] = ()) -> Facts:
+def collect(
+    target: Target, on_module: Callable[[str], None] | None = None, model_folders: Sequence[str] = ()
+) -> Environment:
     """``unresolved_imports``: every import of a training run that surely fails, with the line that fails.
 
     ``model_folders`` hold code of models' own that is to be imported as well. The result for the environment itself
@@ -65,7 +66,7 @@ def collect(target: Target, on_module: Callable[[str], None] | None = None, mode
         seen = {(each["file"], each["line"]) for each in found}
         of_models = _examined(target, on_module, model_folders)
         found = [*found, *(each for each in of_models if (each["file"], each["line"]) not in seen)]
-    return Facts({"unresolved_imports": found})
+    return Environment({"unresolved_imports": found})
 
 
 def _examined(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from compatcheck.environment import Environment, Target
-from compatcheck.environment.merge import merged
+from compatcheck.environment import Environment, Location, Target
+from compatcheck.environment.paths import merge
 from compatcheck.installed import declared, distributions, driver, environ, host, toolkit, torch_build
 
 
@@ -16,7 +17,7 @@ def collect(target: Target, environ_names: Iterable[str] = (), architectures: bo
     library for the GPU architectures it was compiled for.
     """
     inventory = distributions.scan(target)
-    return merged(
+    return join(
         (
             host.collect(target),
             distributions.collect(target, inventory),
@@ -27,3 +28,30 @@ def collect(target: Target, environ_names: Iterable[str] = (), architectures: bo
             environ.collect(target, environ_names),
         )
     )
+
+
+def join(pieces: Iterable[Environment]) -> Environment:
+    """One environment of pieces that do not overlap; lists of the same key are joined.
+
+    Raises `ValueError` where two pieces state one fact, which is a bug of the collectors.
+    """
+    facts: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
+    locations: dict[str, Location] = {}
+    for piece in pieces:
+        _add(facts, piece.facts, "")
+        reasons.update(piece.reasons)
+        locations.update(piece.locations)
+    return Environment(facts, reasons, locations)
+
+
+def _add(into: dict[str, Any], piece: Mapping[str, Any], above: str) -> None:
+    for key, value in piece.items():
+        if key not in into:
+            into[key] = merge({}, value)
+        elif isinstance(value, Mapping) and isinstance(into[key], dict):
+            _add(into[key], value, f"{above}{key}.")
+        elif isinstance(value, list) and isinstance(into[key], list):
+            into[key] = into[key] + value
+        else:
+            raise ValueError(f"two collectors state {above}{key}")

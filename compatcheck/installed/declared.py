@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from compatcheck.environment import Facts, Target
+from compatcheck.environment import Environment, Target
 from compatcheck.installed._metadata import read_header, text
 from compatcheck.installed.distributions import Installation, Inventory, scan
 from compatcheck.installed.host import machine, system
@@ -29,7 +29,7 @@ class _Line(NamedTuple):
     requirement: str
 
 
-def collect(target: Target, inventory: Inventory | None = None) -> Facts:
+def collect(target: Target, inventory: Inventory | None = None) -> Environment:
     """``unmet_requirements``, and ``distribution_problems`` where metadata is missing or invalid."""
     inventory = inventory or scan(target)
     problems: list[dict[str, str]] = []
@@ -38,7 +38,7 @@ def collect(target: Target, inventory: Inventory | None = None) -> Facts:
     known: dict[str, Any] = {"unmet_requirements": unmet}
     if problems:
         known["distribution_problems"] = problems
-    return Facts(known)
+    return Environment(known)
 
 
 def top_level(target: Target) -> tuple[str, ...]:

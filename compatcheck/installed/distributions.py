@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from compatcheck.environment import Facts, Target
+from compatcheck.environment import Environment, Target
 from compatcheck.installed._metadata import header_field, read_header
 from compatcheck.packages.names import normalised
 
@@ -38,7 +38,7 @@ class Inventory(NamedTuple):
     problems: tuple[dict[str, str], ...]
 
 
-def collect(target: Target, inventory: Inventory | None = None) -> Facts:
+def collect(target: Target, inventory: Inventory | None = None) -> Environment:
     """``distributions``, whether they are complete, and ``distribution_problems`` where there are any."""
     inventory = inventory or scan(target)
     readable = [found for found in inventory.installed if found.version is not None]
@@ -53,7 +53,7 @@ def collect(target: Target, inventory: Inventory | None = None) -> Facts:
         for found in inventory.installed
         if found.version is None
     }
-    return Facts(known, reasons)
+    return Environment(known, reasons)
 
 
 def scan(target: Target) -> Inventory:

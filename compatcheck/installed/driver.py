@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from compatcheck.environment import Facts, Target
+from compatcheck.environment import Environment, Target
 from compatcheck.language import gettext as _
 
 _MODULE = "/sys/module/nvidia/version"
@@ -20,7 +20,7 @@ _LIBRARIES = ("/usr/lib/wsl/lib/libnvidia-ml.so.1", r"C:\Windows\System32\nvml.d
 _PATHS = ("cuda.driver", "cuda.driver_api", "gpus")
 
 
-def collect(target: Target) -> Facts:
+def collect(target: Target) -> Environment:
     """``cuda.driver``, ``cuda.driver_api`` (the CUDA level it offers) and ``gpus``; memory in MiB."""
     if not is_here():
         return _unknown(_("no NVIDIA driver on this machine"), None)
@@ -57,9 +57,9 @@ def kernel_module_version(module: str = _MODULE, proc: str = _PROC) -> str | Non
     return None
 
 
-def _unknown(reason: str, version: str | None) -> Facts:
+def _unknown(reason: str, version: str | None) -> Environment:
     reasons = {path: reason for path in _PATHS if not (version and path == "cuda.driver")}
-    return Facts({"cuda": {"driver": version}} if version else {}, reasons)
+    return Environment({"cuda": {"driver": version}} if version else {}, reasons)
 
 
 def _why_not(nvml: Any, error: Any) -> str:
@@ -75,7 +75,7 @@ def _why_not(nvml: Any, error: Any) -> str:
     return f"the NVIDIA driver is broken: {error}"
 
 
-def _describe(nvml: Any, version: str | None) -> Facts:
+def _describe(nvml: Any, version: str | None) -> Environment:
     cuda: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     driver = asked(nvml, nvml.nvmlSystemGetDriverVersion)
@@ -91,7 +91,7 @@ def _describe(nvml: Any, version: str | None) -> Facts:
         reasons["gpus"] = "NVML does not tell how many GPUs there are"
     else:
         known["gpus"] = [_gpu(nvml, index) for index in range(count)]
-    return Facts(known, reasons)
+    return Environment(known, reasons)
 
 
 def _gpu(nvml: Any, index: int) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compatcheck.environment import Facts, Target
+from compatcheck.environment import Environment, Target
 from compatcheck.installed import driver
 from compatcheck.installed.driver import asked
 
@@ -12,21 +12,21 @@ from compatcheck.installed.driver import asked
 _TROUBLED = {0x8: "hardware slowdown", 0x40: "thermal slowdown", 0x80: "power brake"}
 
 
-def collect_gpu_state(target: Target) -> Facts:
+def collect_gpu_state(target: Target) -> Environment:
     """``gpu_state``, an entry for each GPU: clocks in MHz, power limit in W, ECC, PCIe width; nothing without NVML."""
     if not driver.is_here():
-        return Facts({})
+        return Environment({})
     try:
         import pynvml
     except ImportError:
-        return Facts({})
+        return Environment({})
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
-        return Facts({})
+        return Environment({})
     try:
         count = asked(pynvml, pynvml.nvmlDeviceGetCount) or 0
-        return Facts({"gpu_state": [_state(pynvml, index) for index in range(count)]})
+        return Environment({"gpu_state": [_state(pynvml, index) for index in range(count)]})
     finally:
         pynvml.nvmlShutdown()
 

@@ -6,12 +6,12 @@ import os
 import sys
 from typing import Any
 
-from compatcheck.environment import Facts, Target
+from compatcheck.environment import Environment, Target
 
 _SYSTEMS = {"cygwin": "CYGWIN", "darwin": "Darwin"}
 
 
-def collect(target: Target) -> Facts:
+def collect(target: Target) -> Environment:
     """``python``, ``platform`` and ``target``."""
     described = {"executable": target.executable, "prefix": target.prefix, "selected_by": target.selected_by}
     platform: dict[str, Any] = {"system": system(), "machine": machine()}
@@ -21,7 +21,7 @@ def collect(target: Target) -> Facts:
         platform["libc"] = libc
     else:
         reasons["platform.libc"] = "neither glibc nor musl was recognised"
-    return Facts({"python": target.version, "platform": platform, "target": described}, reasons)
+    return Environment({"python": target.version, "platform": platform, "target": described}, reasons)
 
 
 def system() -> str:

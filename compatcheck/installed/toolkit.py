@@ -6,27 +6,27 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
-from compatcheck.environment import Facts, Target
+from compatcheck.environment import Environment, Target
 
 _LARGEST = 64 << 10
 _HEADERS = ("include/cuda.h", "targets/x86_64-linux/include/cuda.h", "targets/sbsa-linux/include/cuda.h")
 
 
-def collect(target: Target) -> Facts:
+def collect(target: Target) -> Environment:
     """``cuda.toolkit``; ``None`` where there is none."""
     return from_environment(os.environ)
 
 
-def from_environment(environ: Mapping[str, str]) -> Facts:
+def from_environment(environ: Mapping[str, str]) -> Environment:
     """The toolkit that CUDA_HOME, CUDA_PATH, nvcc on PATH or the usual folder name, in torch's own order."""
     folders = [folder for folder in _candidates(environ) if os.path.isdir(folder)]
     for folder in folders:
         version = toolkit_version(folder)
         if version:
-            return Facts({"cuda": {"toolkit": version}})
+            return Environment({"cuda": {"toolkit": version}})
     if folders:
-        return Facts({}, {"cuda.toolkit": f"{folders[0]} does not state the version of its CUDA toolkit"})
-    return Facts({"cuda": {"toolkit": None}})
+        return Environment({}, {"cuda.toolkit": f"{folders[0]} does not state the version of its CUDA toolkit"})
+    return Environment({"cuda": {"toolkit": None}})
 
 
 def toolkit_version(folder: str) -> str | None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck.environment import Facts, Target
+from compatcheck.environment import Environment, Target
 from compatcheck.installed._architectures import compiled_architectures
 from compatcheck.installed.distributions import Installation, Inventory, scan
 
@@ -16,7 +16,7 @@ _LIBRARY = re.compile(r"nvidia-(cudnn|nccl)-cu(\d+)\Z")
 _BUNDLED = "torch brings its own copy; no distribution states its version"
 
 
-def collect(target: Target, inventory: Inventory | None = None, architectures: bool = True) -> Facts:
+def collect(target: Target, inventory: Inventory | None = None, architectures: bool = True) -> Environment:
     """``torch_build`` and ``cuda.runtime``, ``cuda.cudnn``, ``cuda.nccl``; absent for a CPU build.
 
     ``architectures`` is whether to look for the compiled ones, which reads a piece of torch's library.
@@ -24,7 +24,7 @@ def collect(target: Target, inventory: Inventory | None = None, architectures: b
     inventory = inventory or scan(target)
     torch = next((found for found in inventory.installed if found.name == "torch"), None)
     if torch is None:
-        return Facts({"cuda": {"runtime": None, **_libraries(inventory, None)}, "torch_build": None})
+        return Environment({"cuda": {"runtime": None, **_libraries(inventory, None)}, "torch_build": None})
     folder = os.path.join(torch.folder, "torch")
     build = read_version_file(os.path.join(folder, "version.py"))
     if build is None:
@@ -41,7 +41,7 @@ def collect(target: Target, inventory: Inventory | None = None, architectures: b
             reasons["torch_build.architectures"] = f"{folder} does not state the architectures it was compiled for"
         else:
             build["architectures"] = list(compiled)
-    return Facts(known, reasons)
+    return Environment(known, reasons)
 
 
 def read_version_file(path: str) -> dict[str, Any] | None:
@@ -57,10 +57,10 @@ def read_version_file(path: str) -> dict[str, Any] | None:
     return stated if "cuda" in stated else None
 
 
-def _without_version_file(torch: Installation, folder: str) -> Facts:
+def _without_version_file(torch: Installation, folder: str) -> Environment:
     unread = os.path.join(folder, "version.py")
     reason = f"torch {torch.version} is installed, but {unread} does not say how it was built"
-    return Facts({}, {"torch_build": reason, "cuda.runtime": reason, "cuda.cudnn": reason, "cuda.nccl": reason})
+    return Environment({}, {"torch_build": reason, "cuda.runtime": reason, "cuda.cudnn": reason, "cuda.nccl": reason})
 
 
 def _libraries(inventory: Inventory, runtime: str | None) -> Mapping[str, str | None]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from compatcheck import matrix
-from compatcheck.environment import Environment, Facts
-from compatcheck.environment.merge import overlay
+from compatcheck.environment import Environment
 from compatcheck.integrations._watch import Alarm
 from compatcheck.pipelines.check import check
 from compatcheck.report.steps import step_texts
@@ -18,7 +17,7 @@ def explained(environment: Environment, known: matrix.Matrix, alarm: Alarm) -> l
 
     Raises `NothingInspectedError` where nothing is known of the environment.
     """
-    observed = overlay(environment, Facts({"training": {"observed": dict(alarm.observed)}}))
+    observed = environment.overlay(Environment({"training": {"observed": dict(alarm.observed)}}))
     shared = {
         entry["id"]: len(set(entry.get("symptoms") or ()) & set(alarm.symptoms)) for entry in matrix.all_entries(known)
     }

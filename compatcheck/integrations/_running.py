@@ -12,8 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck.environment import Environment, Facts
-from compatcheck.environment.merge import overlay
+from compatcheck.environment import Environment
 from compatcheck.errors import CompatcheckError
 from compatcheck.project.overlay import with_paths
 
@@ -45,7 +44,7 @@ def with_trainer(environment: Environment, args: Any, model: Any, tokenizer: Any
     configuration = getattr(model, "config", None)
     if configuration is not None:
         known["model"] = _model(configuration, args, model)
-    environment = overlay(environment, Facts(known))
+    environment = environment.overlay(Environment(known))
     folder = getattr(configuration, "_name_or_path", None)
     if isinstance(folder, str) and os.path.isfile(os.path.join(folder, "config.json")):
         environment = with_paths(environment, [folder], pins="ignored")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from compatcheck.environment import Environment, Location
 from compatcheck.environment.keys import kind_of
+from compatcheck.environment.paths import distribution_of
 from compatcheck.inference.complete import complete
 from compatcheck.language import gettext as _
 from compatcheck.matrix._traits import trait_finder
@@ -114,7 +115,7 @@ def match(matrix: Matrix, environment: Environment, *, suspected: int = 0) -> tu
 
 def _ranges(table: Conditions) -> dict[str, str]:
     """The versions that a table speaks of, by the name of the distribution."""
-    return {path[14:]: condition for path, condition in table.items() if path.startswith("distributions.")}
+    return {name: condition for path, condition in table.items() if (name := distribution_of(path))}
 
 
 def _findings(

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
+from compatcheck.environment.paths import distribution_of, variable_of
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -132,7 +134,7 @@ def compile_entries(entries: Iterable[Entry], tables: Mapping[str, Mapping[str, 
         if all(map(_is_of_model, entry.affected)):
             of_model.append(place[0])
         for conditions in entry.affected:
-            environ.update(path[8:] for path in conditions if path.startswith("environ."))
+            environ.update(name for path in conditions if (name := variable_of(path)))
             guard = _guard(conditions)
             if guard is None:
                 unguarded.append(place)
@@ -163,9 +165,9 @@ def _is_of_model(conditions: Mapping[str, Any]) -> bool:
 def _guard(conditions: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
     """The table's narrowest demand on one distribution: its name, lowest and highest version as sort keys."""
     guards = [
-        (path[14:], *_interval(condition))
+        (name, *_interval(condition))
         for path, condition in conditions.items()
-        if path.startswith("distributions.") and condition != "absent"
+        if (name := distribution_of(path)) and condition != "absent"
     ]
     return min(guards, key=lambda guard: guard[1:].count(None), default=None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from compatcheck.environment.keys import kind_of
+from compatcheck.environment.paths import distribution_of, flatten
 from compatcheck.matrix._regex import check_regex
 from compatcheck.packages.versions import is_range, number_in_range, parse_range
 from compatcheck.results.findings import Remedy
@@ -20,15 +21,6 @@ Confidence = Literal["reported", "corroborated", "reproduced", "upstream-fixed"]
 EvidenceKind = Literal["upstream-fix", "maintainer", "source", "documentation", "report", "reproduction"]
 Expectation = Literal["affected", "unaffected", "undetermined"]
 RemedyKind = Literal["pins", "config", "environ", "code", "driver", "rebuild"]
-
-
-def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted paths of a nested table's leaves."""
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from flatten(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
 
 
 def _check_conditions(table: Any) -> dict[str, Any]:
@@ -44,8 +36,9 @@ def _check_condition(path: str, condition: Any) -> None:
     kind = kind_of(path)
     if kind is None:
         raise ValueError(f"unknown condition key {path!r}")
-    if path.startswith("distributions.") and path[14:] != canonicalize_name(path[14:]):
-        raise ValueError(f"{path!r}: write the normalised name {canonicalize_name(path[14:])!r}")
+    name = distribution_of(path)
+    if name is not None and name != canonicalize_name(name):
+        raise ValueError(f"{path!r}: write the normalised name {canonicalize_name(name)!r}")
     if condition in ("present", "absent"):
         return
     if kind == "version" and not (isinstance(condition, str) and is_range(condition)):

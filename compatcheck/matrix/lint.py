@@ -250,20 +250,12 @@ def _stated(environment: Mapping[str, Any]) -> set[str]:
 
 def apply_remedy(remedy: RemedyEntry, example: Example) -> Example:
     """The example after the remedy. Raises ValueError where a pin names no version that can be tried."""
-    environment = {**example.environment}
-    pinned = {name: _edge(specifier) for name, specifier in remedy.pins.items()}
-    environment["distributions"] = {**environment.get("distributions", {}), **pinned}
-    environment["environ"] = {**environment.get("environ", {}), **remedy.environ}
-    for path, value in remedy.config.items():
-        environment = _with(environment, path.split("."), value)
-    return example.model_copy(update={"environment": environment})
-
-
-def _with(mapping: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
-    """A copy of the nested mapping in which the path has the value."""
-    head, *rest = path
-    inner = mapping.get(head)
-    return {**mapping, head: _with(inner if isinstance(inner, Mapping) else {}, rest, value) if rest else value}
+    pinned = {f"distributions.{name}": _edge(specifier) for name, specifier in remedy.pins.items()}
+    variables = {f"environ.{name}": value for name, value in remedy.environ.items()}
+    environment = Environment(example.environment)
+    for path, value in {**pinned, **variables, **remedy.config}.items():
+        environment = environment.with_fact(path, value)
+    return example.model_copy(update={"environment": environment.facts})
 
 
 def _edge(specifier: str) -> str:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from compatcheck import advice, matrix, symptoms
-from compatcheck.environment import Environment, Facts, Location, Unknown, lookup
+from compatcheck.environment import Environment, Location, Unknown, lookup
 from compatcheck.errors import NothingInspectedError
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
@@ -28,7 +28,7 @@ _MEANING = {
 
 
 def diagnose(
-    paths: Sequence[str], environment: Environment, known: matrix.Matrix, stated: Facts | None = None
+    paths: Sequence[str], environment: Environment, known: matrix.Matrix, stated: Environment | None = None
 ) -> Diagnosis:
     """What the logs show, and what explains it in this environment.
 
@@ -82,16 +82,15 @@ def _of_hits(log: Log) -> Run | None:
     return Run(Signature("known-error-line", words), line, line, 0)
 
 
-def _joined(environment: Environment, logs: Iterable[Log], judged: Log, stated: Facts | None) -> Environment:
+def _joined(environment: Environment, logs: Iterable[Log], judged: Log, stated: Environment | None) -> Environment:
     """The environment with what the logs state; what was observed is that of the judged log alone."""
-    from compatcheck.environment.merge import overlay
 
     for log in logs:
         if log is not judged:
-            training = {key: value for key, value in log.facts.known.get("training", {}).items() if key != "observed"}
-            environment = overlay(environment, log.facts._replace(known={**log.facts.known, "training": training}))
-    environment = overlay(environment, judged.facts)
-    return overlay(environment, stated) if stated else environment
+            training = {key: value for key, value in log.facts.facts.get("training", {}).items() if key != "observed"}
+            environment = environment.overlay(log.facts._replace(facts={**log.facts.facts, "training": training}))
+    environment = environment.overlay(judged.facts)
+    return environment.overlay(stated) if stated else environment
 
 
 def _of_missing_name(suspect: Suspect, environment: Environment) -> Hit | None:

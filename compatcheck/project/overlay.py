@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Literal, NamedTuple
 
-from compatcheck.environment import Environment, Facts, Target
-from compatcheck.environment.merge import EMPTY, overlay
+from compatcheck.environment import Environment, Target
 from compatcheck.project.requirements._markers import in_range
 from compatcheck.project.sources import Source
 
@@ -29,7 +28,7 @@ class Reading(NamedTuple):
 
     environment: Environment
     sources: tuple[Source, ...]
-    beside: Environment = EMPTY
+    beside: Environment = Environment()
 
 
 def with_paths(
@@ -63,49 +62,35 @@ def over(environment: Environment, reading: Reading, pins: Pins, movable: Movabl
     ranges in any case where they do not stand for the whole. What moves along with the pins, as ``movable`` tells of
     those that move, is of any version then.
     """
-    said = Facts(*reading.environment)
-    pinned = said.known.get("distributions")
+    said = reading.environment
+    pinned = said.facts.get("distributions")
     in_image = "image" in reading.beside.facts
     if pins == "instead" and (in_image or not _is_met(said, environment)):
         gone = (*PINNED, *_INSTALLED, *(_OF_THE_HOST if in_image else ()))
-        emptied = Environment(*without(Facts(*environment), gone))
-        return overlay(overlay(emptied, said), Facts(*reading.beside))
+        emptied = environment.without(*gone)
+        return emptied.overlay(said).overlay(reading.beside)
     if not pinned or pins == "ignored":
-        return overlay(environment, without(said, PINNED))
+        return environment.overlay(said.without(*PINNED))
     installed = environment.facts.get("distributions") or {}
     moved = {name for name, version in pinned.items() if installed.get(name) != version}
     stale: tuple[str, ...] = _OF_VERSIONS if moved else ()
     stale += _OF_TORCH if "torch" in moved else ()
     if "torch" in moved:
-        said = Facts(*overlay(Environment(*said), without(Facts(*reading.beside), _NOT_OF_TORCH)))
+        said = said.overlay(reading.beside.without(*_NOT_OF_TORCH))
     others = installed.keys() - pinned.keys()
     along = {name: "" for name in movable(moved) if name in others} if moved else {}
     kept = {name: version for name, version in installed.items() if name not in along}
-    merged = {**said.known, "distributions": {**kept, **pinned}}
+    merged = {**said.facts, "distributions": {**kept, **pinned}}
     if along:
-        merged["distribution_ranges"] = {**along, **(said.known.get("distribution_ranges") or {})}
-        environment = environment._replace(facts={**environment.facts, "distributions": kept})
+        merged["distribution_ranges"] = {**along, **(said.facts.get("distribution_ranges") or {})}
+        environment = environment.with_fact("distributions", kept)
     merged["distributions_complete"] = bool(environment.facts.get("distributions_complete"))
-    return overlay(Environment(*without(Facts(*environment), stale)), said._replace(known=merged))
+    return environment.without(*stale).overlay(said._replace(facts=merged))
 
 
-def _is_met(said: Facts, environment: Environment) -> bool:
-    pinned, ranges = said.known.get("distributions") or {}, said.known.get("distribution_ranges") or {}
+def _is_met(said: Environment, environment: Environment) -> bool:
+    pinned, ranges = said.facts.get("distributions") or {}, said.facts.get("distribution_ranges") or {}
     installed = environment.facts.get("distributions") or {}
     fitting = sum(bool(installed.get(name)) and in_range(installed[name], asked) for name, asked in ranges.items())
     same = all(installed.get(name) == version for name, version in pinned.items())
     return same and 2 * (fitting + len(pinned)) >= len(ranges) + len(pinned)
-
-
-def without(facts: Facts, paths: tuple[str, ...]) -> Facts:
-    """The facts less those at these paths and below them; the names of model files hold dots and stay whole."""
-    known = {key: value for key, value in facts.known.items() if key not in paths}
-    for name in ("cuda", "platform"):
-        if isinstance(section := known.get(name), dict):
-            known[name] = {key: value for key, value in section.items() if f"{name}.{key}" not in paths}
-
-    def kept(path: str) -> bool:
-        return not any(path == each or path.startswith(f"{each}.") for each in paths)
-
-    reasons = {path: why for path, why in facts.reasons.items() if kept(path)}
-    return Facts(known, reasons, {path: at for path, at in facts.locations.items() if kept(path)})

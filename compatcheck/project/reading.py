@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from compatcheck.environment import Environment, Facts, Unknown, lookup
-from compatcheck.environment.merge import EMPTY, overlay
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.errors import InputError
 from compatcheck.files.path_lists import listed, more_than_one
 from compatcheck.language import gettext as _
 from compatcheck.project import model_files, requirements, scripts, training
-from compatcheck.project.overlay import PINNED, Reading, without
+from compatcheck.project.overlay import PINNED, Reading
 from compatcheck.project.sources import Met, Source, holds_model, is_model, recognised, scan
 from compatcheck.project.training._joined import File, Joined, existing
 from compatcheck.project.training._runs import together
@@ -37,24 +36,24 @@ def read_paths(paths: Sequence[str], weights: bool = False, python: str | None =
         [File(*source) for source, root in met if root is None and source.kind in training.readers()],
         [File(*source, root) for source, root in met if root is not None and source.kind in training.readers()],
     )
-    environment, read = overlay(EMPTY, run.facts), [Source(each.reader, each.path) for each in run.used]
+    environment, read = run.facts, [Source(each.reader, each.path) for each in run.used]
     trainers = _trainers(met)
-    environment = overlay(environment, scripts.read(trainers))
+    environment = environment.overlay(scripts.read(trainers))
     read += [Source(scripts.KIND, path) for path in trainers]
     model, why = _model_of(met, run)
     if model is not None:
-        environment = overlay(environment, model_files.read(model, weights))
+        environment = environment.overlay(model_files.read(model, weights))
         read.append(Source("model", model))
     elif why:
-        environment = overlay(environment, Facts({}, dict.fromkeys(("model", *_OF_A_MODEL), why)))
+        environment = environment.overlay(Environment({}, dict.fromkeys(("model", *_OF_A_MODEL), why)))
     if model is None and run.model:
         environment = _with_name(environment, run.model)
-    beside = EMPTY
+    beside = Environment()
     lists, several = _package_lists(met)
     for source in lists:
         pins = _pins_of(source, python)
-        environment = overlay(environment, without(pins, _BESIDE))
-        beside = overlay(beside, without(pins, PINNED))
+        environment = environment.overlay(pins.without(*_BESIDE))
+        beside = beside.overlay(pins.without(*PINNED))
         read.append(source)
     broken = [source.path for source, _root in met if source.kind == training.BROKEN]
     reasons = {**_nothing_found(paths, read, environment, broken), **several, **environment.reasons}
@@ -117,7 +116,7 @@ def _with_name(environment: Environment, model: str) -> Environment:
     """With the name of a model that no folder here is, unless it is the path of a folder elsewhere."""
     if not isinstance(lookup(environment, "model.name"), Unknown) or model.startswith(("/", ".", "~")):
         return environment
-    return overlay(environment, Facts({"model": {"name": model}}))
+    return environment.overlay(Environment({"model": {"name": model}}))
 
 
 def _package_lists(met: list[Met]) -> tuple[list[Source], dict[str, str]]:
@@ -141,8 +140,8 @@ def _package_lists(met: list[Met]) -> tuple[list[Source], dict[str, str]]:
     return [each.source for each in lists], several
 
 
-def _pins_of(source: Source, python: str | None) -> Facts:
-    facts: Facts = requirements.readers()[source.kind].read(source.path, python)
+def _pins_of(source: Source, python: str | None) -> Environment:
+    facts: Environment = requirements.readers()[source.kind].read(source.path, python)
     return facts
 
 

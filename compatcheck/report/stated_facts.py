@@ -21,7 +21,7 @@ def render(environment: Environment) -> str:
 def _lines(environment: Environment) -> Iterator[str]:
     rows = [
         (path, _spelled(value), at.line if at else None)
-        for path, value in _flat(environment.facts)
+        for path, value in environment.flat().items()
         if (at := environment.locations.get(path)) or path.startswith("report.")
     ]
     width = max((min(len(path), _WIDEST) for path, _, _ in rows), default=0)
@@ -34,14 +34,6 @@ def _lines(environment: Environment) -> Iterator[str]:
         for path, why in environment.reasons.items():
             yield f"{'':10}  {path:<{width}}  {why}"
     yield ""
-
-
-def _flat(facts: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in facts.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", value
 
 
 def _spelled(value: Any) -> str:

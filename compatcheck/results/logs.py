@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from compatcheck.environment import Environment, Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.results.findings import Finding
 
 LONGEST_MATCHED = 4_000
@@ -131,7 +131,7 @@ class Log(NamedTuple):
     runs: tuple[Run, ...]
     crashes: tuple[Crash, ...]
     hits: tuple[Hit, ...]
-    facts: Facts
+    facts: Environment
     notes: tuple[str, ...] = ()
 
     @property

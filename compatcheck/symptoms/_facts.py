@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.packages import missing_names
 
 MARKS = (
@@ -99,7 +99,7 @@ class StatedFacts:
         if setting:
             self._setting(number, setting[1], setting[2])
 
-    def facts(self) -> Facts:
+    def facts(self) -> Environment:
         known: dict[str, Any] = {}
         locations: dict[str, Location] = {}
         for path, (value, line) in self._found.items():
@@ -110,7 +110,7 @@ class StatedFacts:
                 inner = inner.setdefault(key, {})
             inner[keys[-1]] = value
             locations[path] = Location(self._path, line)
-        return Facts(known, {}, locations)
+        return Environment(known, {}, locations)
 
     def _state(self, path: str, value: Any, number: int) -> None:
         if value is not None:

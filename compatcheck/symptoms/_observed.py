@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.results.logs import Run
 
 _NONFINITE = ("nan-gradients-filtered", "deepspeed-sentinel", "loss-nan", "grad-norm-nan", "overflow-at-every-step")
 _INTERMITTENT = ("labels-masked-sometimes", "loss-scaler-skips")
 
 
-def with_observed(facts: Facts, run: Run | None) -> Facts:
+def with_observed(facts: Environment, run: Run | None) -> Environment:
     """The facts with ``training.observed`` of the run: its last reading, and where the symptom began.
 
     Of a run that is bad at single steps only, neither good nor bad values stand for the whole: none is stated.
@@ -35,5 +35,5 @@ def with_observed(facts: Facts, run: Run | None) -> Facts:
         return facts
     at = run.onset.location if run.onset and not run.signature.benign else run.last.location
     locations = {f"training.observed.{name}": Location(at.file, at.line) for name in observed}
-    training = {**facts.known.get("training", {}), "observed": observed}
-    return Facts({**facts.known, "training": training}, facts.reasons, {**facts.locations, **locations})
+    training = {**facts.facts.get("training", {}), "observed": observed}
+    return Environment({**facts.facts, "training": training}, facts.reasons, {**facts.locations, **locations})

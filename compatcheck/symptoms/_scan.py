@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.files.units import units
 from compatcheck.results.logs import ERROR_MARKS, LONGEST_MATCHED, Crash, Hit, Pattern
 from compatcheck.symptoms import _facts, _failures
@@ -38,7 +38,7 @@ class Scanned(NamedTuple):
     runs: tuple[tuple[RunReader, tuple[Crash, ...]], ...]
     crashes: tuple[Crash, ...]
     hits: tuple[Hit, ...]
-    facts: Facts
+    facts: Environment
     notes: tuple[str, ...]
 
 

@@ -12,7 +12,7 @@ from compatcheck.verbs import _options
 from compatcheck.verbs._output import screen_of, write
 
 if TYPE_CHECKING:
-    from compatcheck.environment import Environment, Facts
+    from compatcheck.environment import Environment
 
 
 @click.command()
@@ -68,9 +68,9 @@ def command(
 
 def _environment(
     known: Any, paths: tuple[str, ...], python: str | None, snapshot: str | None, assume: tuple[str, ...]
-) -> tuple[Environment, Facts]:
+) -> tuple[Environment, Environment]:
     """The environment that was named, empty where none was, and what the user states over the logs."""
-    from compatcheck.environment import Environment, Facts
+    from compatcheck.environment import Environment
     from compatcheck.environment.assumptions import assume_all
     from compatcheck.pipelines.environment import environment as environment_of
     from compatcheck.project.overlay import with_paths
@@ -81,4 +81,4 @@ def _environment(
     elif paths:
         found = with_paths(found, paths)
     stated = assume_all(Environment({}), assume)
-    return found, Facts(stated.facts, stated.reasons, stated.locations)
+    return found, Environment(stated.facts, stated.reasons, stated.locations)

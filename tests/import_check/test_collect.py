@@ -35,7 +35,7 @@ def skewed(site: Path) -> Path:
 
 
 def test_a_missing_name_is_told_with_its_line_versions_and_way(skewed: Path) -> None:
-    (found,) = import_check.collect(target_of(skewed)).known["unresolved_imports"][-1:]
+    (found,) = import_check.collect(target_of(skewed)).facts["unresolved_imports"][-1:]
     assert found["distribution"] == "peft" and found["version"] == "0.15.0"
     assert (found["file"], found["line"]) == ("peft/model.py", 2)
     assert (found["module"], found["name"]) == ("transformers", "Gone")
@@ -44,7 +44,7 @@ def test_a_missing_name_is_told_with_its_line_versions_and_way(skewed: Path) -> 
 
 
 def test_the_finding_names_importer_line_name_and_both_sides(skewed: Path) -> None:
-    environment = Environment({"distributions": {"peft": "0.15.0"}, **import_check.collect(target_of(skewed)).known})
+    environment = Environment({"distributions": {"peft": "0.15.0"}, **import_check.collect(target_of(skewed)).facts})
     report = check(load_snapshot(json.dumps(dump(environment)), "snapshot"), matrix.load())
     (finding,) = [each for each in report.findings if "Gone" in each.summary]
     assert finding.id == "CC-2026-0050" and finding.status == "affected"
@@ -55,11 +55,11 @@ def test_the_finding_names_importer_line_name_and_both_sides(skewed: Path) -> No
 
 def test_a_result_is_remembered_until_a_distribution_changes(skewed: Path) -> None:
     target = target_of(skewed)
-    assert import_check.remembered(target).known == {}
+    assert import_check.remembered(target).facts == {}
     first = import_check.collect(target)
     assert import_check.remembered(target) == first
     install(skewed, "trl", "1.0", {"trl/__init__.py": ""})
-    assert import_check.remembered(target).known == {}
+    assert import_check.remembered(target).facts == {}
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b'{"state": "x"}', b"[" * 100_000])
@@ -68,13 +68,13 @@ def test_a_broken_note_counts_as_none(skewed: Path, cache: Path, content: bytes)
     first = import_check.collect(target)
     (note,) = cache.rglob("*.json")
     note.write_bytes(content)
-    assert import_check.remembered(target).known == {}
+    assert import_check.remembered(target).facts == {}
     assert import_check.collect(target) == first
 
 
 def test_a_cache_that_cannot_be_written_changes_nothing(skewed: Path, cache: Path) -> None:
     cache.write_text("a file where the folder should be", encoding="utf-8")
-    assert import_check.collect(target_of(skewed)).known["unresolved_imports"]
+    assert import_check.collect(target_of(skewed)).facts["unresolved_imports"]
     assert _verdicts.recall(target_of(skewed)) is None
 
 
@@ -86,7 +86,7 @@ def test_the_code_of_a_model_is_held_against_the_environment(skewed: Path, tmp_p
         "from .configuration_x import Config\nfrom transformers import Trainer\nfrom transformers import Old\n",
         encoding="utf-8",
     )
-    found = import_check.collect(target_of(skewed), model_folders=[str(model)]).known["unresolved_imports"]
+    found = import_check.collect(target_of(skewed), model_folders=[str(model)]).facts["unresolved_imports"]
     of_model = [each for each in found if each["name"] == "Old"]
     assert [(each["file"], each["line"]) for each in of_model] == [(str(model / "modeling_x.py"), 3)]
 
@@ -94,4 +94,4 @@ def test_the_code_of_a_model_is_held_against_the_environment(skewed: Path, tmp_p
 @pytest.mark.stack
 def test_the_stack_of_the_tests_is_healthy(stack: Path) -> None:
     target = find_target(str(stack), {})
-    assert import_check.collect(target).known["unresolved_imports"] == []
+    assert import_check.collect(target).facts["unresolved_imports"] == []

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.environment import Environment, Facts, Location, Target, Unknown, dump, lookup
+from compatcheck.environment import Environment, Location, Target, Unknown, dump, lookup
 from compatcheck.environment.assumptions import assume, assume_all
-from compatcheck.environment.merge import merged, overlay
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.errors import InputError
-from compatcheck.installed.collect import collect
+from compatcheck.installed.collect import collect, join
 from compatcheck.installed.declared import top_level
 from tests.installed.conftest import Install
 
@@ -48,7 +47,7 @@ def test_one_collection_holds_every_collectors_facts(
 def test_nothing_slow_is_imported_for_an_environment_in_order(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path)], check=True)
     code = (
-        "import sys; from compatcheck.installed.collect import collect;"
+        "import sys; from compatcheck.installed.collect import collect, join;"
         "from compatcheck.installed.target import find_target;"
         f"collect(find_target({str(tmp_path)!r}, {{}}));"
         "print(*sys.modules)"
@@ -62,7 +61,7 @@ def test_nothing_slow_is_imported_for_an_environment_in_order(tmp_path: Path) ->
 
 def test_two_collectors_may_not_state_one_fact() -> None:
     with pytest.raises(ValueError, match=r"cuda\.runtime"):
-        merged((Facts({"cuda": {"runtime": "12"}}), Facts({"cuda": {"runtime": "12"}})))
+        join((Environment({"cuda": {"runtime": "12"}}), Environment({"cuda": {"runtime": "12"}})))
 
 
 def test_an_overlay_replaces_facts_with_their_reasons_and_locations() -> None:
@@ -71,12 +70,12 @@ def test_an_overlay_replaces_facts_with_their_reasons_and_locations() -> None:
         {"model.traits": "unreadable", "gpus": "no driver"},
         {"training.dtype": Location("old")},
     )
-    above = Facts(
+    above = Environment(
         {"training": {"dtype": "bfloat16"}, "model": {"traits": []}},
         {"training.packing": "auto", "training.method": "auto"},
         {"model.traits": Location("new", 3)},
     )
-    over = overlay(below, above)
+    over = below.overlay(above)
     assert over.facts == {"training": {"dtype": "bfloat16", "packing": True}, "model": {"traits": []}}
     assert over.reasons == {"gpus": "no driver", "training.method": "auto"}
     assert over.locations == {"model.traits": Location("new", 3)}

@@ -17,7 +17,7 @@ from tests.installed.conftest import Install
 
 
 def unmet(target: Target) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = declared.collect(target).known["unmet_requirements"]
+    found: list[dict[str, Any]] = declared.collect(target).facts["unmet_requirements"]
     return found
 
 
@@ -95,8 +95,8 @@ def test_an_invalid_requirement_is_a_problem(target: Target, install: Install, i
     install("torch-2.5.0")
     install("odd-1.0", invalid, "torch>=2.6")
     facts = declared.collect(target)
-    assert [each["requirement"] for each in facts.known["unmet_requirements"]] == ["torch>=2.6"]
-    (problem,) = facts.known["distribution_problems"]
+    assert [each["requirement"] for each in facts.facts["unmet_requirements"]] == ["torch>=2.6"]
+    (problem,) = facts.facts["distribution_problems"]
     assert problem["path"] == "odd-1.0.dist-info"
     assert problem["problem"].startswith(f"requirement {invalid[:40]!r}"[:-1])
 
@@ -109,7 +109,7 @@ def test_a_requirement_in_latin_1_does_no_harm(target: Target, install: Install)
 
 def test_a_dist_info_without_metadata_is_a_problem(site: Path, target: Target) -> None:
     (site / "torch-2.5.0.dist-info").mkdir()
-    assert declared.collect(target).known["distribution_problems"] == [
+    assert declared.collect(target).facts["distribution_problems"] == [
         {"path": "torch-2.5.0.dist-info", "problem": "has no metadata"}
     ]
 
@@ -119,7 +119,7 @@ def test_an_environment_in_order_never_imports_packaging_requirements(site: Path
     install("numpy-1.26.4", "pytest; extra == 'test'")
     code = (
         "import sys; from compatcheck.installed import declared; from compatcheck.environment import Target;"
-        f"print(declared.collect(Target('', '3.11.7', '', ({str(site)!r},), '')).known);"
+        f"print(declared.collect(Target('', '3.11.7', '', ({str(site)!r},), '')).facts);"
         "sys.exit('packaging.requirements' in sys.modules or 'packaging.specifiers' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

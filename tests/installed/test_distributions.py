@@ -10,12 +10,12 @@ from tests.installed.conftest import Install
 
 
 def names(target: Target) -> dict[str, str]:
-    found: dict[str, str] = distributions.collect(target).known["distributions"]
+    found: dict[str, str] = distributions.collect(target).facts["distributions"]
     return found
 
 
 def problems(target: Target) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = distributions.collect(target).known.get("distribution_problems", [])
+    found: list[dict[str, str]] = distributions.collect(target).facts.get("distribution_problems", [])
     return found
 
 
@@ -34,7 +34,7 @@ def problems(target: Target) -> list[dict[str, str]]:
 def test_the_folder_name_is_enough(site: Path, target: Target, entry: str, expected: dict[str, str]) -> None:
     (site / entry).mkdir()
     assert names(target) == expected
-    assert distributions.collect(target).known["distributions_complete"] is True
+    assert distributions.collect(target).facts["distributions_complete"] is True
 
 
 def test_the_metadata_counts_where_the_name_states_no_version(site: Path, target: Target) -> None:
@@ -52,10 +52,10 @@ def test_metadata_in_latin_1_is_read(site: Path, target: Target) -> None:
 def test_a_version_nobody_states_is_unknown_and_not_absent(site: Path, target: Target) -> None:
     (site / "nameless.egg-info").mkdir()
     facts = distributions.collect(target)
-    assert facts.known["distributions"] == {}
-    assert facts.known["distributions_complete"] is False
+    assert facts.facts["distributions"] == {}
+    assert facts.facts["distributions_complete"] is False
     assert "states no version" in facts.reasons["distributions.nameless"]
-    assert "states no version" in facts.known["distribution_problems"][0]["problem"]
+    assert "states no version" in facts.facts["distribution_problems"][0]["problem"]
 
 
 def test_the_first_on_the_path_wins_and_the_other_is_reported(

@@ -56,14 +56,14 @@ def test_a_machine_without_a_driver_speaks_for_none(target: Target) -> None:
     facts = driver.collect(target)
     if "no NVIDIA driver on this machine" not in facts.reasons.values():
         pytest.skip("this machine has a driver")
-    assert facts.known == {}
+    assert facts.facts == {}
     assert set(facts.reasons) == {"cuda.driver", "cuda.driver_api", "gpus"}
 
 
 def test_a_driver_and_its_gpu(target: Target, stand: Stand) -> None:
     stand()
     facts = driver.collect(target)
-    assert facts.known == {
+    assert facts.facts == {
         "cuda": {"driver": "535.104.05", "driver_api": "12.2"},
         "gpus": [{"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0", "memory_mib": 81920, "uuid": "GPU-1"}],
     }
@@ -74,9 +74,9 @@ def test_what_a_gpu_does_not_tell_is_left_out(target: Target, stand: Stand) -> N
     stand(
         nvmlDeviceGetMemoryInfo=pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED), nvmlDeviceGetUUID=pynvml.NVMLError(4)
     )
-    assert driver.collect(target).known["gpus"] == [{"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0"}]
+    assert driver.collect(target).facts["gpus"] == [{"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0"}]
     stand(nvmlDeviceGetHandleByIndex=pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST))
-    assert driver.collect(target).known["gpus"] == [{}]
+    assert driver.collect(target).facts["gpus"] == [{}]
     stand(nvmlDeviceGetCount=pynvml.NVMLError(999))
     assert "gpus" in driver.collect(target).reasons
 
@@ -95,7 +95,7 @@ def test_the_ways_nvml_does_not_start_are_told_apart(target: Target, stand: Stan
 
     stand(start=code)
     facts = driver.collect(target)
-    assert facts.known == {"cuda": {"driver": "535.104.05"}}
+    assert facts.facts == {"cuda": {"driver": "535.104.05"}}
     assert set(facts.reasons) == {"cuda.driver_api", "gpus"}
     assert re.search(reason, facts.reasons["gpus"])
 

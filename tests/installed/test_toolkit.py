@@ -35,13 +35,13 @@ def lay(folder: Path, version: str) -> Path:
 def test_the_variable_counts_before_the_path(tmp_path: Path) -> None:
     named, on_path = lay(tmp_path / "a", "12.1"), lay(tmp_path / "b", "11.8")
     path = str(on_path / "bin")
-    assert from_environment({"CUDA_HOME": str(named), "PATH": path}).known == {"cuda": {"toolkit": "12.1"}}
-    assert from_environment({"CUDA_PATH": str(named), "PATH": path}).known == {"cuda": {"toolkit": "12.1"}}
-    assert from_environment({"PATH": path}).known == {"cuda": {"toolkit": "11.8"}}
+    assert from_environment({"CUDA_HOME": str(named), "PATH": path}).facts == {"cuda": {"toolkit": "12.1"}}
+    assert from_environment({"CUDA_PATH": str(named), "PATH": path}).facts == {"cuda": {"toolkit": "12.1"}}
+    assert from_environment({"PATH": path}).facts == {"cuda": {"toolkit": "11.8"}}
 
 
 def test_a_folder_that_states_nothing_is_unknown_and_none_is_absent(tmp_path: Path) -> None:
     facts = from_environment({"CUDA_HOME": str(tmp_path)})
-    assert facts.known == {}
+    assert facts.facts == {}
     assert "does not state the version" in facts.reasons["cuda.toolkit"]
-    assert from_environment({"CUDA_HOME": str(tmp_path / "gone")}).known == {"cuda": {"toolkit": None}}
+    assert from_environment({"CUDA_HOME": str(tmp_path / "gone")}).facts == {"cuda": {"toolkit": None}}

@@ -37,13 +37,13 @@ def test_a_cpu_build_has_no_cuda(site: Path, target: Target, install: Install) -
     install("torch-2.13.0+cpu")
     lay_torch(site, "from typing import Optional\ncuda: Optional[str] = None\nhip: Optional[str] = None\n")
     facts = torch_build.collect(target)
-    assert facts.known["cuda"] == {"runtime": None, "cudnn": None, "nccl": None}
-    assert facts.known["torch_build"] == {"cuda": None, "hip": None}
+    assert facts.facts["cuda"] == {"runtime": None, "cudnn": None, "nccl": None}
+    assert facts.facts["torch_build"] == {"cuda": None, "hip": None}
     assert facts.reasons == {}
 
 
 def test_no_torch_is_no_runtime(target: Target) -> None:
-    assert torch_build.collect(target).known == {
+    assert torch_build.collect(target).facts == {
         "cuda": {"runtime": None, "cudnn": None, "nccl": None},
         "torch_build": None,
     }
@@ -59,9 +59,9 @@ def test_a_cuda_build_with_its_libraries(site: Path, target: Target, install: In
     )
     (folder / "lib" / "libtorch_python.so").write_bytes(elf(b"\0" + FLAGS + b"\0"))
     facts = torch_build.collect(target)
-    assert facts.known["cuda"] == {"runtime": "12.4", "cudnn": "9.1.0.70"}
+    assert facts.facts["cuda"] == {"runtime": "12.4", "cudnn": "9.1.0.70"}
     assert "its own copy" in facts.reasons["cuda.nccl"]
-    assert facts.known["torch_build"] == {
+    assert facts.facts["torch_build"] == {
         "cuda": "12.4",
         "git_version": "ab",
         "hip": None,
@@ -84,7 +84,7 @@ def test_a_version_file_that_says_nothing_leaves_it_unknown(
     if content is not None:
         lay_torch(site, content)
     facts = torch_build.collect(target)
-    assert facts.known == {}
+    assert facts.facts == {}
     assert "does not say how it was built" in facts.reasons["cuda.runtime"]
 
 

@@ -81,7 +81,7 @@ from compatcheck.environment import Environment
 from compatcheck.project import model_files, scripts
 folder, python = sys.argv[1:]
 model, trainer = model_files.read(folder), scripts.read([f"{folder}/train.py"])
-facts = {"python": python, "distributions": {"transformers": "4.48.0"}, **model.known, **trainer.known}
+facts = {"python": python, "distributions": {"transformers": "4.48.0"}, **model.facts, **trainer.facts}
 print(json.dumps([[each.id, each.status] for each in matrix.match(matrix.load(), Environment(facts))]))
 """
 

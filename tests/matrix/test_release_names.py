@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from compatcheck import matrix, symptoms
 from compatcheck.bug_report import read_report
-from compatcheck.environment import Environment, Facts, Location, lookup
+from compatcheck.environment import Environment, Location, lookup
 from compatcheck.matrix.matching.match import TraitVerdict
 from compatcheck.matrix.traits import imports_name_of_other_releases, name_of_other_releases
 from compatcheck.matrix.traits._release_names import known_of
@@ -93,7 +93,7 @@ def test_an_error_in_a_log_or_a_report_says_what_is_missing(
     log.write_text(f"starting\n{line}\n{line}\n", encoding="utf-8")
     expected = [{"module": module, "name": name}]
     read = symptoms.read(str(log)).facts
-    assert read.known["missing_names"] == expected
+    assert read.facts["missing_names"] == expected
     assert read.locations["missing_names"] == Location(str(log), 2)
     assert lookup(read_report(log.read_text(encoding="utf-8"), "report"), "missing_names") == expected
 
@@ -111,7 +111,7 @@ def test_an_error_in_a_log_or_a_report_says_what_is_missing(
 def test_an_error_with_another_cause_says_nothing_of_releases(tmp_path: Path, line: str) -> None:
     log = tmp_path / "log"
     log.write_text(f"{line}\n", encoding="utf-8")
-    assert "missing_names" not in symptoms.read(str(log)).facts.known
+    assert "missing_names" not in symptoms.read(str(log)).facts.facts
 
 
 SCRIPT = """\
@@ -122,8 +122,8 @@ Trainer(args=TrainingArguments("out")).train()
 IMPORT = "from transformers.modeling_utils import shard_checkpoint"
 
 
-def imported(known: matrix.Matrix, found: Facts, transformers: str = "4.48.0") -> TraitVerdict:
-    there = Environment({"distributions": {"transformers": transformers}, **found.known})
+def imported(known: matrix.Matrix, found: Environment, transformers: str = "4.48.0") -> TraitVerdict:
+    there = Environment({"distributions": {"transformers": transformers}, **found.facts})
     return imports_name_of_other_releases.find(there, known.table)
 
 
@@ -146,15 +146,15 @@ def test_a_name_in_a_models_own_code_is_found_at_its_line(known: matrix.Matrix, 
     assert [each.location for each in verdict.occurrences] == [Location(str(tmp_path / "modeling_a.py"), 2)]
 
 
-def code_of(folder: Path, line: str) -> Facts:
+def code_of(folder: Path, line: str) -> Environment:
     reference = {"AutoModelForCausalLM": "modeling_a.AForCausalLM"}
     (folder / "config.json").write_text(json.dumps({"model_type": "a", "auto_map": reference}), encoding="utf-8")
     (folder / "modeling_a.py").write_text(f"import torch\n{line}\nclass AForCausalLM: ...\n", encoding="utf-8")
     return model_files.read(str(folder))
 
 
-def findings(known: matrix.Matrix, read: Facts, release: str) -> dict[str, Location | None]:
-    facts = {"distributions": {"transformers": release}, **read.known}
+def findings(known: matrix.Matrix, read: Environment, release: str) -> dict[str, Location | None]:
+    facts = {"distributions": {"transformers": release}, **read.facts}
     found = matrix.match(known, Environment(facts, locations=read.locations))
     return {each.id: each.location for each in found if each.location and each.location.line}
 

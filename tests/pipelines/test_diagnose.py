@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from compatcheck import matrix
-from compatcheck.environment import Environment, Facts
+from compatcheck.environment import Environment
 from compatcheck.environment.assumptions import assume_all
 from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.pipelines.diagnose import diagnose
@@ -49,7 +49,7 @@ def shape(
     named = read_snapshot(str(snapshot)) if snapshot else Environment({})
     named = with_paths(named, [str(path) for path in config]) if config else named
     stated = assume_all(Environment({}), assume)
-    found = diagnose([str(log) for log in logs], named, known, Facts(stated.facts))
+    found = diagnose([str(log) for log in logs], named, known, Environment(stated.facts))
     return json.loads(diagnosis.render(found, "json"))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.environment import Environment, Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.pipelines.check import check
 from compatcheck.probes import _criterion
@@ -185,7 +185,7 @@ def hostile_pages() -> dict[str, str]:
         signature, 1, 2, 3, moment, moment, moment, (signature,), (curve,), Crash(HOSTILE, HOSTILE, at, (HOSTILE,))
     )
     hit = Hit(HOSTILE, HOSTILE, at)
-    log = Log(HOSTILE, (run, run._replace(readings=9)), (), (hit,), Facts({}), (HOSTILE,))
+    log = Log(HOSTILE, (run, run._replace(readings=9)), (), (hit,), Environment({}), (HOSTILE,))
     explained = Explanation(finding, "affected", (HOSTILE,), (HOSTILE,), (HOSTILE,), hit)
     dropped = (Dropped(HOSTILE, HOSTILE, (HOSTILE,), hit),)
     diagnosis = Diagnosis(

@@ -38,7 +38,7 @@ def facts(text: str, tmp_path: Path) -> Any:
 def test_versions_count_where_a_line_says_plainly_whose_they_are(line: str, versions: str, tmp_path: Path) -> None:
     known = facts(f"{line}\n", tmp_path)
     expected = dict(part.split() for part in versions.split(", ")) if versions else {}
-    assert known.known.get("distributions", {}) == expected
+    assert known.facts.get("distributions", {}) == expected
     assert all(known.locations[f"distributions.{name}"].line == 1 for name in expected)
 
 
@@ -57,7 +57,7 @@ def test_deepspeeds_printed_configuration_is_read(tmp_path: Path) -> None:
             "zero_optimization_stage ...... 2",
         )
     )
-    training = facts(text, tmp_path).known["training"]
+    training = facts(text, tmp_path).facts["training"]
     assert training == {
         "dtype": "bfloat16",
         "gradient_accumulation_steps": 4,
@@ -81,15 +81,15 @@ def test_the_trainers_summary_gives_batch_accumulation_and_processes(tmp_path: P
   Total train batch size (w. parallel, distributed & accumulation) = 64
   Gradient Accumulation steps = 4
 """
-    training = facts(text, tmp_path).known["training"]
+    training = facts(text, tmp_path).facts["training"]
     assert training == {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 4, "world_size": 8}
     parallel = text.replace("  Total", "  Training with DataParallel so batch size has been adjusted to: 16\n  Total")
-    assert "world_size" not in facts(parallel, tmp_path).known["training"]
+    assert "world_size" not in facts(parallel, tmp_path).facts["training"]
 
 
 def test_a_dump_of_training_arguments_is_read_with_its_lines() -> None:
     log = symptoms.read(str(LOGS / "transformers-4.48-labels-masked.log"))
-    training = log.facts.known["training"]
+    training = log.facts.facts["training"]
     assert training["optimizer"] == "adamw_torch" and training["gradient_checkpointing"] is False
     assert "dtype" not in training
     line = log.facts.locations["training.optimizer"].line
@@ -99,6 +99,6 @@ def test_a_dump_of_training_arguments_is_read_with_its_lines() -> None:
 
 def test_what_was_observed_becomes_facts_with_their_place() -> None:
     log = symptoms.read(str(LOGS / "trainer_state-nan-from-step-16.json"))
-    observed = log.facts.known["training"]["observed"]
+    observed = log.facts.facts["training"]["observed"]
     assert (observed["loss"], observed["nonfinite"], observed["onset_step"]) == (0.0, True, 16)
     assert log.facts.locations["training.observed.loss"].line == log.runs[-1].onset.location.line  # type: ignore[union-attr]

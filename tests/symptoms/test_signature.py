@@ -108,7 +108,7 @@ def test_a_policy_gradients_loss_of_zero_is_normal(tmp_path: Path) -> None:
 def test_single_batches_without_labels_are_told_from_all_of_them(tmp_path: Path) -> None:
     log = log_of(steps(HEALTHY, (1, 0.0, 0.0), HEALTHY), tmp_path)
     assert log.runs[0].signature.name == "labels-masked-sometimes"
-    assert "loss" not in log.facts.known["training"]["observed"]
+    assert "loss" not in log.facts.facts["training"]["observed"]
 
 
 def test_an_evaluation_that_is_nan_beside_a_finite_loss_is_told(tmp_path: Path) -> None:

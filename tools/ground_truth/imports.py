@@ -76,7 +76,7 @@ def compare(name: str, folder: Path, ends: float) -> tuple[int, int, int, int]:
     lines = list(statements(collect(target).facts["distributions"]))
     began = time.process_time()
     with mock.patch.dict(os.environ, XDG_CACHE_HOME=str(folder / name / "notes")):
-        found = import_check.collect(target, in_time).known["unresolved_imports"]
+        found = import_check.collect(target, in_time).facts["unresolved_imports"]
     seconds = time.process_time() - began
     told = {line: each for each in found for line in each["statements"]}
     real = imported(Path(target.executable), lines, ends)

@@ -11,8 +11,7 @@ from packaging.version import Version
 
 from compatcheck import matrix
 from compatcheck.bug_report._gpus import gpus_in
-from compatcheck.environment import Environment, Facts, lookup
-from compatcheck.environment.merge import overlay
+from compatcheck.environment import Environment, lookup
 from compatcheck.inference.torch_builds import minor
 from compatcheck.packages.names import normalised
 from tools.labelled.settings import DTYPES, fact_of, put, version_of
@@ -55,7 +54,7 @@ def applied(environment: Environment, fix: Mapping[str, Any], matrix_in_use: mat
         if not _has_build(versions["torch"], environment, matrix_in_use):
             versions["torch"] = versions["torch"].partition("+")[0]
             left["cuda"] = {key: value for key, value in (left.get("cuda") or {}).items() if key != "runtime"}
-    return overlay(environment._replace(facts=left), Facts(known))
+    return environment._replace(facts=left).overlay(Environment(known))
 
 
 def _torch_of(moved: Mapping[str, str], torch: str, matrix_in_use: matrix.Matrix) -> dict[str, str]:

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from compatcheck import matrix
 from compatcheck.bug_report import read_report
-from compatcheck.environment import Environment, Facts, lookup
-from compatcheck.environment.merge import overlay
+from compatcheck.environment import Environment, lookup
 from compatcheck.results.findings import Finding
 from tools.labelled.findings import findings_of
 from tools.labelled.snapshot import snapshot
@@ -30,10 +29,10 @@ def compared(known: matrix.Matrix, case: Mapping[str, Any]) -> tuple[list[Differ
     given = snapshot(case)
     pasted = read_report(case["env_block"], "env_block")
     differences = list(_facts_compared(case, given, pasted))
-    training = Facts({key: given.facts[key] for key in ("training", "model") if key in given.facts})
+    training = Environment({key: given.facts[key] for key in ("training", "model") if key in given.facts})
     shared = _restricted(given, pasted)
-    ours = _statuses(findings_of(known, overlay(pasted, training)))
-    theirs = _statuses(findings_of(known, overlay(shared, training)))
+    ours = _statuses(findings_of(known, pasted.overlay(training)))
+    theirs = _statuses(findings_of(known, shared.overlay(training)))
     for found in sorted(ours.keys() | theirs.keys()):
         if ours.get(found) != theirs.get(found):
             differences.append(Difference(case["id"], found, ours.get(found, "-"), theirs.get(found, "-"), "finding"))

@@ -11,8 +11,7 @@ from compatcheck.bug_report import _issue, read_report
 from compatcheck.bug_report._gpus import Gpus, gpus_in
 from compatcheck.bug_report._names import SPOKEN, distribution
 from compatcheck.bug_report._platform import platform_claims
-from compatcheck.environment import Environment, Facts
-from compatcheck.environment.merge import overlay
+from compatcheck.environment import Environment
 from compatcheck.packages.container_images import contents_of, mentioned
 from compatcheck.packages.names import normalised
 from tools.labelled.settings import ATTENTION, DTYPES, fact_of, put, version_of
@@ -189,7 +188,7 @@ def _training(context: Mapping[str, Any]) -> dict[str, Any]:
         _put_others(said, other)
     if isinstance(other, str):
         told = read_report(other if method == "inference" else f"training, {other}", "other")
-        return dict(overlay(told, Facts({"training": said})).facts["training"])
+        return dict(told.overlay(Environment({"training": said})).facts["training"])
     return said
 
 

@@ -23,6 +23,7 @@ from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sd
 from packaging.version import Version
 
 from compatcheck import matrix
+from compatcheck.environment.paths import distribution_of
 from compatcheck.report.site import MAPPED
 
 OLDEST = "2020-01-01"
@@ -53,7 +54,7 @@ def named(entries: Iterable[Mapping[str, Any]]) -> set[str]:
     """The packages of the version map, and those that entries bound."""
     conditions = (table.items() for entry in entries for table in entry["affected"])
     bounded = (path for each in conditions for path, condition in each if condition not in ("present", "absent"))
-    return {*MAPPED, *(path[14:] for path in bounded if path.startswith("distributions."))}
+    return {*MAPPED, *filter(None, map(distribution_of, bounded))}
 
 
 def files_of(name: str) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from compatcheck.environment import Environment, lookup
+from compatcheck.environment.paths import distribution_of
 from compatcheck.packages.frameworks import framework_of_distribution
 
 if TYPE_CHECKING:
@@ -127,9 +128,10 @@ def is_narrowed(parts: Mapping[str, Verdict], rare: frozenset[str], environment:
         suggested = any(each in holding for each in _SUGGESTED_BY.get(path, ()))
         if path in rare or (path.startswith(_SPOKEN_OF) and not suggested):
             return False
-        if not path.startswith("distributions.") or len(kinds) > 1 or _is_used(path[14:], environment):
+        name = distribution_of(path)
+        if name is None or len(kinds) > 1 or _is_used(name, environment):
             continue
-        if not _has_settings(path[14:], holding):
+        if not _has_settings(name, holding):
             return False
     return any(_kind(path) != "hardware" for path in holding)
 
@@ -148,7 +150,8 @@ def is_one_package_away(parts: Mapping[str, Verdict], rare: frozenset[str], envi
     ]
     if len(packages) != 1 or len(lacking) > 2 or parts[packages[0]].unlikely:
         return False
-    if packages[0][14:] in _PROGRAMS or _is_program(packages[0][14:]):
+    name = distribution_of(packages[0])
+    if name is None or name in _PROGRAMS or _is_program(name):
         return False
     there = {**parts, packages[0]: parts[packages[0]]._replace(expected=True)}
     return is_narrowed(there, rare, environment)

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Collection
 
 from compatcheck import cluster, matrix, probes
-from compatcheck.environment import Environment, dump
+from compatcheck.environment import dump
 from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.files import storage
@@ -142,7 +142,7 @@ def judge(
 
 def _judged(group: Group, known: matrix.Matrix, select: Collection[str], ignore: Collection[str]) -> Group:
     report = check(group.environment, known, select=select, ignore=ignore)
-    return group._replace(environment=Environment(*report.environment), findings=report.findings)
+    return group._replace(environment=report.environment, findings=report.findings)
 
 
 def _in_all(groups: list[Group]) -> set[tuple[str, str, str]]:

@@ -88,7 +88,7 @@ def _look(leader: Leader, trials: Trials) -> Live:
         leader.settle()
         limits.append("the launcher, or a person, ended the run before it was through")
     ledger = leader.ledger
-    environments = {digest: _environment(snapshot) for digest, snapshot in ledger.snapshots.items()}
+    environments = {digest: Environment.from_snapshot(snapshot) for digest, snapshot in ledger.snapshots.items()}
     gathered = cluster.Gathered(ledger.members(), environments, ledger.snapshots, tuple(leader.failures))
     return Live(gathered, tuple(results), tuple(links), tuple(limits), cut_short)
 
@@ -186,11 +186,6 @@ def _links(outcomes: list[tuple[Any, Any, str]], nodes: list[str]) -> Iterator[L
     usual = best[len(best) // 2] if len(best) >= _NODES_THAT_COMPARE else 0.0
     for (one, other), speed in sorted(speeds.items()):
         yield Link((nodes[one], nodes[other]), speed, speed < _SLOW_SHARE * usual)
-
-
-def _environment(snapshot: Mapping[str, Any]) -> Environment:
-    facts = {key: value for key, value in snapshot.items() if key not in ("schema_version", "unknown", "locations")}
-    return Environment(facts, snapshot.get("unknown", {}))
 
 
 class _Part:

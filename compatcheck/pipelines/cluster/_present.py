@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from compatcheck import __version__, cluster, matrix
 from compatcheck.cluster import Has, Hello
 from compatcheck.environment import Environment, Target, dump
-from compatcheck.environment.merge import overlay
 from compatcheck.errors import CompatcheckError
 from compatcheck.installed.gpu_state import collect_gpu_state
 from compatcheck.installed.target import find_target
@@ -69,7 +68,7 @@ def here(
     variables = {name: value for name, value in os.environ.items() if _between_machines(name)}
     stated = {**found.facts, "environ": {**(found.facts.get("environ") or {}), **variables}}
     target = find_target(python, os.environ)
-    return overlay(found._replace(facts=stated), collect_gpu_state(target)), target
+    return found._replace(facts=stated).overlay(collect_gpu_state(target)), target
 
 
 def _between_machines(name: str) -> bool:

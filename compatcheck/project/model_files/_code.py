@@ -6,7 +6,7 @@ import ast
 import os
 from typing import Any
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.files.json_text import read_json_object
 from compatcheck.files.python_syntax import attributes_set, parse_code
@@ -25,7 +25,7 @@ _KINDS: tuple[tuple[Kind, str], ...] = (
 )
 
 
-def read(folder: str, names: list[str], config: dict[str, Any], reasons: dict[str, str]) -> Facts:
+def read(folder: str, names: list[str], config: dict[str, Any], reasons: dict[str, str]) -> Environment:
     """``code_from``, and ``traits`` and ``imported_names`` with the line of each.
 
     Both stay unknown where some of the code does.
@@ -35,7 +35,7 @@ def read(folder: str, names: list[str], config: dict[str, Any], reasons: dict[st
     known: dict[str, Any] = {"code_from": elsewhere} if elsewhere else {}
     if any("--" in value for value in _auto_map(config).values()):
         reasons["model.traits"] = f"the model's code lies in another repository, {elsewhere[0]}"
-        return Facts(known)
+        return Environment(known)
     traits: dict[str, Location] = {}
     imported: list[ImportedName] = []
     try:
@@ -47,13 +47,13 @@ def read(folder: str, names: list[str], config: dict[str, Any], reasons: dict[st
             imported += imported_names(code.tree, path)
     except InputError as error:
         reasons["model.traits"] = str(error)
-        return Facts(known)
+        return Environment(known)
     known["traits"] = sorted(traits)
     if files:
         known["imported_names"] = [each._asdict() for each in imported]
     locations = {f"model.traits.{trait}": at for trait, at in traits.items()}
     at_names = {f"model.imported_names.{each.path}": Location(each.file, each.line) for each in reversed(imported)}
-    return Facts(known, {}, {**locations, **at_names})
+    return Environment(known, {}, {**locations, **at_names})
 
 
 def codes(folder: str, names: list[str], config: dict[str, Any]) -> list[Code]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, NoReturn
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.files.json_text import read_json_object
 from compatcheck.project.model_files import _code, _tokenizer, _weights
@@ -29,7 +29,7 @@ def recognises(folder: str) -> bool:
     return "model_type" in config or "architectures" in config or "auto_map" in config
 
 
-def read(folder: str, weights: bool = False) -> Facts:
+def read(folder: str, weights: bool = False) -> Environment:
     """The facts under ``model``, and how weights that are stored so are quantised; ``weights`` are hashed if asked for.
 
     What is wrong with a file of weights is a fact, ``model.file_problems``. Raises `InputError` where the
@@ -49,15 +49,15 @@ def read(folder: str, weights: bool = False) -> Facts:
     model.update(_weights.read(folder, names))
     model.update(_tokenizer.read(folder, names, reasons))
     code = _code.read(folder, names, config, reasons)
-    model.update(code.known)
+    model.update(code.facts)
     if "traits" in model:
         model["traits"] = sorted({*model["traits"], *traits_of(Files(folder, names, config, model))})
     places = {**_locations(folder, config_file, model), **code.locations}
     quantization = _quantization(config)
     if not quantization:
-        return Facts({"model": model}, reasons, places)
+        return Environment({"model": model}, reasons, places)
     places["training.quantization"] = Location(config_file)
-    return Facts({"model": model, "training": {"quantization": quantization}}, reasons, places)
+    return Environment({"model": model, "training": {"quantization": quantization}}, reasons, places)
 
 
 def _tell_what_else(folder: str, names: list[str]) -> NoReturn:

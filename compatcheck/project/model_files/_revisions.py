@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from compatcheck.environment.paths import flatten
 from compatcheck.errors import InputError
 from compatcheck.files.json_text import read_json_object
 from compatcheck.files.python_syntax import Function, parse_code
@@ -28,7 +29,7 @@ def compare(old: str, new: str, weights: bool = False) -> dict[str, Any]:
     ``memory`` says in words what the changes mean for memory. Raises `InputError` as `_folder.read` does.
     """
     sides = [_folder.read(folder, weights) for folder in (old, new)]
-    models = [side.known["model"] for side in sides]
+    models = [side.facts["model"] for side in sides]
     names = [_folder.file_names(folder) for folder in (old, new)]
     changes: dict[str, Any] = {
         "traits": _traits(models, [side.locations for side in sides]),
@@ -119,7 +120,7 @@ def _settings(old: str, new: str, names: list[list[str]]) -> list[dict[str, Any]
     told = []
     for file in _SETTINGS:
         before, after = (
-            _flat(read_json_object(os.path.join(folder, file))) if file in side else {}
+            dict(flatten(read_json_object(os.path.join(folder, file)))) if file in side else {}
             for folder, side in zip((old, new), names)
         )
         for key in sorted({*before, *after}):
@@ -128,16 +129,6 @@ def _settings(old: str, new: str, names: list[list[str]]) -> list[dict[str, Any]
                 stated = {side: value for side, value in (("old", one), ("new", other)) if value is not _ABSENT}
                 told.append({"file": file, "key": key, **stated})
     return told
-
-
-def _flat(value: dict[str, Any], path: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, each in value.items():
-        if isinstance(each, dict) and each:
-            flat.update(_flat(each, f"{path}{key}."))
-        else:
-            flat[f"{path}{key}"] = each
-    return flat
 
 
 def _tokens(old: str, new: str, names: list[list[str]]) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from compatcheck.environment import Environment
-from compatcheck.environment.merge import EMPTY, overlay
 from compatcheck.files.json_text import read_json_object
 from compatcheck.project import model_files
 from compatcheck.project.model_files import _hub, _revisions
@@ -15,7 +14,7 @@ from compatcheck.project.model_files import _hub, _revisions
 
 def read_model(model: str, *, online: bool = False, weights: bool = False) -> Environment:
     """What the files of one model say: a folder, or a hub id that is in a local cache or, ``online``, on the hub."""
-    return overlay(EMPTY, model_files.read(_hub.find_folder(model, online), weights))
+    return model_files.read(_hub.find_folder(model, online), weights)
 
 
 def model_config(model: str) -> tuple[dict[str, Any], str | None]:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.packages.names import normalised
 from compatcheck.project.requirements._markers import Place, applies
 
@@ -115,7 +115,7 @@ def pinned(specifier: str) -> str | None:
     return pins.pop() if len(pins) == 1 else None
 
 
-def facts_of(asked: Iterable[Asked], constraints: Iterable[Asked] = ()) -> Facts:
+def facts_of(asked: Iterable[Asked], constraints: Iterable[Asked] = ()) -> Environment:
     """Versions where a requirement or a constraint pins one, else the range asked for, with the reason.
 
     The first pin of a name counts. A constraint narrows what is asked for and asks for nothing itself.
@@ -143,7 +143,7 @@ def facts_of(asked: Iterable[Asked], constraints: Iterable[Asked] = ()) -> Facts
             ranges[name] = _joined(each.specifier for each in bounds)
         reasons[f"distributions.{name}"] = _why(sure, wanted, ranges.get(name, ""))
     known = {"distributions": versions, "distributions_complete": False}
-    return Facts({**known, **({"distribution_ranges": ranges} if ranges else {})}, reasons, locations)
+    return Environment({**known, **({"distribution_ranges": ranges} if ranges else {})}, reasons, locations)
 
 
 def _joined(specifiers: Iterable[str | None]) -> str:

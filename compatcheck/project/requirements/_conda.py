@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.packages.names import normalised
 from compatcheck.project.requirements._asked import Asked, facts_of, pinned
 from compatcheck.project.requirements._constraint import conda_specifier_of
@@ -62,7 +62,7 @@ def package_of(spec: str, at: Location) -> CondaPackage | None:
     return CondaPackage(name, conda_specifier_of(bracketed.get("version", rest)), at, build)
 
 
-def facts_of_conda(packages: Iterable[CondaPackage], others: Iterable[Asked] = ()) -> Facts:
+def facts_of_conda(packages: Iterable[CondaPackage], others: Iterable[Asked] = ()) -> Environment:
     """What conda packages, and what pip adds to them, come to: Python, distributions and CUDA.
 
     The CUDA that conda installs is torch's own only where torch comes from conda too.
@@ -100,8 +100,8 @@ def facts_of_conda(packages: Iterable[CondaPackage], others: Iterable[Asked] = (
                 cuda[fact] = stated
                 places[f"cuda.{fact}"] = package.at
     facts = facts_of([*asked, *added])
-    stated_facts: dict[str, Any] = {**facts.known, **known, **({"cuda": cuda} if cuda else {})}
-    return Facts(stated_facts, facts.reasons, {**facts.locations, **places})
+    stated_facts: dict[str, Any] = {**facts.facts, **known, **({"cuda": cuda} if cuda else {})}
+    return Environment(stated_facts, facts.reasons, {**facts.locations, **places})
 
 
 def python_of(packages: Iterable[CondaPackage]) -> str | None:

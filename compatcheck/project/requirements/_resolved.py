@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.packages.names import normalised
 
 
@@ -20,7 +20,7 @@ class Locked(NamedTuple):
     marker: str = ""
 
 
-def facts_of(locked: Iterable[Locked]) -> Facts:
+def facts_of(locked: Iterable[Locked]) -> Environment:
     """``distributions`` where one version is sure, else the reason; what does not apply is left out."""
     choices: dict[str, list[Locked]] = {}
     for each in locked:
@@ -46,7 +46,7 @@ def facts_of(locked: Iterable[Locked]) -> Facts:
             listed = "; ".join(f"{each.version} where {each.marker}" for each in found)
             reasons[path] = f"{_file(found[0])} holds {listed}, and which applies is not known"
     known = {"distributions": versions, "distributions_complete": False}
-    return Facts({**known, **({"distribution_ranges": ranges} if ranges else {})}, reasons, locations)
+    return Environment({**known, **({"distribution_ranges": ranges} if ranges else {})}, reasons, locations)
 
 
 def _file(locked: Locked) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, cast
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.files.path_lists import listed
 from compatcheck.files.python_syntax import parse_code
@@ -66,7 +66,7 @@ def _tree(text: str) -> ast.Module | None:
     return parse_code(text) if _CLASSES.search(text) and _IMPORTS.search(text) else None
 
 
-def read(paths: Sequence[str]) -> Facts:
+def read(paths: Sequence[str]) -> Environment:
     """``trainer.traits`` with the line of each, ``trainer.suspected``, and the ``trainer.imported_names``.
 
     What only some of several scripts have is suspected. A script that has no Trainer of its own, or makes none, leaves
@@ -75,7 +75,7 @@ def read(paths: Sequence[str]) -> Facts:
     trees = {path: tree for path in paths if (tree := _tree(read_text(path, _LARGEST)))}
     scripts = {path: script for path, tree in trees.items() if (script := script_of(tree))}
     if not scripts:
-        return Facts({})
+        return Environment({})
     known: dict[str, list[Any]] = {"traits": [], "suspected": []}
     locations: dict[str, Location] = {}
     for trait, rule in rules().items():
@@ -87,6 +87,6 @@ def read(paths: Sequence[str]) -> Facts:
     known = {fact: found for fact, found in known.items() if found or fact == "traits"}
     known["imported_names"] = [each._asdict() for path in scripts for each in imported_names(trees[path], path)]
     if len(scripts) == 1:
-        return Facts({"trainer": known}, {}, locations)
+        return Environment({"trainer": known}, {}, locations)
     why = f"there are {len(scripts)} scripts that train, name the one that is meant: {listed(list(scripts))}"
-    return Facts({"trainer": known}, {"trainer.script": why}, locations)
+    return Environment({"trainer": known}, {"trainer.script": why}, locations)

@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from compatcheck.environment import Environment, Facts, Unknown, lookup
-from compatcheck.environment.merge import EMPTY, overlay
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.errors import InputError
 from compatcheck.files.path_lists import listed, more_than_one
 from compatcheck.project.training import readers
-from compatcheck.project.training.agreement import over_accelerate, without
+from compatcheck.project.training.agreement import over_accelerate
 from compatcheck.project.training.document import Document, Said, open_document
 from compatcheck.project.training.formats import deepspeed
 from compatcheck.project.training.presets import preset
@@ -44,7 +43,7 @@ class Run(NamedTuple):
 class Joined(NamedTuple):
     """What a run says, the files it was read from, and the model it names with the folders a path may start from."""
 
-    facts: Facts
+    facts: Environment
     used: tuple[File, ...]
     model: str | None = None
     bases: tuple[str, ...] = ()
@@ -63,15 +62,15 @@ def joined(run: Run) -> Joined:
     if accelerate:
         used[accelerate] = None
         said = over_accelerate(readers()["accelerate"].read(open_document(accelerate.path)), said)
-    environment = overlay(EMPTY, said.facts)
+    environment = said.facts
     environment = _with_deepspeed(run, environment, said, bases, used)
     environment = _with_adapter(run, environment, said.names, bases, used)
-    return Joined(Facts(*_with_sections(environment)), tuple(used), said.names.get("model"), bases)
+    return Joined(_with_sections(environment), tuple(used), said.names.get("model"), bases)
 
 
 def _own(run: Run, bases: tuple[str, ...], used: dict[File, None]) -> Said:
     """What the configuration and the script say; a script reads the configuration that it names itself."""
-    said = Said(Facts({}))
+    said = Said(Environment({}))
     config, script = run.files.get("config"), run.files.get("script")
     if config:
         used[config] = None
@@ -79,7 +78,7 @@ def _own(run: Run, bases: tuple[str, ...], used: dict[File, None]) -> Said:
     if script:
         used[script] = None
         over = readers()[script.reader].read(open_document(script.path), lambda path: _opened(path, bases, used))
-        facts = Facts(*overlay(Environment(*said.facts), over.facts))
+        facts = said.facts.overlay(over.facts)
         places = {**said.places, **over.places}
         said = Said(facts, {**said.names, **over.names}, {**said.inlined, **over.inlined}, places)
     return said
@@ -106,7 +105,7 @@ def _accelerate(run: Run, said: Said, bases: tuple[str, ...]) -> File | None:
         found = existing(said.names["accelerate"], bases)
         return File("accelerate", found[0]) if len(found) == 1 else None
     loose = run.loose.get("accelerate", ())
-    framework = lookup(Environment(*said.facts), "training.framework")
+    framework = lookup(said.facts, "training.framework")
     takes_one = isinstance(framework, Unknown) or framework in ("transformers", "trl")
     return loose[0] if len(loose) == 1 and "script" not in run.files and takes_one else None
 
@@ -133,8 +132,8 @@ def _with_deepspeed(
             why = more_than_one([each.path for each in loose])
     if document is None:
         reasons = {"training.deepspeed": why} if why else {}
-        return overlay(environment, Facts({}, reasons))
-    facts = deepspeed.read(document, Facts(*environment)).facts
+        return environment.overlay(Environment({}, reasons))
+    facts = deepspeed.read(document, environment).facts
     if not os.path.exists(document.path):
         named = said.places.get("deepspeed")
         facts = facts._replace(locations={"training.deepspeed": named} if named else {})
@@ -143,7 +142,7 @@ def _with_deepspeed(
         path: why for path, why in environment.reasons.items() if path in undecided and path != "training.dtype"
     }
     facts = facts._replace(reasons={**facts.reasons, **left_open})
-    result = overlay(Environment(*without(Facts(*environment), (*undecided, "training.deepspeed"))), facts)
+    result = environment.without(*undecided, "training.deepspeed").overlay(facts)
     same = {path: at for path, at in environment.locations.items() if _is_same(path, environment, result)}
     return result._replace(locations={**result.locations, **same})
 
@@ -185,7 +184,8 @@ def _with_adapter(
     if file is None:
         return environment
     used[file] = None
-    return overlay(Environment(*readers()[file.reader].read(open_document(file.path)).facts), Facts(*environment))
+    adapter: Environment = readers()[file.reader].read(open_document(file.path)).facts
+    return adapter.overlay(environment)
 
 
 def _with_sections(environment: Environment) -> Environment:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._values import Kind, Value, is_auto, is_placeholder, mismatch_of
 from compatcheck.project.training.document import Document, Keys, Said
@@ -107,24 +107,10 @@ class Sheet:
         """Where the values of a file that is written out here really stand."""
         self._inlined[kind] = self._inlined[kind]._replace(origins=places)
 
-    def facts(self) -> Facts:
+    def facts(self) -> Environment:
         """The facts in the nested form of the snapshot."""
-        return Facts(nested(self._known), dict(self._reasons), dict(self._locations))
+        return Environment.from_flat(self._known, dict(self._reasons), dict(self._locations))
 
     def said(self) -> Said:
         """The facts with the other files that are named."""
         return Said(self.facts(), dict(self._names), dict(self._inlined), dict(self._places))
-
-
-def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts by dotted path as the snapshot nests them; a parent that is known to be absent gives way to its parts."""
-    result: dict[str, Any] = {}
-    for path in sorted(flat, key=lambda path: path.count(".")):
-        *parents, last = path.split(".")
-        section = result
-        for parent in parents:
-            inner = section.get(parent)
-            section[parent] = inner = inner if isinstance(inner, dict) else {}
-            section = inner
-        section[last] = flat[path]
-    return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compatcheck.environment import Facts
+from compatcheck.environment import Environment
 from compatcheck.errors import InputError
 from compatcheck.files.path_lists import listed
 from compatcheck.project.training import readers, role_of
@@ -39,7 +39,7 @@ def together(named: Sequence[File], found: Sequence[File]) -> Joined:
     if not candidates:
         return joined(Run(chosen, beside))
     if len(candidates) > _MOST_RUNS:
-        return Joined(Facts({}, {"training": _several(candidates)}), ())
+        return Joined(Environment({}, {"training": _several(candidates)}), ())
     return _several_joined([Run({**chosen, role_of(each.reader): each}, beside) for each in candidates])
 
 
@@ -74,7 +74,7 @@ def _joined_or_why(run: Run) -> Joined:
     try:
         return joined(run)
     except InputError as error:
-        return Joined(Facts({}, {"training": str(error)}), ())
+        return Joined(Environment({}, {"training": str(error)}), ())
 
 
 def _roles(files: Sequence[File]) -> list[str]:

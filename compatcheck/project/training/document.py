@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.files.json_text import json_object, line_of
 from compatcheck.files.reading import OversizeError, read_text
@@ -55,7 +55,7 @@ class Said(NamedTuple):
     ``inlined`` are those that are written out in it, and ``places`` where the names stand.
     """
 
-    facts: Facts
+    facts: Environment
     names: Mapping[str, str] = {}
     inlined: Mapping[str, Document] = {}
     places: Mapping[str, Location] = {}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment.paths import flatten
 from compatcheck.report import _unknown
 from compatcheck.report._markup import Html, section, tag
 
@@ -102,13 +103,13 @@ def _read_from(environment: Environment) -> Html | None:
 
 def everything(environment: Environment) -> Html:
     """Every package, setting and model fact, folded."""
-    facts = environment.facts
-    versions = [(name, str(version)) for name, version in sorted((facts.get("distributions") or {}).items()) if version]
+    installed = environment.section("distributions")
+    versions = [(name, str(version)) for name, version in sorted(installed.items()) if version]
     groups = [
         ("Packages", versions),
-        ("Training settings", [_fact(environment, "training", *each) for each in _flat(facts.get("training"))]),
-        ("Model", [_fact(environment, "model", *each) for each in _flat(facts.get("model"))]),
-        ("Environment variables", list(_flat(facts.get("environ")))),
+        ("Training settings", list(_rows(environment, "training"))),
+        ("Model", list(_rows(environment, "model"))),
+        ("Environment variables", list(_rows(environment, "environ"))),
     ]
     return section("All that was read", *(_folded(name, rows) for name, rows in groups if rows))
 
@@ -122,20 +123,13 @@ def _folded(name: str, rows: list[tuple[str, str]]) -> Html:
     )
 
 
-def _fact(environment: Environment, above: str, path: str, value: str) -> tuple[str, str]:
-    at = environment.locations.get(f"{above}.{path}")
-    return path, f"{value} ({at})" if at else value
-
-
-def _flat(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
-    if not isinstance(value, Mapping):
-        return
-    for key, each in value.items():
-        if isinstance(each, Mapping) and each:
-            yield from _flat(each, f"{above}{key}.")
-        else:
-            shown = json.dumps(each, ensure_ascii=False) if isinstance(each, (list, Mapping, bool)) else _shown(each)
-            yield f"{above}{key}", shown
+def _rows(environment: Environment, section: str) -> Iterator[tuple[str, str]]:
+    """Each fact of a section with its value and the place it was read at."""
+    for path, value in flatten(environment.section(section)):
+        plain = isinstance(value, (list, Mapping, bool))
+        shown = json.dumps(value, ensure_ascii=False) if plain else _shown(value)
+        at = environment.locations.get(f"{section}.{path}")
+        yield path, f"{shown} ({at})" if at else shown
 
 
 def unknown(environment: Environment) -> Html:

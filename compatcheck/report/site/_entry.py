@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
+from compatcheck.environment.paths import distribution_of
 from compatcheck.report._markup import Html, impact_mark, joined, link, listed, section, tag
 from compatcheck.report.explanation import condition_in_words
 from compatcheck.report.site._bars import bar
@@ -80,8 +81,8 @@ def _affected(entry: Entry, source: Source) -> Iterator[Html]:
         yield tag("h3", f"Case {number}") if len(tables) > 1 else Html()
         yield listed(tag("code", condition_in_words(path, condition)) for path, condition in table.items())
         for path, condition in table.items():
-            if path.startswith("distributions.") and isinstance(condition, str) and condition[:1] in "<>=":
-                name = path[len("distributions.") :]
+            name = distribution_of(path)
+            if name and isinstance(condition, str) and condition[:1] in "<>=":
                 yield bar(name, condition, source.history(name), source.within, next(keys))
 
 

@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def model(folder: Path, weights: bool = False) -> dict[str, Any]:
-    found: dict[str, Any] = model_files.read(str(folder), weights).known["model"]
+    found: dict[str, Any] = model_files.read(str(folder), weights).facts["model"]
     return found
 
 
@@ -46,9 +46,9 @@ def test_what_the_configuration_says(folder: Path) -> None:
 def test_what_it_does_not_say_stays_unknown(folder: Path) -> None:
     (folder / "config.json").write_text('{"model_type": "x", "dtype": "bfloat16", "_name_or_path": "org/name"}')
     facts = model_files.read(str(folder))
-    assert facts.known["model"]["torch_dtype"] == "bfloat16"
-    assert facts.known["model"]["name"] == "org/name"
-    assert isinstance(lookup(Environment(facts.known), "model.architectures"), Unknown)
+    assert facts.facts["model"]["torch_dtype"] == "bfloat16"
+    assert facts.facts["model"]["name"] == "org/name"
+    assert isinstance(lookup(Environment(facts.facts), "model.architectures"), Unknown)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_how_stored_weights_are_quantised(
 ) -> None:
     (folder / "config.json").write_text(json.dumps({"model_type": "llama", **stated}))
     facts = model_files.read(str(folder))
-    assert facts.known.get("training", {}).get("quantization") == expected
+    assert facts.facts.get("training", {}).get("quantization") == expected
     assert ("training.quantization" in facts.locations) is (expected is not None)
 
 
@@ -87,7 +87,7 @@ def test_what_the_weights_are_goes_before_what_a_training_leaves_out(folder: Pat
 def test_code_that_cannot_be_parsed_leaves_the_traits_unknown(folder: Path, code: bytes) -> None:
     (folder / "modeling_a.py").write_bytes(code)
     facts = model_files.read(str(folder))
-    assert "traits" not in facts.known["model"]
+    assert "traits" not in facts.facts["model"]
     assert "modeling_a.py" in facts.reasons["model.traits"]
 
 
@@ -101,7 +101,7 @@ def test_code_is_never_run(folder: Path, tmp_path: Path) -> None:
 def test_code_in_another_repository_is_unknown(folder: Path) -> None:
     (folder / "config.json").write_text('{"model_type": "x", "auto_map": {"AutoModel": "org/other--modeling_x.X"}}')
     facts = model_files.read(str(folder))
-    assert facts.known["model"]["remote_code"] is True
+    assert facts.facts["model"]["remote_code"] is True
     assert "org/other" in facts.reasons["model.traits"]
 
 
@@ -311,7 +311,7 @@ def test_a_tokenizer_without_a_template_is_known_to_have_none(folder: Path) -> N
     assert model(folder)["tokenizer"] == {"chat_template": None}
     (folder / "tokenizer_config.json").write_text("{")
     facts = model_files.read(str(folder))
-    assert "chat_template" not in facts.known["model"]["tokenizer"]
+    assert "chat_template" not in facts.facts["model"]["tokenizer"]
     assert "tokenizer_config.json" in facts.reasons["model.tokenizer"]
 
 

@@ -31,7 +31,7 @@ def plain(base: float) -> dict[str, Any]:
 
 def traits(folder: Path, config: dict[str, Any]) -> list[str]:
     (folder / "config.json").write_text(json.dumps(config))
-    found: list[str] = model_files.read(str(folder)).known["model"]["traits"]
+    found: list[str] = model_files.read(str(folder)).facts["model"]["traits"]
     return found
 
 

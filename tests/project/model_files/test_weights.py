@@ -50,7 +50,7 @@ def tensor(dtype: str = "F32", shape: object = (2,), offsets: object = (0, 8)) -
 
 
 def model(folder: Path, weights: bool = False) -> dict[str, Any]:
-    found: dict[str, Any] = model_files.read(str(folder), weights).known["model"]
+    found: dict[str, Any] = model_files.read(str(folder), weights).facts["model"]
     return found
 
 

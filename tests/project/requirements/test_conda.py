@@ -23,7 +23,7 @@ def on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_environment_file_gives_python_cuda_and_what_conda_and_pip_install() -> None:
     path = str(SAMPLES / "environment.yml")
     facts = conda_environment.read(path)
-    assert facts.known == {
+    assert facts.facts == {
         "python": "3.10",
         "cuda": {"runtime": "11.8", "cudnn": "9.1.0", "toolkit": "12.1"},
         "distributions": {
@@ -51,7 +51,7 @@ def test_an_environment_file_gives_python_cuda_and_what_conda_and_pip_install() 
 def test_conda_lock_gives_the_main_packages_of_this_platform() -> None:
     path = str(SAMPLES / "conda-lock.yml")
     facts = conda_lock.read(path)
-    assert facts.known == {
+    assert facts.facts == {
         "python": "3.10.15",
         "cuda": {"runtime": "11.8", "cudnn": "9.1.0"},
         "distributions": {"torch": "2.10", "deepspeed": "0.14.4"},
@@ -63,7 +63,7 @@ def test_conda_lock_gives_the_main_packages_of_this_platform() -> None:
 def test_pixi_gives_the_default_environment_of_this_platform() -> None:
     path = str(SAMPLES / "pixi.lock")
     facts = pixi_lock.read(path)
-    assert facts.known == {
+    assert facts.facts == {
         "python": "3.11.11",
         "cuda": {"runtime": "12.6"},
         "distributions": {"torch": "2.5.1", "peft": "0.14.0"},
@@ -77,13 +77,13 @@ def test_pixi_version_5_describes_its_packages_by_kind(tmp_path: Path) -> None:
     head, packages = text.split("\npackages:\n")
     packages = packages.replace("- conda: ", "- kind: conda\n  url: ").replace("- pypi: ", "- kind: pypi\n  url: ")
     (tmp_path / "pixi.lock").write_text(f"{head}\npackages:\n{packages}")
-    assert pixi_lock.read(str(tmp_path / "pixi.lock")).known == pixi_lock.read(str(SAMPLES / "pixi.lock")).known
+    assert pixi_lock.read(str(tmp_path / "pixi.lock")).facts == pixi_lock.read(str(SAMPLES / "pixi.lock")).facts
 
 
 def test_a_pixi_manifest_gives_what_it_asks_of_conda_and_of_pypi() -> None:
     path = str(SAMPLES / "pixi.toml")
     facts = pixi_toml.read(path)
-    assert facts.known == {
+    assert facts.facts == {
         "python": "3.11",
         "cuda": {"runtime": "12.6"},
         "distributions": {"transformers": "4.48.0", "flash-attn": "2.7.4.post1"},
@@ -112,7 +112,7 @@ def test_a_pixi_manifest_gives_what_it_asks_of_conda_and_of_pypi() -> None:
 def test_match_specifications(tmp_path: Path, spec: str, known: dict[str, str], asked: dict[str, str]) -> None:
     path = tmp_path / "environment.yml"
     path.write_text(f"dependencies:\n  - {spec}\n")
-    facts = conda_environment.read(str(path)).known
+    facts = conda_environment.read(str(path)).facts
     assert facts["distributions"] == known
     assert facts.get("distribution_ranges", {}) == asked
 
@@ -138,7 +138,7 @@ def test_cuda_is_told_by_packages_and_builds(
 ) -> None:
     path = tmp_path / "environment.yml"
     path.write_text("dependencies:\n" + "".join(f"  - {line}\n" for line in lines))
-    assert conda_environment.read(str(path)).known.get("cuda") == cuda
+    assert conda_environment.read(str(path)).facts.get("cuda") == cuda
 
 
 def test_recognition_is_by_name_and_content(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_hostile_yaml_is_told_in_one_line(tmp_path: Path, name: str, text: str) 
     except InputError as error:
         assert str(path) in str(error) and "\n" not in str(error)
     else:
-        assert found.known["distributions"] == {}
+        assert found.facts["distributions"] == {}
 
 
 @pytest.mark.parametrize("name", ["conda-lock.yml", "pixi.lock"])
@@ -187,8 +187,8 @@ def test_a_lock_cut_short_adds_nothing_and_is_mostly_told(tmp_path: Path, name: 
     path = tmp_path / name
     path.write_bytes(raw[: int(len(raw) * share)])
     try:
-        found = UNITS[name].read(str(path)).known["distributions"]
+        found = UNITS[name].read(str(path)).facts["distributions"]
     except InputError as error:
         assert str(path) in str(error) and "\n" not in str(error)
     else:
-        assert set(found.items()) <= set(UNITS[name].read(str(SAMPLES / name)).known["distributions"].items())
+        assert set(found.items()) <= set(UNITS[name].read(str(SAMPLES / name)).facts["distributions"].items())

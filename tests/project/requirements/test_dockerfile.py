@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.project.requirements._installs import installs_in
 from compatcheck.project.requirements.formats import dockerfile
@@ -36,14 +36,14 @@ EOF
 """
 
 
-def read(tmp_path: Path, text: str) -> Facts:
+def read(tmp_path: Path, text: str) -> Environment:
     path = tmp_path / "Dockerfile"
     path.write_text(text, encoding="utf-8")
     return dockerfile.read(str(path))
 
 
 def known(tmp_path: Path, text: str) -> dict[str, Any]:
-    return dict(read(tmp_path, text).known)
+    return dict(read(tmp_path, text).facts)
 
 
 def test_the_last_stage_is_followed_to_its_image(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_the_last_stage_is_followed_to_its_image(tmp_path: Path) -> None:
     listed = tmp_path / "requirements" / "train.txt"
     listed.write_text("peft==0.11.1\naccelerate>=0.30\n")
     facts = read(tmp_path, WHOLE)
-    assert facts.known == {
+    assert facts.facts == {
         "distributions": {"torch": "2.5.0", "transformers": "4.48.0", "peft": "0.11.1", "flash-attn": "2.7.4.post1"},
         "distributions_complete": False,
         "distribution_ranges": {"deepspeed": ">=0.14,<0.16", "accelerate": ">=0.30", "trl": ">=0.9"},
@@ -71,19 +71,19 @@ def test_the_requirements_of_the_build_context_above_are_found(tmp_path: Path) -
     (tmp_path / "docker").mkdir()
     text = "FROM python:3.10-slim\nWORKDIR /app\nCOPY requirements.txt .\nRUN pip3 install -r requirements.txt\n"
     facts = read(tmp_path / "docker", text)
-    assert facts.known["distributions"] == {"peft": "0.11.1"}
-    assert facts.known["python"] == "3.10"
+    assert facts.facts["distributions"] == {"peft": "0.11.1"}
+    assert facts.facts["python"] == "3.10"
 
 
 def test_a_requirements_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     facts = read(tmp_path, "FROM python:3.10\nRUN pip install -r /opt/gone.txt peft==0.11.1\n")
-    assert facts.known["distributions"] == {"peft": "0.11.1"}
+    assert facts.facts["distributions"] == {"peft": "0.11.1"}
     assert facts.reasons["distributions"] == "/opt/gone.txt, which line 2 installs, is not beside the file"
 
 
 def test_an_image_that_says_nothing_leaves_torch_unknown_with_the_reason(tmp_path: Path) -> None:
     facts = read(tmp_path, "FROM nvcr.io/nvidia/pytorch:24.08-py3-igpu\nRUN pip install peft==0.11.1\n")
-    assert facts.known["distributions"] == {"peft": "0.11.1"}
+    assert facts.facts["distributions"] == {"peft": "0.11.1"}
     assert "nvcr.io/nvidia/pytorch:24.08-py3-igpu" in facts.reasons["distributions.torch"]
 
 
@@ -104,11 +104,11 @@ def test_what_an_image_of_nvidia_s_holds_is_left_to_the_matrix_until_something_r
     tmp_path: Path, lines: list[str], open_still: bool
 ) -> None:
     facts = read(tmp_path, "\n".join(["FROM nvcr.io/nvidia/pytorch:23.10-py3", *lines, ""]))
-    assert facts.known["image"] == {"name": "nvcr.io/nvidia/pytorch", "release": "23.10"}
+    assert facts.facts["image"] == {"name": "nvcr.io/nvidia/pytorch", "release": "23.10"}
     assert facts.locations["image"] == Location(str(tmp_path / "Dockerfile"), 1)
     reason = facts.reasons.get("distributions.torch") or facts.reasons.get("distributions")
     assert (reason is not None) == open_still
-    assert "torch" not in facts.known["distributions"]
+    assert "torch" not in facts.facts["distributions"]
 
 
 @pytest.mark.parametrize(

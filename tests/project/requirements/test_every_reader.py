@@ -33,12 +33,12 @@ def test_a_reader_has_a_title_and_knows_its_own_sample_alone(name: str) -> None:
 @pytest.mark.parametrize("name", UNITS)
 def test_what_a_reader_gives_is_a_part_of_a_snapshot(name: str) -> None:
     facts = UNITS[name].read(str(SAMPLE_OF[name]), "3.11")
-    require_types({"schema_version": 1, **facts.known}, "test")
-    assert facts.known["distributions"] and facts.known["distributions_complete"] is False
-    environment = Environment(facts.known)
+    require_types({"schema_version": 1, **facts.facts}, "test")
+    assert facts.facts["distributions"] and facts.facts["distributions_complete"] is False
+    environment = Environment(facts.facts)
     assert all(isinstance(lookup(environment, path), Unknown) for path in facts.reasons)
     assert all(isinstance(at, Location) and at.line for at in facts.locations.values())
-    both = {*facts.known["distributions"]} & {*facts.known.get("distribution_ranges", {})}
+    both = {*facts.facts["distributions"]} & {*facts.facts.get("distribution_ranges", {})}
     assert not both, "a version that is known leaves no range"
 
 
@@ -68,4 +68,4 @@ def test_damage_is_told_in_one_line_or_read_past(tmp_path: Path, name: str, data
     except InputError as error:
         assert "\n" not in str(error)
     else:
-        require_types({"schema_version": 1, **facts.known}, "test")
+        require_types({"schema_version": 1, **facts.facts}, "test")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.project.requirements._constraint import specifier_of
 from compatcheck.project.requirements.formats import pyproject
@@ -68,7 +68,7 @@ scipy = "^1.10 || ^2.0"
 """
 
 
-def read(tmp_path: Path, text: str, python: str | None = None) -> Facts:
+def read(tmp_path: Path, text: str, python: str | None = None) -> Environment:
     path = tmp_path / "pyproject.toml"
     path.write_text(text, encoding="utf-8")
     return pyproject.read(str(path), python)
@@ -76,7 +76,7 @@ def read(tmp_path: Path, text: str, python: str | None = None) -> Facts:
 
 def test_dependencies_own_extras_default_groups_and_what_uv_adds(tmp_path: Path) -> None:
     facts = read(tmp_path, PEP_621)
-    assert facts.known == {
+    assert facts.facts == {
         "distributions": {
             "torch": "2.5.0+cu118",
             "transformers": "4.48.0",
@@ -94,7 +94,7 @@ def test_dependencies_own_extras_default_groups_and_what_uv_adds(tmp_path: Path)
 
 def test_poetry_in_its_own_words(tmp_path: Path) -> None:
     facts = read(tmp_path, POETRY)
-    assert facts.known == {
+    assert facts.facts == {
         "distributions": {"accelerate": "1.2.1", "flash-attn": "2.7.4.post1"},
         "distributions_complete": False,
         "distribution_ranges": {
@@ -152,14 +152,14 @@ def test_a_pixi_project_is_read_with_its_own_tables(tmp_path: Path) -> None:
         '[project]\nname = "x"\ndependencies = ["peft==0.11.1"]\n[tool.pixi.workspace]\nchannels = []\n'
         '[tool.pixi.dependencies]\npytorch = "2.5.0.*"\n'
     )
-    known = read(tmp_path, text).known
+    known = read(tmp_path, text).facts
     assert known["distributions"] == {"peft": "0.11.1"}
     assert known["distribution_ranges"] == {"torch": "==2.5.0.*"}
 
 
 @pytest.mark.parametrize("text", ["", "[build-system]\nrequires = []\n", "[tool.ruff]\nline-length = 120\n"])
 def test_a_file_without_dependencies_says_nothing_and_is_not_recognised(tmp_path: Path, text: str) -> None:
-    assert read(tmp_path, text).known == {"distributions": {}, "distributions_complete": False}
+    assert read(tmp_path, text).facts == {"distributions": {}, "distributions_complete": False}
     assert not pyproject.recognises(str(tmp_path / "pyproject.toml"))
 
 
@@ -190,4 +190,4 @@ def test_values_of_a_wrong_type_never_break_the_reader(tmp_path: Path) -> None:
         "[dependency-groups]\ndev = 1\n[tool.poetry]\ndependencies = {a = 1, b = [1, {}], c = {markers = 3}}\n"
         "[tool.uv]\nindex = 3\nsources = []\ndefault-groups = {}\noverride-dependencies = 1\n[tool.pixi]\ntarget = 1\n"
     )
-    assert read(tmp_path, text).known["distributions"] == {}
+    assert read(tmp_path, text).facts["distributions"] == {}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.project.requirements.formats import pdm_lock, pipfile_lock, poetry_lock, pylock, uv_lock
 
@@ -21,12 +21,12 @@ UNITS = {
 }
 
 
-def read(name: str, python: str | None = None) -> Facts:
+def read(name: str, python: str | None = None) -> Environment:
     return UNITS[name].read(str(SAMPLES / name), python)
 
 
 def versions(name: str, python: str | None = None) -> dict[str, str]:
-    found: dict[str, str] = read(name, python).known["distributions"]
+    found: dict[str, str] = read(name, python).facts["distributions"]
     return found
 
 
@@ -68,7 +68,7 @@ def test_of_several_versions_the_markers_choose(name: str, python: str, version:
 @pytest.mark.parametrize("python", [None, "3.8.1"], ids=["unknown", "one that the lock is not for"])
 def test_several_versions_stay_open_where_the_python_does_not_decide(name: str, python: str | None) -> None:
     facts = read(name, python)
-    assert "networkx" not in facts.known["distributions"]
+    assert "networkx" not in facts.facts["distributions"]
     assert facts.reasons["distributions.networkx"].startswith(f"{name} holds 3.4.2 where python_")
     assert facts.reasons["distributions.networkx"].endswith("and which applies is not known")
 
@@ -80,8 +80,8 @@ def test_what_is_for_another_system_or_group_is_left_out() -> None:
 
 def test_pipenv_gives_its_default_section() -> None:
     facts = read("Pipfile.lock")
-    assert facts.known["distributions"] == {"einops": "0.8.0", "numpy": "2.4.6"}
-    assert facts.known["distribution_ranges"] == {"colorama": ""}
+    assert facts.facts["distributions"] == {"einops": "0.8.0", "numpy": "2.4.6"}
+    assert facts.facts["distribution_ranges"] == {"colorama": ""}
     assert facts.locations["distributions.numpy"] == Location(str(SAMPLES / "Pipfile.lock"), 28)
 
 
@@ -89,7 +89,7 @@ def test_pipenv_gives_its_default_section() -> None:
 def test_the_line_is_that_of_the_package(name: str) -> None:
     facts = read(name, "3.11")
     lines = (SAMPLES / name).read_text(encoding="utf-8").splitlines()
-    for path, version in facts.known["distributions"].items():
+    for path, version in facts.facts["distributions"].items():
         at = facts.locations[f"distributions.{path}"].line
         assert at is not None and lines[at - 1].startswith("[[package")
         assert lines[at : at + 2] == [f'name = "{path}"', f'version = "{version}"']
@@ -99,10 +99,10 @@ def test_poetry_1_tells_versions_apart_by_their_python_alone(tmp_path: Path) -> 
     text = (SAMPLES / "poetry.lock").read_text(encoding="utf-8")
     old = "\n".join(line for line in text.splitlines() if not line.startswith(("markers", "groups")))
     (tmp_path / "poetry.lock").write_text(old)
-    assert poetry_lock.read(str(tmp_path / "poetry.lock"), "3.10").known["distributions"]["networkx"] == "3.4.2"
+    assert poetry_lock.read(str(tmp_path / "poetry.lock"), "3.10").facts["distributions"]["networkx"] == "3.4.2"
     facts = poetry_lock.read(str(tmp_path / "poetry.lock"), "3.11")
-    assert "sentencepiece" not in facts.known["distributions"], "optional, so it belongs to an extra"
-    assert "networkx" not in facts.known["distributions"]
+    assert "sentencepiece" not in facts.facts["distributions"], "optional, so it belongs to an extra"
+    assert "networkx" not in facts.facts["distributions"]
     assert facts.reasons["distributions.networkx"] == "poetry.lock holds 3.4.2, 3.5, and which applies is not known"
 
 
@@ -113,7 +113,7 @@ def test_a_lock_cut_short_is_told_in_one_line_with_the_file(tmp_path: Path, name
     path = tmp_path / name
     path.write_bytes(raw[: int(len(raw) * share)])
     try:
-        found = UNITS[name].read(str(path), "3.11").known["distributions"]
+        found = UNITS[name].read(str(path), "3.11").facts["distributions"]
     except InputError as error:
         assert str(path) in str(error) and "line " in str(error) and "\n" not in str(error)
     else:

@@ -35,7 +35,7 @@ def test_pins_ranges_and_the_rest(tmp_path: Path) -> None:
     path.write_text(TEXT)
     (tmp_path / "more.txt").write_text("numpy===1.26.4\ntorch==1.0\n")
     facts = requirements_txt.read(str(path))
-    assert facts.known == {
+    assert facts.facts == {
         "distributions": {
             "torch": "2.5.0+cu118",
             "flash-attn": "2.7.4.post1",
@@ -73,8 +73,8 @@ def test_constraints_narrow_what_is_asked_for_and_add_nothing(tmp_path: Path) ->
     limits.write_text("transformers==4.48.0\ntorch<2.6,!=2.5.0\ndeepspeed==0.14.4\n-r further.txt\n")
     (tmp_path / "limits" / "further.txt").write_text("peft<0.12\n")
     facts = requirements_txt.read(str(path))
-    assert facts.known["distributions"] == {"transformers": "4.48.0"}
-    assert facts.known["distribution_ranges"] == {"torch": ">=2.4,<2.6,!=2.5.0", "peft": ">=0.10,<0.12"}
+    assert facts.facts["distributions"] == {"transformers": "4.48.0"}
+    assert facts.facts["distribution_ranges"] == {"torch": ">=2.4,<2.6,!=2.5.0", "peft": ">=0.10,<0.12"}
     assert facts.locations["distributions.transformers"] == Location(str(limits), 1)
     assert facts.locations["distributions.torch"] == Location(str(path), 1)
 
@@ -83,8 +83,8 @@ def test_a_constraint_that_may_not_apply_limits_nothing(tmp_path: Path) -> None:
     path = tmp_path / "requirements.txt"
     path.write_text("torch>=2.4\n-c constraints.txt\n")
     (tmp_path / "constraints.txt").write_text("torch==2.5.0; python_version < '3.11'\n")
-    assert requirements_txt.read(str(path)).known["distribution_ranges"] == {"torch": ">=2.4"}
-    assert requirements_txt.read(str(path), "3.10").known["distributions"] == {"torch": "2.5.0"}
+    assert requirements_txt.read(str(path)).facts["distribution_ranges"] == {"torch": ">=2.4"}
+    assert requirements_txt.read(str(path), "3.10").facts["distributions"] == {"torch": "2.5.0"}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_constraint_that_may_not_apply_limits_nothing(tmp_path: Path) -> None:
 def test_what_windows_tools_write_is_read(tmp_path: Path, encoding: str, newline: str) -> None:
     path = tmp_path / "requirements.txt"
     path.write_bytes(newline.join(["torch==2.5.0", "peft==0.11.1", ""]).encode(encoding))
-    assert requirements_txt.read(str(path)).known["distributions"] == {"torch": "2.5.0", "peft": "0.11.1"}
+    assert requirements_txt.read(str(path)).facts["distributions"] == {"torch": "2.5.0", "peft": "0.11.1"}
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_the_index_of_a_build_of_torch_names_the_build_that_a_pin_means(
     path = tmp_path / "requirements.txt"
     path.write_text(f"{option}\ntorch==2.5.0\ntransformers==4.48.0\ntorchvision>=0.20\n")
     facts = requirements_txt.read(str(path))
-    assert facts.known["distributions"] == {"torch": version, "transformers": "4.48.0"}
-    assert facts.known["distribution_ranges"] == {"torchvision": ">=0.20"}
+    assert facts.facts["distributions"] == {"torch": version, "transformers": "4.48.0"}
+    assert facts.facts["distribution_ranges"] == {"torchvision": ">=0.20"}
 
 
 SEVERAL = "numpy==1.26.4 ; python_version < '3.12'\nnumpy==2.1.0 ; python_version >= '3.12'\n"
@@ -122,14 +122,14 @@ SEVERAL = "numpy==1.26.4 ; python_version < '3.12'\nnumpy==2.1.0 ; python_versio
 def test_markers_are_judged_by_the_python_that_is_known(tmp_path: Path, python: str, version: str) -> None:
     path = tmp_path / "requirements.txt"
     path.write_text(SEVERAL)
-    assert requirements_txt.read(str(path), python).known["distributions"] == {"numpy": version}
+    assert requirements_txt.read(str(path), python).facts["distributions"] == {"numpy": version}
 
 
 def test_markers_that_depend_on_an_unknown_python_leave_it_open(tmp_path: Path) -> None:
     path = tmp_path / "requirements.txt"
     path.write_text(SEVERAL + "tomli>=2; python_version < '3.11'\n")
     facts = requirements_txt.read(str(path))
-    assert facts.known == {"distributions": {}, "distributions_complete": False}
+    assert facts.facts == {"distributions": {}, "distributions_complete": False}
     assert facts.reasons["distributions.numpy"] == (
         'requirements.txt asks for ==1.26.4 where python_version < "3.12"; ==2.1.0 where python_version >= "3.12", '
         "and which holds is not known"

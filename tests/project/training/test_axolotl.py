@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Unknown, lookup
 from compatcheck.project.training.document import Said, open_document
 from compatcheck.project.training.formats import axolotl
 
@@ -96,7 +96,7 @@ def read(tmp_path: Path, text: str) -> Said:
 
 
 def fact(said: Said, path: str) -> Any:
-    return lookup(Environment(*said.facts), path)
+    return lookup(said.facts, path)
 
 
 def test_a_qlora_training_is_read_with_its_lines(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Environment, Facts, Location, Unknown, lookup
+from compatcheck.environment import Environment, Location, Unknown, lookup
 from compatcheck.errors import InputError
 from compatcheck.project.training.document import Document, open_document
 from compatcheck.project.training.formats import deepspeed
@@ -26,14 +26,14 @@ GLM_4 = """{
 """
 
 
-def read(tmp_path: Path, document: Any, trainer: Facts = Facts({})) -> Facts:  # noqa: B008
+def read(tmp_path: Path, document: Any, trainer: Environment = Environment({})) -> Environment:  # noqa: B008
     path = tmp_path / "ds.json"
     path.write_text(document if isinstance(document, str) else json.dumps(document, indent=1))
     return deepspeed.read(open_document(str(path)), trainer).facts
 
 
-def fact(facts: Facts, path: str) -> Any:
-    return lookup(Environment(facts.known, facts.reasons), path)
+def fact(facts: Environment, path: str) -> Any:
+    return lookup(Environment(facts.facts, facts.reasons), path)
 
 
 def test_what_the_file_gives_is_known_with_its_line(tmp_path: Path) -> None:
@@ -186,8 +186,8 @@ AUTO = {
 }
 
 
-def trainer(**said: Any) -> Facts:
-    return Facts({"training": {"framework": "transformers", **said}})
+def trainer(**said: Any) -> Environment:
+    return Environment({"training": {"framework": "transformers", **said}})
 
 
 def test_auto_takes_the_value_of_the_trainer(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_values_that_contradict_the_trainers_are_unknown_and_both_are_named(tmp_
 
 
 def test_xtuner_rules_over_the_numbers_and_takes_bfloat16_where_it_can(tmp_path: Path) -> None:
-    said = Facts({"training": {"framework": "xtuner", "gradient_accumulation_steps": 16, "dtype": "float16"}})
+    said = Environment({"training": {"framework": "xtuner", "gradient_accumulation_steps": 16, "dtype": "float16"}})
     facts = read(tmp_path, {**AUTO, "gradient_accumulation_steps": 4}, said)
     assert fact(facts, "training.gradient_accumulation_steps") == 16
     assert fact(facts, "training.dtype_rule") == "bfloat16-if-supported"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Unknown, lookup
 from compatcheck.project.training.document import Said, open_document
 from compatcheck.project.training.formats import llama_factory
 
@@ -87,7 +87,7 @@ def read(tmp_path: Path, text: str, name: str = "train.yaml") -> Said:
 
 
 def fact(said: Said, path: str) -> Any:
-    return lookup(Environment(*said.facts), path)
+    return lookup(said.facts, path)
 
 
 def line(said: Said, path: str) -> int | None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Unknown, lookup
 from compatcheck.project.training.document import Said, open_document
 from compatcheck.project.training.formats import ms_swift
 
@@ -90,7 +90,7 @@ def read(tmp_path: Path, text: str, name: str = "args.json") -> Said:
 
 
 def fact(said: Said, path: str) -> Any:
-    return lookup(Environment(*said.facts), path)
+    return lookup(said.facts, path)
 
 
 def test_yaml_of_release_4_is_read_with_its_lines(tmp_path: Path) -> None:

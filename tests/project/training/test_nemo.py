@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Unknown, lookup
 from compatcheck.project.training.document import Said, open_document
 from compatcheck.project.training.formats import nemo
 
@@ -65,7 +65,7 @@ def read(tmp_path: Path, text: str) -> Said:
 
 
 def fact(said: Said, path: str) -> Any:
-    return lookup(Environment(*said.facts), path)
+    return lookup(said.facts, path)
 
 
 def test_a_lora_tuning_is_read_with_its_lines(tmp_path: Path) -> None:

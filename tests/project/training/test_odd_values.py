@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Environment, Unknown, dump, lookup
+from compatcheck.environment import Unknown, dump, lookup
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.project.reading import read_paths
 from compatcheck.project.training import readers
@@ -71,9 +71,9 @@ def test_no_value_is_refused(tmp_path: Path, reader: str, name: str) -> None:
             if not module.recognises(other):
                 continue
             said = module.read(other)
-            load_snapshot(json.dumps(dump(Environment(*said.facts))), "snapshot")
+            load_snapshot(json.dumps(dump(said.facts)), "snapshot")
             assert all(why.strip() and "\n" not in why for why in said.facts.reasons.values())
-            assert "${" not in str(said.facts.known) + str(said.names)
+            assert "${" not in str(said.facts.facts) + str(said.names)
 
 
 @pytest.mark.parametrize(("reader", "name"), [case for case in CASES if case[1] not in SHORT])
@@ -154,7 +154,7 @@ def test_the_reason_names_the_value_and_its_line(
     text = SAMPLES[reader][name]
     assert text.count(old) >= 1
     path = laid(tmp_path, name, text.replace(old, new))
-    found = lookup(Environment(*readers()[reader].read(open_document(path)).facts), f"training.{fact}")
+    found = lookup(readers()[reader].read(open_document(path)).facts, f"training.{fact}")
     assert isinstance(found, Unknown)
     line = text[: text.index(old)].count("\n") + 1
     assert why in str(found.reason) and str(found.reason).endswith(f" ({name}:{line})")

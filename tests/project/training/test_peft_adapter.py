@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Unknown, lookup
 from compatcheck.project.training.document import Said, open_document
 from compatcheck.project.training.formats import peft_adapter
 
@@ -58,7 +58,7 @@ def read(tmp_path: Path, text: str) -> Said:
 
 
 def fact(said: Said, path: str) -> Any:
-    return lookup(Environment(*said.facts), path)
+    return lookup(said.facts, path)
 
 
 def test_an_adapter_is_read_with_its_lines(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_what_an_adapter_does_not_say_is_unknown(tmp_path: Path) -> None:
 
 def test_the_order_of_the_modules_does_not_count(tmp_path: Path) -> None:
     shuffled = NEW.replace('["v_proj", "q_proj", "embed_tokens"]', '["embed_tokens", "v_proj", "q_proj"]')
-    assert read(tmp_path, NEW).facts.known == read(tmp_path, shuffled).facts.known
+    assert read(tmp_path, NEW).facts.facts == read(tmp_path, shuffled).facts.facts
 
 
 def test_all_linear_and_regular_expressions_are_told_apart(tmp_path: Path) -> None:
@@ -103,4 +103,4 @@ def test_all_linear_and_regular_expressions_are_told_apart(tmp_path: Path) -> No
 
 def test_another_kind_of_adapter_has_its_method_alone(tmp_path: Path) -> None:
     said = read(tmp_path, PROMPT)
-    assert said.facts.known == {"training": {"method": "prompt_tuning"}, "model": {"name": "a/b"}}
+    assert said.facts.facts == {"training": {"method": "prompt_tuning"}, "model": {"name": "a/b"}}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.environment import Environment, Unknown, dump, lookup
+from compatcheck.environment import Unknown, dump, lookup
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.project.training import reader_of, readers
 from compatcheck.project.training._python_value import Open
@@ -91,7 +91,7 @@ def test_files_that_are_no_training_belong_to_no_reader(tmp_path: Path, name: st
 @pytest.mark.parametrize(("reader", "name"), [case for case in CASES if case[0] != "deepspeed"])
 def test_what_a_reader_says_travels_through_a_snapshot(tmp_path: Path, reader: str, name: str) -> None:
     said = readers()[reader].read(open_document(laid(tmp_path, name, SAMPLES[reader][name])))
-    environment = Environment(*said.facts)
+    environment = said.facts
     again = load_snapshot(json.dumps(dump(environment)), "snapshot")
     assert again.facts["training"] == environment.facts["training"]
     assert again.facts.get("model") == environment.facts.get("model")
@@ -143,7 +143,7 @@ def test_a_value_that_the_script_does_not_set_leaves_its_facts_open(
 ) -> None:
     document = open_document(laid(tmp_path, name, SAMPLES[reader][name]))
     changed = document._replace(value={**document.value, key: Open("$X is not set here")})
-    environment = Environment(*readers()[reader].read(changed).facts)
+    environment = readers()[reader].read(changed).facts
     for path in facts_left:
         found = lookup(environment, path)
         assert isinstance(found, Unknown) and "$X is not set here" in str(found.reason), path

@@ -65,7 +65,7 @@ def said(tmp_path: Path, text: Any, name: str = "config.yaml") -> Said:
 
 
 def fact(said: Said, path: str) -> Any:
-    return lookup(Environment(said.facts.known, said.facts.reasons), f"training.{path}")
+    return lookup(Environment(said.facts.facts, said.facts.reasons), f"training.{path}")
 
 
 def test_a_recipe_of_trl_with_the_line_of_each_fact(tmp_path: Path) -> None:

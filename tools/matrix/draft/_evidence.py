@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from compatcheck import matrix
+from compatcheck.environment.paths import flatten
 from compatcheck.packages.names import normalised
 from compatcheck.results.logs import ERROR_MARKS
 from tools.matrix.draft._issue import Issue
@@ -96,9 +97,9 @@ def _open(
 
 def _hints(known: Mapping[str, Any], stack: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     """What the reporter's environment says that a condition may speak of: versions last."""
-    facts = {"training": known.get("training"), "model": known.get("model"), "cuda": known.get("cuda")}
     gpus = known.get("gpus") or ()
-    paths = [*_flat(facts), *_flat({"gpu": gpus[0] if gpus else {}})]
+    facts = {**{name: known.get(name) for name in ("training", "model", "cuda")}, "gpu": gpus[0] if gpus else {}}
+    paths = [(path, value) for path, value in flatten(facts) if value not in (None, {})]
     paths = paths[:_MOST_HINTS] + [(f"distributions.{name}", version) for name, version in stack.items()]
     for path, value in paths:
         kind = matrix.kind_of(path)
@@ -106,14 +107,6 @@ def _hints(known: Mapping[str, Any], stack: Mapping[str, str]) -> Iterator[tuple
             yield path, f"=={value.partition('+')[0]}"
         elif kind in ("text", "flag", "number", "labels") and isinstance(value, (str, bool, int, float, list)):
             yield path, [value] if kind == "text" else value
-
-
-def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{key}.")
-        elif value is not None:
-            yield f"{above}{key}", value
 
 
 def _stack(installed: Mapping[str, str | None], package: str, told: str) -> dict[str, str]:

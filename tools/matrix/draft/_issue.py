@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from compatcheck.bug_report import read_report, read_text_of_report
-from compatcheck.environment import Environment, Facts
-from compatcheck.environment.merge import overlay
+from compatcheck.environment import Environment
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.errors import InputError
 
@@ -104,10 +103,10 @@ def _environment(fields: Mapping[str, str], source: str) -> Environment:
     typed += [f"GPU: {fields['gpu']}"] if fields["gpu"] else []
     beside = read_report("\n\n".join(typed), source)
     if _MODEL.fullmatch(fields["model"]):
-        beside = overlay(beside, Facts({"model": {"name": fields["model"]}}))
+        beside = beside.overlay(Environment({"model": {"name": fields["model"]}}))
     pasted = fields["environment"]
     if pasted.startswith("{") and '"schema_version"' in pasted:
         stated = load_snapshot(pasted, f"the environment in {source}")
     else:
         stated = read_report(pasted, source)
-    return overlay(beside, Facts(stated.facts, stated.reasons))
+    return beside.overlay(Environment(stated.facts, stated.reasons))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 
+from compatcheck.environment.paths import distribution_of
 from compatcheck.packages.names import normalised
 from tools.matrix.values import Due
 from tools.matrix.watch._index import Release
@@ -29,12 +31,9 @@ def wanted(entries: Iterable[Mapping[str, Any]]) -> list[Pair]:
         for entry in entries
         for remedy in entry["remedies"]
         for pinned, specifier in remedy.get("pins", {}).items()
-        for holder in sorted({path[14:] for table in entry["affected"] for path in table if path[:14] == _STEM})
+        for holder in sorted(set(filter(None, map(distribution_of, chain(*entry["affected"])))))
         if holder not in remedy["pins"]
     ]
-
-
-_STEM = "distributions."
 
 
 def packages(entries: Iterable[Mapping[str, Any]]) -> set[str]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from packaging.version import Version
 
+from compatcheck.environment.paths import distribution_of
 from tools.matrix.values import Due
 from tools.matrix.watch._index import Release
 
@@ -60,7 +61,7 @@ def _named(entry: Mapping[str, Any], package: str) -> Iterator[Version]:
 
 def _uppers(table: Mapping[str, Any]) -> Iterator[_Upper]:
     """Where a table ends: one with an end that is known, by a fix or by another package, ends there for good."""
-    ranges = {path[14:]: _bounds(each) for path, each in table.items() if path.startswith("distributions.")}
+    ranges = {name: _bounds(each) for path, each in table.items() if (name := distribution_of(path))}
     if any(op == "<" for bounds in ranges.values() for op, _ in bounds):
         return
     ended = {name: version for name, bounds in ranges.items() for op, version in bounds if op in ("<=", "==")}

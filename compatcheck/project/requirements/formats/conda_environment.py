@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.project.requirements._asked import Asked, label_of_index, with_label
 from compatcheck.project.requirements._conda import CondaPackage, facts_of_conda, package_of, python_of
@@ -38,7 +38,7 @@ def _looks_like_one(path: str) -> bool:
     return b"dependencies:" in lines and not any(line.startswith((b"package:", b"metadata:")) for line in lines)
 
 
-def read(path: str, python: str | None = None) -> Facts:
+def read(path: str, python: str | None = None) -> Environment:
     """Python, distributions and CUDA of the file. Raises `InputError` where it is not what conda reads."""
     value = read_yaml(path)
     listed = value.get("dependencies")

@@ -10,7 +10,7 @@ import platform
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.packages.names import normalised
 from compatcheck.project.requirements._asked import Asked
@@ -26,7 +26,7 @@ def recognises(path: str) -> bool:
     return name.endswith(("conda-lock.yml", "conda-lock.yaml"))
 
 
-def read(path: str, python: str | None = None) -> Facts:
+def read(path: str, python: str | None = None) -> Environment:
     """Python, distributions and CUDA of the lock, on this platform where it holds that, else on Linux.
 
     Raises `InputError` where it is no such lock.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.files.reading import read_text
 from compatcheck.packages.container_images import contents_of
@@ -43,7 +43,7 @@ def recognises(path: str) -> bool:
         return False
 
 
-def read(path: str, python: str | None = None) -> Facts:
+def read(path: str, python: str | None = None) -> Environment:
     """Python, distributions, CUDA and ``environ`` of the image that the file builds.
 
     Raises `InputError` where it has no ``FROM``, or a requirements file it installs is broken.
@@ -76,7 +76,7 @@ class _Reading:
         if self.contents.reason:
             self.reasons["distributions.torch"] = self.contents.reason
 
-    def facts(self) -> Facts:
+    def facts(self) -> Environment:
         for key, version in (("runtime", self.contents.runtime), ("toolkit", self.contents.toolkit)):
             if version:
                 self.cuda[key], self.places[f"cuda.{key}"] = version, self.at
@@ -91,14 +91,14 @@ class _Reading:
             self.reasons.pop("distributions.torch", None)
         found = facts_of(self.asked.values())
         known = {
-            **found.known,
+            **found.facts,
             **({"python": self.python} if self.python else {}),
             **({"cuda": self.cuda} if self.cuda else {}),
             **({"image": image} if image else {}),
             **({"environ": self.environ} if self.environ else {}),
             "platform": {"system": "Linux"},
         }
-        return Facts(known, {**self.reasons, **found.reasons}, {**found.locations, **self.places})
+        return Environment(known, {**self.reasons, **found.reasons}, {**found.locations, **self.places})
 
     def _follow(self, instruction: Instruction) -> None:
         at = Location(self.path, instruction.line)
@@ -181,10 +181,10 @@ class _Reading:
         facts = facts_of_conda(found)
         self.python = python_of(found) or self.python
         self.place = self.place._replace(python=self.python)
-        self.cuda.update(facts.known.get("cuda", {}))
+        self.cuda.update(facts.facts.get("cuda", {}))
         self.places.update({path: place for path, place in facts.locations.items() if path.startswith("cuda.")})
-        versions: Mapping[str, str] = facts.known["distributions"]
-        ranges: Mapping[str, str] = facts.known.get("distribution_ranges", {})
+        versions: Mapping[str, str] = facts.facts["distributions"]
+        ranges: Mapping[str, str] = facts.facts.get("distribution_ranges", {})
         pins = {name: f"=={version}" for name, version in versions.items()}
         self._take([Asked(name, wanted, at) for name, wanted in {**ranges, **pins}.items()], install)
 

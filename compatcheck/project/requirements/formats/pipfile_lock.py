@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.files.json_text import json_object, line_of
 from compatcheck.files.reading import read_text
@@ -25,7 +25,7 @@ def recognises(path: str) -> bool:
     return os.path.basename(path) == "Pipfile.lock"
 
 
-def read(path: str, python: str | None = None) -> Facts:
+def read(path: str, python: str | None = None) -> Environment:
     """The versions that the lock holds. Raises `InputError` where it is no lock, or is cut short."""
     content = read_text(path)
     value = json_object(content, path)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.packages.names import normalised
 from compatcheck.project.requirements._asked import Asked, wheel_at
@@ -24,7 +24,7 @@ def recognises(path: str) -> bool:
     return os.path.basename(path) == "pixi.lock"
 
 
-def read(path: str, python: str | None = None) -> Facts:
+def read(path: str, python: str | None = None) -> Environment:
     """Python, distributions and CUDA of the lock. Raises `InputError` where it is none, or is cut short."""
     value = read_yaml(path)
     environments = mapping(value.get("environments"))

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compatcheck.environment import Facts
+from compatcheck.environment import Environment
 from compatcheck.packages.names import normalised
 from compatcheck.project.requirements._asked import Asked
 from compatcheck.project.requirements._conda import CondaPackage, facts_of_conda
@@ -24,13 +24,13 @@ def recognises(path: str) -> bool:
     return os.path.basename(path) == "pixi.toml"
 
 
-def read(path: str, python: str | None = None) -> Facts:
+def read(path: str, python: str | None = None) -> Environment:
     """Python, distributions and CUDA that the file asks for. Raises `InputError` where it is not TOML."""
     sheet = read_toml(path)
     return facts_of_manifest(sheet, sheet.value)
 
 
-def facts_of_manifest(sheet: Sheet, manifest: Mapping[str, Any]) -> Facts:
+def facts_of_manifest(sheet: Sheet, manifest: Mapping[str, Any]) -> Environment:
     """The same of the tables that pixi knows, as ``pyproject.toml`` has them below ``tool.pixi``."""
     targets = table(manifest.get("target"))
     ours = platform_among(set(targets) | {"linux-64"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-from compatcheck.environment import Facts
+from compatcheck.environment import Environment
 from compatcheck.errors import InputError
 from compatcheck.packages.names import normalised
 from compatcheck.project.requirements._markers import Place, admits, applies
@@ -23,7 +23,7 @@ def recognises(path: str) -> bool:
     return os.path.basename(path) == "poetry.lock"
 
 
-def read(path: str, python: str | None = None) -> Facts:
+def read(path: str, python: str | None = None) -> Environment:
     """The versions that the lock holds. Raises `InputError` where it is no lock, or is cut short."""
     sheet = read_toml(path)
     metadata = table(sheet.value.get("metadata"))

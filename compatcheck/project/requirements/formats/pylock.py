@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from compatcheck.environment import Facts
+from compatcheck.environment import Environment
 from compatcheck.errors import InputError
 from compatcheck.project.requirements._markers import Place, admits, applies
 from compatcheck.project.requirements._resolved import Locked, facts_of
@@ -19,7 +19,7 @@ def recognises(path: str) -> bool:
     return _NAME.match(os.path.basename(path)) is not None
 
 
-def read(path: str, python: str | None = None) -> Facts:
+def read(path: str, python: str | None = None) -> Environment:
     """The versions that the lock holds without any extra. Raises `InputError` where it is no lock."""
     from packaging.pylock import Pylock, PylockValidationError
 

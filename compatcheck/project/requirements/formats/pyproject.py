@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compatcheck.environment import Facts
-from compatcheck.environment.merge import EMPTY, overlay
+from compatcheck.environment import Environment
 from compatcheck.errors import InputError
 from compatcheck.packages.names import normalised
 from compatcheck.project.requirements._asked import Asked, facts_of, label_of_index, parse, wheel_at, with_label
@@ -36,7 +35,7 @@ def recognises(path: str) -> bool:
         return False
 
 
-def read(path: str, python: str | None = None) -> Facts:
+def read(path: str, python: str | None = None) -> Environment:
     """``distributions`` and ``distribution_ranges`` that the project asks for; none where it states no dependencies.
 
     Raises `InputError` where it is not TOML or holds what is no requirement.
@@ -52,8 +51,7 @@ def read(path: str, python: str | None = None) -> Facts:
     pixi = table(tool.get("pixi"))
     if not pixi:
         return stated
-    both = overlay(overlay(EMPTY, stated), facts_of_manifest(sheet, pixi))
-    return Facts(*both)
+    return stated.overlay(facts_of_manifest(sheet, pixi))
 
 
 def _requirements(lines: list[str], sheet: Sheet, place: Place) -> Iterator[Asked]:

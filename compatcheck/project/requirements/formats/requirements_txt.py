@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from compatcheck.environment import Facts, Location
+from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.files.reading import marked_text
 from compatcheck.packages.requirements_file import LARGEST, entered, logical_lines, without_options
@@ -41,7 +41,7 @@ def indexes_in(text: str) -> list[str]:
     return _INDEX.findall(text)
 
 
-def read(path: str, python: str | None = None) -> Facts:
+def read(path: str, python: str | None = None) -> Environment:
     """``distributions`` and ``distribution_ranges`` of a requirements file and of those it includes.
 
     The list is not complete. ``python`` is the version that markers are judged by; without it those that depend on it

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compatcheck.environment import Facts
+from compatcheck.environment import Environment
 from compatcheck.errors import InputError
 from compatcheck.packages.names import normalised
 from compatcheck.project.requirements._markers import Place, applies
@@ -25,7 +25,7 @@ def recognises(path: str) -> bool:
     return os.path.basename(path) == "uv.lock"
 
 
-def read(path: str, python: str | None = None) -> Facts:
+def read(path: str, python: str | None = None) -> Environment:
     """The versions that the lock holds for what its own projects depend on.
 
     Raises `InputError` where it is no lock, or is cut short.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from compatcheck.environment import Environment, Facts, Unknown, lookup
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._rows import left_open
@@ -33,7 +33,7 @@ NAMED_AS = ("ds_", "deepspeed", "zero")
 _PREFIX = "training.deepspeed."
 _CHANGED = "the file does not say, and DeepSpeed's default changed in 0.19.3 (from {} to {})"
 _MAY_ADD = "the file does not say, and accelerate turns on the precision it is told to"
-_NOTHING = Facts({})
+_NOTHING = Environment({})
 _OWN_WAY = ("xtuner", "nemo", "torchtune")
 
 
@@ -109,7 +109,7 @@ def recognises(document: Document) -> bool:
     return isinstance(value, dict) and "compute_environment" not in value and any(mark in value for mark in MARKS)
 
 
-def read(document: Document, trainer: Facts = _NOTHING) -> Said:
+def read(document: Document, trainer: Environment = _NOTHING) -> Said:
     """``training.deepspeed``, and what else of the training the file decides.
 
     ``"auto"`` takes the value of the trainer, as transformers fills it in; where the trainer says nothing either, the
@@ -128,7 +128,7 @@ def read(document: Document, trainer: Facts = _NOTHING) -> Said:
     _compile(sheet)
     for section in ("optimizer", "scheduler"):
         _named(sheet, section)
-    said = Environment(*trainer)
+    said = trainer
     if lookup(said, "training.framework") not in _OWN_WAY:
         _fill(sheet, said)
     else:

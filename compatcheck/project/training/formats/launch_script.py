@@ -11,16 +11,16 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from compatcheck.environment import Environment, Facts, Location, Unknown, lookup
-from compatcheck.environment.merge import overlay
+from compatcheck.environment import Environment, Location, Unknown, lookup
+from compatcheck.environment.paths import nest
 from compatcheck.errors import InputError
 from compatcheck.packages.frameworks import frameworks
 from compatcheck.project.training import readers
 from compatcheck.project.training._launchers import Launch, launch_of, world_size
 from compatcheck.project.training._python_value import Open
-from compatcheck.project.training._readings import Sheet, nested
+from compatcheck.project.training._readings import Sheet
 from compatcheck.project.training._shell import commands, is_open
-from compatcheck.project.training.agreement import agreed, given, over_accelerate, without
+from compatcheck.project.training.agreement import agreed, given, over_accelerate
 from compatcheck.project.training.document import Document, Keys, Said
 from compatcheck.project.training.formats import accelerate, training_arguments
 
@@ -97,7 +97,7 @@ def _said(launch: Launch, document: Document, opened: Opener) -> Said:
     if count is not None:
         sheet.document = document._replace(lines={("processes",): line})
         sheet.state("training.world_size", count, ("processes",))
-    elif isinstance(lookup(Environment(*said.facts), "training.world_size"), Unknown):
+    elif isinstance(lookup(said.facts, "training.world_size"), Unknown):
         sheet.unknown("training.world_size", why)
     for name, word in launch.environ.items():
         if _ENVIRON.match(name) and not _SECRET.search(name) and not is_open(word.text):
@@ -105,7 +105,7 @@ def _said(launch: Launch, document: Document, opened: Opener) -> Said:
             sheet.state(f"environ.{name}", word.text, (name,))
     if launch.launcher == "accelerate":
         said = over_accelerate(_of_accelerate(launch, document, opened), said)
-    return said._replace(facts=Facts(*overlay(Environment(*said.facts), sheet.facts())))
+    return said._replace(facts=said.facts.overlay(sheet.facts()))
 
 
 def _of_trainer(launch: Launch, document: Document, opened: Opener) -> Said:
@@ -125,7 +125,7 @@ def _of_trainer(launch: Launch, document: Document, opened: Opener) -> Said:
         if not any(isinstance(value, Open) for value in launch.flags.values()):
             raise
         why = f"variables that the script does not set give some flags of line {launch.line}"
-        return Said(Facts({}, {"training": why}))
+        return Said(Environment({}, {"training": why}))
     if launch.config and not config:
         facts = given(said.facts)
         why = f"{launch.config.text if not is_open(launch.config.text) else 'the configuration'}, which line "
@@ -141,7 +141,7 @@ def _of_own_loop(said: Said, launch: Launch) -> Said:
     facts = given(said.facts)
     why = f"the code that line {launch.line} starts configures DeepSpeed itself"
     open_facts = ("training.framework", "training.deepspeed", "training.dtype")
-    return said._replace(facts=Facts(facts.known, dict.fromkeys(open_facts, why), facts.locations))
+    return said._replace(facts=Environment(facts.facts, dict.fromkeys(open_facts, why), facts.locations))
 
 
 def _read(reader: str, merged: Document, launch: Launch) -> Said:
@@ -161,7 +161,7 @@ def _merged(launch: Launch, document: Document, config: Document | None) -> Docu
     """The configuration with the flags over it, each with the place it really has."""
     origins, flags = _origins(launch, document), dict(launch.flags)
     if launch.framework == "verl":
-        origins, flags = {tuple(str(name).split(".")): at for (name,), at in origins.items()}, nested(flags)
+        origins, flags = {tuple(str(name).split(".")): at for (name,), at in origins.items()}, nest(flags)
     if config is None:
         return Document(document.path, document.text, flags, {}, origins)
     return config._replace(value={**config.value, **flags}, origins={**config.origins, **origins})
@@ -189,7 +189,7 @@ def _of_xtuner(launch: Launch, document: Document, config: Document) -> Said:
     said: Said = readers()["xtuner"].launched(config, named if isinstance(named, str) else None)
     changed = launch.flags.get("cfg_options", [])
     keys = [each.partition("=")[0].split(".")[-1] for each in ([changed] if isinstance(changed, str) else changed)]
-    facts = without(said.facts, [_OVERRIDES[key] for key in keys if key in _OVERRIDES])
+    facts = said.facts.without(*(_OVERRIDES[key] for key in keys if key in _OVERRIDES))
     reasons = {_OVERRIDES[key]: "--cfg-options changes it" for key in keys if key in _OVERRIDES}
     places = {"deepspeed": Location(document.path, launch.lines["deepspeed"])} if "deepspeed" in launch.lines else {}
     return said._replace(facts=facts._replace(reasons={**facts.reasons, **reasons}), places={**said.places, **places})
@@ -198,7 +198,7 @@ def _of_xtuner(launch: Launch, document: Document, config: Document) -> Said:
 def _completed(said: Said, launch: Launch, document: Document, configured: bool) -> Said:
     """What the launcher and the verb add: the objective, and that nothing else can bring DeepSpeed."""
     sheet = Sheet(document._replace(lines={("command",): launch.line}))
-    environment = Environment(*said.facts)
+    environment = said.facts
     verb = {"pt": "pretrain", "rm": "reward"}.get(launch.verb or "", launch.verb)
     if verb in (*_OBJECTIVES, "pretrain") and isinstance(lookup(environment, "training.objective"), Unknown):
         sheet.state("training.objective", verb, ("command",))
@@ -209,7 +209,7 @@ def _completed(said: Said, launch: Launch, document: Document, configured: bool)
         sheet.state("training.deepspeed", None)
         if isinstance(lookup(environment, "training.fsdp"), Unknown):
             sheet.state("training.fsdp", None)
-    return said._replace(facts=Facts(*overlay(environment, sheet.facts())))
+    return said._replace(facts=environment.overlay(sheet.facts()))
 
 
 def _of_accelerate(launch: Launch, document: Document, opened: Opener) -> Said:
@@ -231,7 +231,7 @@ def _of_accelerate(launch: Launch, document: Document, opened: Opener) -> Said:
         if file:
             why = f"{file.text}, which accelerate is given, is not here" if not is_open(file.text) else why
         flags = Document(document.path, document.text, {**value, "distributed_type": "unknown"}, {}, origins)
-        facts = without(accelerate.read(flags).facts, ("training.deepspeed", "training.fsdp"))
+        facts = accelerate.read(flags).facts.without("training.deepspeed", "training.fsdp")
         return Said(facts._replace(reasons={**facts.reasons, "training.deepspeed": why}))
     base = config[1] if config else Document(document.path, document.text, {}, {})
     return accelerate.read(base._replace(value=value, origins=origins))
