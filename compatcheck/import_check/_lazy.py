@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 from compatcheck.import_check import _source
-from compatcheck.import_check._values import UNKNOWN, Array, Class, Module, Raised, Table, Value, truth
+from compatcheck.import_check._values import UNKNOWN, Array, Class, Lazy, Module, Raised, Table, Value, truth
 
 GUARDED = "?"
 """Stands for backends that decide whether a name is a placeholder; nothing is claimed of such a name."""
@@ -20,19 +20,16 @@ _DECORATED = re.compile(r"^@(?:requires|export)\b[\s\S]*?^(?:class|def) (\w+)", 
 _LISTED = re.compile(r"^__all__ *=[^\[]*\[([^\]]*)\]", re.MULTILINE)
 
 
-class Lazy(NamedTuple):
-    """Which submodule serves which name.
+class Host(Protocol):
+    """What serving a name asks of the modules of the host."""
 
-    ``wraps`` is whether a failing submodule surfaces as a RuntimeError; ``forgiving`` whether other names are tried.
-    """
+    def load(self, name: str) -> Value: ...
 
-    homes: dict[str, str]
-    modules: frozenset[str]
-    objects: dict[str, Value]
-    guarded: frozenset[str]
-    exact: bool
-    wraps: bool
-    forgiving: bool
+    def member(self, module: Module, name: str, importing: bool) -> Value: ...
+
+    def call(self, function: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value: ...
+
+    def unknown(self) -> Value: ...
 
 
 def lazy_module(kind: Class, arguments: list[Value], keywords: dict[str, Value]) -> Module | None:
@@ -86,23 +83,22 @@ def _homes(structure: Value) -> tuple[dict[str, list[str]], set[str], bool]:
     return homes, guarded, exact
 
 
-def member(run: Any, module: Module, name: str) -> tuple[Value] | None:
+def member(host: Host, module: Module, lazy: Lazy, name: str) -> tuple[Value] | None:
     """What a lazy module gives for a name; None where it has none of that name."""
-    lazy: Lazy = module.lazy
     if name in module.names:
         return (module.names[name],)
     if name in lazy.objects:
         return (lazy.objects[name],)
-    if name in lazy.guarded and not _torch_serves(run, lazy, name):
-        return (run.unknown(),)
+    if name in lazy.guarded and not _torch_serves(host, lazy, name):
+        return (host.unknown(),)
     home = lazy.homes.get(name, name if name in lazy.modules else None)
     if home is None:
         unsure = not lazy.exact or (lazy.forgiving and name.endswith(_FALLBACK))
-        return (run.unknown(),) if unsure else None
+        return (host.unknown(),) if unsure else None
     if lazy.forgiving and name.endswith(_FALLBACK):
-        return (run.unknown(),)
+        return (host.unknown(),)
     try:
-        part = run.load(f"{module.name}.{home}")
+        part = host.load(f"{module.name}.{home}")
     except Raised as error:
         if not lazy.wraps:
             raise
@@ -111,19 +107,19 @@ def member(run: Any, module: Module, name: str) -> tuple[Value] | None:
         raise wrapped from None
     if name not in lazy.homes or not isinstance(part, Module):
         return (part,)
-    value = run.member(part, name, importing=False)
+    value = host.member(part, name, importing=False)
     module.names[name] = value
     return (value,)
 
 
-def _torch_serves(run: Any, lazy: Lazy, name: str) -> bool:
+def _torch_serves(host: Host, lazy: Lazy, name: str) -> bool:
     """A name of a ``modeling_`` file needs torch alone, and torch is surely taken as available."""
     if not lazy.homes.get(name, "").rpartition(".")[2].startswith("modeling_"):
         return False
-    checks = run.load("transformers.utils.import_utils")
-    return (
-        isinstance(checks, Module) and truth(run.call(run.member(checks, "is_torch_available", False), [], {})) is True
-    )
+    checks = host.load("transformers.utils.import_utils")
+    if not isinstance(checks, Module):
+        return False
+    return truth(host.call(host.member(checks, "is_torch_available", False), [], {})) is True
 
 
 def structure_of(folder: str, prefix: str) -> Table:

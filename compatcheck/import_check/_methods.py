@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from compatcheck.import_check._modules import Modules
 from compatcheck.import_check._natives import ENVIRON, SYS_MODULES, Arguments, Keywords, environ
-from compatcheck.import_check._values import UNKNOWN, Array, Namespace, Table, Value, is_constant
+from compatcheck.import_check._values import UNKNOWN, Array, Namespace, Table, Value, is_constant, items
 
 _TEXT_METHODS = (
     "lower", "upper", "strip", "lstrip", "rstrip", "split", "rsplit", "startswith", "endswith", "replace", "join",
@@ -13,28 +12,28 @@ _TEXT_METHODS = (
 )  # fmt: skip
 
 
-def method(run: Any, value: Value, name: str, arguments: Arguments, keywords: Keywords) -> Value:
+def call_method(modules: Modules, value: Value, name: str, arguments: Arguments, keywords: Keywords) -> Value:
     """A method call on a text, list, dictionary, module namespace or ``sys.modules``."""
     if value is ENVIRON:
-        return environ(run, arguments, keywords) if name == "get" else UNKNOWN
+        return environ(modules, arguments, keywords) if name == "get" else UNKNOWN
     if isinstance(value, str):
-        return _text_method(run, value, name, arguments, keywords)
+        return _text_method(modules, value, name, arguments, keywords)
     if isinstance(value, Namespace):
-        return _namespace_method(run, value, name, arguments)
+        return _namespace_method(modules, value, name, arguments)
     if value is SYS_MODULES:
         known = name == "get" and arguments and isinstance(arguments[0], str)
-        return run.modules.get(arguments[0], UNKNOWN) if known else UNKNOWN
+        return modules.loaded.get(arguments[0], UNKNOWN) if known else UNKNOWN
     if isinstance(value, (Array, Table)):
-        shaky = bool(run.shaky or run.caller.unsure)
-        changed = _changed(run, value, name, arguments, keywords)
+        shaky = bool(modules.state.shaky or modules.state.caller.unsure)
+        changed = _changed(modules, value, name, arguments, keywords)
         if changed is not None:
             value.exact = value.exact and changed and not shaky
             return value.items.get(arguments[0]) if isinstance(value, Table) and name == "setdefault" else None
-        return _asked(run, value, name, arguments)
-    return run.leaked([*arguments, *keywords.values()])
+        return _asked(modules, value, name, arguments)
+    return modules.leaked([*arguments, *keywords.values()])
 
 
-def _changed(run: Any, value: Value, name: str, arguments: Arguments, keywords: Keywords) -> bool | None:
+def _changed(modules: Modules, value: Value, name: str, arguments: Arguments, keywords: Keywords) -> bool | None:
     """Change a list or dictionary; whether it is still known whole, or None for a method that changes nothing."""
     first = arguments[0] if arguments else None
     if isinstance(value, Array):
@@ -42,9 +41,9 @@ def _changed(run: Any, value: Value, name: str, arguments: Arguments, keywords: 
             value.items.append(first)
             return True
         if name in ("extend", "update"):
-            items = run.items(first)
-            value.items += items or []
-            return items is not None
+            added = items(first)
+            value.items += added or []
+            return added is not None
         return False if name in ("remove", "discard", "pop", "clear", "insert", "sort", "reverse") else None
     if name == "update":
         known = isinstance(first, Table) and first.exact or not arguments
@@ -57,7 +56,7 @@ def _changed(run: Any, value: Value, name: str, arguments: Arguments, keywords: 
     return False if name in ("pop", "clear", "popitem", "setdefault") else None
 
 
-def _asked(run: Any, value: Value, name: str, arguments: Arguments) -> Value:
+def _asked(modules: Modules, value: Value, name: str, arguments: Arguments) -> Value:
     if isinstance(value, Table):
         if name == "get" and arguments and is_constant(arguments[0]):
             default = arguments[1] if len(arguments) > 1 else None
@@ -70,13 +69,13 @@ def _asked(run: Any, value: Value, name: str, arguments: Arguments) -> Value:
         kind = type(value)
         return kind(value.items.copy(), value.exact)
     if name == "union" and isinstance(value, Array):
-        parts = [run.items(argument) for argument in arguments]
+        parts = [items(argument) for argument in arguments]
         merged = [item for part in parts for item in part or []]
         return Array([*value.items, *merged], value.exact and None not in parts)
     return UNKNOWN
 
 
-def _text_method(run: Any, value: str, name: str, arguments: Arguments, keywords: Keywords) -> Value:
+def _text_method(modules: Modules, value: str, name: str, arguments: Arguments, keywords: Keywords) -> Value:
     plain = [list(a.items) if isinstance(a, Array) and a.exact else a for a in arguments]
     known = all(is_constant(a) or (isinstance(a, list) and all(map(is_constant, a))) for a in plain)
     if name not in _TEXT_METHODS or not known or keywords:
@@ -88,18 +87,18 @@ def _text_method(run: Any, value: str, name: str, arguments: Arguments, keywords
     return Array(result) if isinstance(result, list) else result
 
 
-def _namespace_method(run: Any, value: Namespace, name: str, arguments: Arguments) -> Value:
+def _namespace_method(modules: Modules, value: Namespace, name: str, arguments: Arguments) -> Value:
     names = value.module.names
     if name == "update" and arguments:
         if isinstance(arguments[0], Table):
             names.update({key: item for key, item in arguments[0].items.items() if isinstance(key, str)})
         if not isinstance(arguments[0], Table) or not arguments[0].exact:
-            run.open_up(value.module)
+            modules.open_up(value.module)
         return None
     if name == "get" and arguments and isinstance(arguments[0], str):
         return names.get(arguments[0], UNKNOWN)
     if name in ("setdefault", "__setitem__", "pop"):
-        run.open_up(value.module)
+        modules.open_up(value.module)
     if name in ("items", "keys", "values", "copy"):
         return UNKNOWN
-    return run.unknown()
+    return modules.unknown()

@@ -1,4 +1,4 @@
-"""Functions of Python and of packaging whose meaning the simulated run knows."""
+"""Functions of Python and of packaging whose meaning is known; each is called with the modules of the run."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from compatcheck.import_check import _lazy
+from compatcheck.import_check._modules import Modules
 from compatcheck.import_check._values import (
     SPEC,
     UNKNOWN,
     Array,
     Function,
+    Known,
     Module,
     Namespace,
-    Native,
     Raised,
     Table,
     Value,
     is_constant,
     is_exception,
+    items,
     truth,
 )
 
@@ -33,136 +35,143 @@ Arguments = list[Value]
 Keywords = dict[str, Value]
 
 
-def _find_spec(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+class Native(Known):
+    """A function whose meaning is known; ``call`` gets the modules of the run, the arguments and the keywords."""
+
+    def __init__(self, call: Callable[[Modules, Arguments, Keywords], Value]) -> None:
+        self.call = call
+
+
+def _find_spec(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     name = arguments[0] if arguments else keywords.get("name")
     if not isinstance(name, str) or name.startswith("."):
-        return run.unknown()
-    found = run.exists(name)
-    return SPEC if found else None if found is False else run.unknown()
+        return modules.state.unknown()
+    found = modules.exists(name)
+    return SPEC if found else None if found is False else modules.state.unknown()
 
 
-def _import_module(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def _import_module(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     given = dict(zip(("name", "package"), arguments), **keywords)
     name, package = given.get("name"), given.get("package")
     if isinstance(name, str) and name.startswith("."):
         if not isinstance(package, str):
-            return run.unknown()
+            return modules.state.unknown()
         level = len(name) - len(name.lstrip("."))
         holder = package.rsplit(".", level - 1)[0] if level > 1 else package
         name = f"{holder}.{name.lstrip('.')}".rstrip(".")
-    return run.load(name) if isinstance(name, str) and name else run.unknown()
+    return modules.load(name) if isinstance(name, str) and name else modules.state.unknown()
 
 
-def _dunder_import(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def _dunder_import(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     if len(arguments) == 1 and not keywords and isinstance(arguments[0], str):
-        run.load(arguments[0])
-        return run.load(arguments[0].partition(".")[0])
-    return run.unknown()
+        modules.load(arguments[0])
+        return modules.load(arguments[0].partition(".")[0])
+    return modules.state.unknown()
 
 
-def _version(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def _version(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     from compatcheck.packages.names import normalised
 
     if not arguments or not isinstance(arguments[0], str):
-        return run.unknown()
+        return modules.state.unknown()
     name = normalised(arguments[0])
-    if name not in run.finder.versions:
+    if name not in modules.finder.versions:
         raise Raised(importlib.metadata.PackageNotFoundError, text=f"no package metadata for {arguments[0]}")
-    return run.finder.versions[name] or run.unknown()
+    return modules.finder.versions[name] or modules.state.unknown()
 
 
-def _metadata(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    _version(run, arguments, keywords)
+def _metadata(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
+    _version(modules, arguments, keywords)
     return UNKNOWN
 
 
-def _packages_distributions(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    return Table({name: Array([owner]) for name, owner in run.finder.top_level().items()})
+def _packages_distributions(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
+    return Table({name: Array([owner]) for name, owner in modules.finder.top_level().items()})
 
 
-def _parse(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def _parse(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     if not arguments or not isinstance(arguments[0], str):
-        return UNKNOWN if not arguments or arguments[0] is not UNKNOWN else run.unknown(importing=False)
+        return UNKNOWN if not arguments or arguments[0] is not UNKNOWN else modules.state.unknown(importing=False)
     try:
         return Version(arguments[0])
     except InvalidVersion:
-        return run.unknown(importing=False)
+        return modules.state.unknown(importing=False)
 
 
-def _hasattr(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def _hasattr(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     if len(arguments) != 2 or not isinstance(arguments[0], Module) or not isinstance(arguments[1], str):
         return UNKNOWN
-    doubt = run.doubt
+    doubt = modules.state.doubt
     try:
-        run.member(arguments[0], arguments[1], importing=False)
+        modules.member(arguments[0], arguments[1], importing=False)
     except Raised as error:
         if is_exception(error.kind, AttributeError) is True:
             return False
         raise
-    return True if run.doubt == doubt else UNKNOWN
+    return True if modules.state.doubt == doubt else UNKNOWN
 
 
-def _getattr(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def _getattr(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     if len(arguments) < 2 or not isinstance(arguments[1], str):
-        return run.unknown(importing=False)
+        return modules.state.unknown(importing=False)
     if not isinstance(arguments[0], Module):
-        return run.unknown(importing=False)
+        return modules.state.unknown(importing=False)
     try:
-        return run.member(arguments[0], arguments[1], importing=False)
+        return modules.member(arguments[0], arguments[1], importing=False)
     except Raised as error:
         if len(arguments) == 3 and is_exception(error.kind, AttributeError) is True:
             return arguments[2]
         raise
 
 
-def _setattr(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def _setattr(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     if len(arguments) == 3 and isinstance(arguments[0], Module):
         if isinstance(arguments[1], str):
-            arguments[0].names.setdefault(arguments[1], arguments[2] if not run.shaky else UNKNOWN)
+            arguments[0].names.setdefault(arguments[1], arguments[2] if not modules.state.shaky else UNKNOWN)
         else:
-            run.open_up(arguments[0])
+            modules.open_up(arguments[0])
     return None
 
 
-def _globals(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    return Namespace(run.caller.module)
+def _globals(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
+    return Namespace(modules.state.caller.module)
 
 
-def _vars(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def _vars(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     if arguments and not isinstance(arguments[0], Module):
         return UNKNOWN
-    return Namespace(arguments[0] if arguments else run.caller.module)
+    return Namespace(arguments[0] if arguments else modules.state.caller.module)
 
 
-def _dir(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def _dir(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     if arguments and isinstance(arguments[0], Module) and arguments[0].lazy is None:
         return Array(list(arguments[0].names), not arguments[0].open and not arguments[0].compiled)
     return UNKNOWN
 
 
-def _exec(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    run.open_up(run.caller.module)
-    return run.unknown()
+def _exec(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
+    modules.open_up(modules.state.caller.module)
+    return modules.state.unknown()
 
 
-def _collection(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def _collection(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     if not arguments:
         return Array([])
-    items = run.items(arguments[0])
-    return Array(items) if items is not None else UNKNOWN
+    listed = items(arguments[0])
+    return Array(listed) if listed is not None else UNKNOWN
 
 
-def _tuple(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    items = run.items(arguments[0]) if arguments else []
-    return tuple(items) if items is not None else UNKNOWN
+def _tuple(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
+    listed = items(arguments[0]) if arguments else []
+    return tuple(listed) if listed is not None else UNKNOWN
 
 
-def _frozenset(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    items = run.items(arguments[0]) if arguments else []
-    return frozenset(items) if items is not None and all(map(is_constant, items)) else UNKNOWN
+def _frozenset(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
+    listed = items(arguments[0]) if arguments else []
+    return frozenset(listed) if listed is not None and all(map(is_constant, listed)) else UNKNOWN
 
 
-def _dict(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def _dict(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     if not arguments:
         return Table(dict(keywords))
     if isinstance(arguments[0], Table):
@@ -170,19 +179,19 @@ def _dict(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
     return UNKNOWN
 
 
-def _any(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    answers = [truth(item) for item in run.items(arguments[0]) or [UNKNOWN]] if arguments else [None]
+def _any(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
+    answers = [truth(item) for item in items(arguments[0]) or [UNKNOWN]] if arguments else [None]
     return True if True in answers else UNKNOWN if None in answers else False
 
 
-def _all(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    items = run.items(arguments[0]) if arguments else None
-    answers = [truth(item) for item in items] if items is not None else [None]
+def _all(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
+    listed = items(arguments[0]) if arguments else None
+    answers = [truth(item) for item in listed] if listed is not None else [None]
     return False if False in answers else UNKNOWN if None in answers else True
 
 
 def _constant_call(function: Callable[..., Any]) -> Native:
-    def call(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    def call(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
         if keywords or not all(map(is_constant, arguments)):
             return UNKNOWN
         try:
@@ -193,39 +202,44 @@ def _constant_call(function: Callable[..., Any]) -> Native:
     return Native(call)
 
 
-def _cached(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def _cached(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     if len(arguments) == 1 and isinstance(arguments[0], Function):
         arguments[0].memory = {}
         return arguments[0]
     return Native(_cached)
 
 
-def _same_function(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    return Native(lambda run, arguments, keywords: arguments[0] if arguments else UNKNOWN)
+def _same_function(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
+    return Native(lambda modules, arguments, keywords: arguments[0] if arguments else UNKNOWN)
 
 
-def environ(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def environ(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     if not arguments or not isinstance(arguments[0], str) or arguments[0] in os.environ:
         return UNKNOWN
     return arguments[1] if len(arguments) > 1 else keywords.get("default")
 
 
-def _path(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def _path(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     return pathlib.PurePath(arguments[0]) if len(arguments) == 1 and isinstance(arguments[0], str) else UNKNOWN
 
 
-def _import_structure(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def _import_structure(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     folder = _lazy.structure_argument(arguments[0] if arguments else keywords.get("module_path"))
     prefix = arguments[1] if len(arguments) > 1 else keywords.get("prefix")
     return _lazy.structure_of(folder, prefix if isinstance(prefix, str) else "") if folder else UNKNOWN
 
 
-def _nothing(run: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def _nothing(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
     return None
 
 
-def _version_info(run: Any) -> Value:
-    parts = [int(part) for part in run.version.split(".")[:3] if part.isdigit()]
+def natives(version: str) -> dict[tuple[str, str], Value]:
+    """The members of modules whose meaning is known, for a version of Python."""
+    return {**_NATIVES, ("sys", "version_info"): _version_info(version)}
+
+
+def _version_info(version: str) -> tuple[int | str, ...]:
+    parts = [int(part) for part in version.split(".")[:3] if part.isdigit()]
     return (*parts, *[0] * (3 - len(parts)), "final", 0)
 
 
@@ -235,7 +249,7 @@ _METADATA = {"version": Native(_version), "PackageNotFoundError": importlib.meta
     "distribution": Native(_metadata),
 }
 _PACKAGING = {"parse": Native(_parse), "Version": Native(_parse), "InvalidVersion": InvalidVersion}
-NATIVES: dict[tuple[str, str], Any] = {
+_NATIVES: dict[tuple[str, str], Value] = {
     ("importlib.util", "find_spec"): Native(_find_spec),
     ("importlib", "import_module"): Native(_import_module),
     **{
@@ -251,7 +265,6 @@ NATIVES: dict[tuple[str, str], Any] = {
     ("typing", "TYPE_CHECKING"): False,
     ("typing_extensions", "TYPE_CHECKING"): False,
     ("sys", "modules"): SYS_MODULES,
-    ("sys", "version_info"): _version_info,
     ("sys", "platform"): sys.platform,
     ("os", "name"): os.name,
     ("os", "getenv"): Native(environ),
@@ -262,8 +275,7 @@ NATIVES: dict[tuple[str, str], Any] = {
     ("pathlib", "Path"): Native(_path),
     ("transformers.utils.import_utils", "define_import_structure"): Native(_import_structure),
 }
-NATIVE_MODULES = {module for module, _ in NATIVES if module.startswith(("importlib.", "os."))}
-ENVIRON = NATIVES["os", "environ"]
+ENVIRON = _NATIVES["os", "environ"]
 
 _EXCEPTIONS = {
     name: kind

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 Value = Any
@@ -17,9 +16,13 @@ class _Unknown:
         return "UNKNOWN"
 
 
+class Known:
+    """An object of Python whose meaning is known here; it counts as true and is not None."""
+
+
 UNKNOWN = _Unknown()
-SPEC = object()
-"""The spec of a module that exists: all that is known of it is that it is not None."""
+SPEC = Known()
+"""The spec of a module that exists."""
 
 
 class Place(NamedTuple):
@@ -55,6 +58,21 @@ class Undecided(Exception):
     """What runs next depends on something unknown."""
 
 
+class Lazy(NamedTuple):
+    """Which submodule serves which name of a module that loads them on demand.
+
+    ``wraps`` is whether a failing submodule surfaces as a RuntimeError; ``forgiving`` whether other names are tried.
+    """
+
+    homes: dict[str, str]
+    modules: frozenset[str]
+    objects: dict[str, Value]
+    guarded: frozenset[str]
+    exact: bool
+    wraps: bool
+    forgiving: bool
+
+
 class Module:
     """A module; ``open`` where it may hold names that are not in ``names``.
 
@@ -71,7 +89,7 @@ class Module:
         self.names: dict[str, Value] = {}
         self.state = "done"
         self.error: Raised | None = None
-        self.lazy: Any = None
+        self.lazy: Lazy | None = None
         self.makes_path = False
         self.eager_annotations = True
         self.compiled: set[str] = set()
@@ -116,12 +134,6 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<function {getattr(self.node, 'name', 'lambda')}>"
-
-
-class Native(NamedTuple):
-    """A function whose meaning is known here; called with the simulation, the arguments and the keywords."""
-
-    call: Callable[[Any, list[Value], dict[str, Value]], Value]
 
 
 class Class:
@@ -169,8 +181,17 @@ def truth(value: Value) -> bool | None:
         return bool(value.items) if value.exact else (True if value.items else None)
     if value is None or isinstance(value, (bool, int, float, str, bytes, tuple, frozenset)):
         return bool(value)
-    if value is SPEC or isinstance(value, (Module, Function, Native, type)):
+    if isinstance(value, (Module, Function, Known, type)):
         return True
+    return None
+
+
+def items(value: Value) -> list[Value] | None:
+    """What iterating gives, or None where that is not known."""
+    if isinstance(value, (tuple, frozenset)):
+        return list(value)
+    if isinstance(value, (Array, Table)) and value.exact:
+        return list(value.items)
     return None
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from compatcheck.environment import Target
 from compatcheck.import_check._finder import Finder
-from compatcheck.import_check._running import Simulation
+from compatcheck.import_check._interpreter import Interpreter
 
 Fails = Callable[..., "tuple[str, str | None] | None"]
 
@@ -32,7 +32,7 @@ def fails(site: Path) -> Fails:
     """What a statement is said to miss, module and name; None where nothing is said of it."""
 
     def run(statement: str, version: str = "3.11.7") -> tuple[str, str | None] | None:
-        error = Simulation(Finder(target_of(site, version)), version).statement(statement)
+        error = Interpreter(Finder(target_of(site, version)), version).statement(statement)
         if error is None:
             return None
         return tuple(error.missing) if error.missing else (error.text, None)

@@ -5,28 +5,30 @@ from __future__ import annotations
 import ast
 import operator
 import pathlib
-from collections.abc import Callable, Iterator
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from packaging.version import Version
 
-from compatcheck.import_check._importing import Importing
-from compatcheck.import_check._methods import method
-from compatcheck.import_check._natives import BUILTINS, NATIVE_MODULES, NATIVES, SYS_MODULES
+from compatcheck.import_check._calls import Bound, Calls
+from compatcheck.import_check._modules import Modules
+from compatcheck.import_check._natives import SYS_MODULES
+from compatcheck.import_check._scope import lookup, store
 from compatcheck.import_check._values import (
-    SPEC,
     UNKNOWN,
     Array,
     Class,
     Frame,
     Function,
+    Known,
     Module,
     Namespace,
-    Native,
+    Raised,
     Table,
+    Undecided,
     Value,
     is_constant,
+    items,
     truth,
 )
 
@@ -42,45 +44,54 @@ _VERSION_PARTS = (
 )  # fmt: skip
 
 
-@cache
-def _handler_name(kind: str) -> str:
-    return f"_{kind.lower()}"
+class Evaluator:
+    """Computes expressions, and assigns to those that are targets."""
 
+    def __init__(self, modules: Modules, calls: Calls) -> None:
+        self._modules = modules
+        self._state = modules.state
+        self._calls = calls
+        self._handlers: Mapping[type[ast.AST], Callable[[Any, Frame], Value]] = {
+            ast.Attribute: self._attribute,
+            ast.BinOp: self._binop,
+            ast.BoolOp: self._boolop,
+            ast.Call: self._call,
+            ast.Compare: self._compare,
+            ast.Constant: self._constant,
+            ast.Dict: self._dict,
+            ast.DictComp: self._dictcomp,
+            ast.GeneratorExp: self._listcomp,
+            ast.IfExp: self._ifexp,
+            ast.JoinedStr: self._joinedstr,
+            ast.Lambda: self._lambda,
+            ast.List: self._list,
+            ast.ListComp: self._listcomp,
+            ast.Name: self._name,
+            ast.NamedExpr: self._namedexpr,
+            ast.Set: self._list,
+            ast.SetComp: self._listcomp,
+            ast.Slice: self._slice,
+            ast.Subscript: self._subscript,
+            ast.Tuple: self._tuple,
+            ast.UnaryOp: self._unaryop,
+        }
 
-class Bound(NamedTuple):
-    """A method of a value whose methods are known here."""
-
-    value: Value
-    name: str
-
-
-class Evaluating(Importing):
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
-        handler = getattr(self, _handler_name(type(node).__name__), None)
-        return handler(node, frame) if handler else self.unknown()
+        handler = self._handlers.get(type(node))
+        return handler(node, frame) if handler else self._state.unknown()
 
     def _constant(self, node: ast.Constant, frame: Frame) -> Value:
         return node.value
 
     def _name(self, node: ast.Name, frame: Frame) -> Value:
-        return self.lookup(node.id, frame)
-
-    def lookup(self, name: str, frame: Frame) -> Value:
-        scope: Frame | None = frame
-        while scope is not None:
-            if name in scope.names and name not in scope.globals and (scope is frame or scope.kind != "class"):
-                return scope.names[name]
-            scope = scope.outer
-        if name in frame.module.names:
-            return frame.module.names[name]
-        return BUILTINS.get(name, UNKNOWN)
+        return lookup(self._state, node.id, frame)
 
     def _attribute(self, node: ast.Attribute, frame: Frame) -> Value:
         return self.attribute(self.evaluate(node.value, frame), node.attr)
 
     def attribute(self, value: Value, name: str) -> Value:
         if isinstance(value, Module):
-            return Namespace(value) if name == "__dict__" else self.member(value, name, importing=False)
+            return Namespace(value) if name == "__dict__" else self._modules.member(value, name, importing=False)
         if isinstance(value, Version) and name in _VERSION_PARTS:
             return getattr(value, name)
         if isinstance(value, pathlib.PurePath) and name in ("parent", "name", "stem", "suffix"):
@@ -91,14 +102,7 @@ class Evaluating(Importing):
             return value.names[name]
         if isinstance(value, Class) and isinstance(value.names.get(name), (Function, Module)):
             return UNKNOWN
-        return self.unknown(importing=False) if value is UNKNOWN else UNKNOWN
-
-    def known_member(self, module: Module, name: str) -> tuple[Value] | None:
-        native = NATIVES.get((module.name, name))
-        if native is not None:
-            return (native(self) if callable(native) and not isinstance(native, type) else native,)
-        dotted = f"{module.name}.{name}"
-        return (self.load(dotted),) if dotted in NATIVE_MODULES else None
+        return self._state.unknown(importing=False) if value is UNKNOWN else UNKNOWN
 
     def _call(self, node: ast.Call, frame: Frame) -> Value:
         root: ast.expr = node.func
@@ -111,9 +115,9 @@ class Evaluating(Importing):
         complete = True
         for argument in node.args:
             if isinstance(argument, ast.Starred):
-                items = self.items(self.evaluate(argument.value, frame))
-                complete = complete and items is not None
-                arguments += items or []
+                listed = items(self.evaluate(argument.value, frame))
+                complete = complete and listed is not None
+                arguments += listed or []
             else:
                 arguments.append(self.evaluate(argument, frame))
         keywords: dict[str, Value] = {}
@@ -125,47 +129,10 @@ class Evaluating(Importing):
                 keywords.update(value.items)
             else:
                 complete = False
-        self.caller = frame
+        self._state.caller = frame
         if not complete:
-            return self.leaked([*arguments, *keywords.values()])
-        return self.call(function, arguments, keywords)
-
-    def call(self, function: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
-        if isinstance(function, Native):
-            return function.call(self, arguments, keywords)
-        if isinstance(function, Bound):
-            return method(self, function.value, function.name, arguments, keywords)
-        if isinstance(function, Function):
-            return self.call_function(function, arguments, keywords)
-        if isinstance(function, Class) and function.name.endswith("LazyModule"):
-            from compatcheck.import_check._lazy import lazy_module
-
-            return lazy_module(function, arguments, keywords) or UNKNOWN
-        return self.leaked([*arguments, *keywords.values()])
-
-    def call_function(self, function: Function, arguments: list[Value], keywords: dict[str, Value]) -> Value:
-        raise NotImplementedError
-
-    def leaked(self, values: list[Value]) -> Value:
-        """What an unknown function gives; it may have changed whatever it was handed."""
-        for value in values:
-            if isinstance(value, (Array, Table)):
-                value.exact = False
-            elif isinstance(value, Namespace):
-                self.open_up(value.module)
-            elif isinstance(value, Module) and value.state == "running":
-                self.open_up(value)
-        return self.unknown()
-
-    def items(self, value: Value) -> list[Value] | None:
-        """What iterating gives, or None where that is not known."""
-        if isinstance(value, (tuple, frozenset)):
-            return list(value)
-        if isinstance(value, Array) and value.exact:
-            return list(value.items)
-        if isinstance(value, Table) and value.exact:
-            return list(value.items)
-        return None
+            return self._modules.leaked([*arguments, *keywords.values()])
+        return self._calls.call(function, arguments, keywords)
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:
         left = self.evaluate(node.left, frame)
@@ -196,7 +163,7 @@ class Evaluating(Importing):
 
     def _inside(self, item: Value, holder: Value) -> bool | None:
         if holder is SYS_MODULES:
-            return True if item in self.modules else None
+            return True if item in self._modules.loaded else None
         if isinstance(holder, str) and isinstance(item, str):
             return item in holder
         items = holder.items if isinstance(holder, (Array, Table)) else holder
@@ -225,7 +192,13 @@ class Evaluating(Importing):
 
     def guarded(self, node: ast.expr, frame: Frame) -> Value:
         """An expression that may not be reached; what it raises is not certain."""
-        raise NotImplementedError
+        frame.unsure += 1
+        try:
+            return self.evaluate(node, frame)
+        except (Raised, Undecided):
+            return self._state.unknown()
+        finally:
+            frame.unsure -= 1
 
     def _unaryop(self, node: ast.UnaryOp, frame: Frame) -> Value:
         value = self.evaluate(node.operand, frame)
@@ -261,19 +234,19 @@ class Evaluating(Importing):
         value = self.evaluate(node.value, frame)
         key = self.evaluate(node.slice, frame)
         if value is SYS_MODULES:
-            return self.modules.get(key, UNKNOWN) if isinstance(key, str) else UNKNOWN
+            return self._modules.loaded.get(key, UNKNOWN) if isinstance(key, str) else UNKNOWN
         if isinstance(value, Namespace) and isinstance(key, str):
             return value.module.names.get(key, UNKNOWN)
         try:
             if isinstance(value, Table) and (is_constant(key)):
-                return value.items[key] if key in value.items else self.unknown()
+                return value.items[key] if key in value.items else self._state.unknown()
             if isinstance(value, Array) and value.exact and isinstance(key, int):
                 return value.items[key]
             if isinstance(value, (tuple, str)) and isinstance(key, (int, slice)):
                 return value[key]
         except (IndexError, TypeError):
-            return self.unknown()
-        return self.unknown(importing=False) if value is UNKNOWN else UNKNOWN
+            return self._state.unknown()
+        return self._state.unknown(importing=False) if value is UNKNOWN else UNKNOWN
 
     def _slice(self, node: ast.Slice, frame: Frame) -> Value:
         parts = [self.evaluate(each, frame) if each else None for each in (node.lower, node.upper, node.step)]
@@ -296,17 +269,15 @@ class Evaluating(Importing):
         exact = True
         for node in nodes:
             if isinstance(node, ast.Starred):
-                items = self.items(self.evaluate(node.value, frame))
-                exact = exact and items is not None
-                values += items or []
+                listed = items(self.evaluate(node.value, frame))
+                exact = exact and listed is not None
+                values += listed or []
             else:
                 values.append(self.evaluate(node, frame))
         return values, exact
 
     def _list(self, node: ast.List | ast.Set, frame: Frame) -> Value:
         return Array(*self._display(node.elts, frame))
-
-    _set = _list
 
     def _tuple(self, node: ast.Tuple, frame: Frame) -> Value:
         values, exact = self._display(node.elts, frame)
@@ -340,9 +311,6 @@ class Evaluating(Importing):
         results = [self.evaluate(node.elt, inner) for _ in self._rounds(node.generators, inner, frame)]
         return Array(results, not inner.unsure)
 
-    _setcomp = _listcomp
-    _generatorexp = _listcomp
-
     def _dictcomp(self, node: ast.DictComp, frame: Frame) -> Value:
         inner = Frame(frame.module, {}, frame, "function")
         table = Table({})
@@ -361,11 +329,11 @@ class Evaluating(Importing):
         The first iterable belongs to the block around the comprehension, which may be a class.
         """
         first, *rest = generators
-        items = self.items(self.evaluate(first.iter, outer))
-        if items is None or len(items) > _LONGEST:
+        listed = items(self.evaluate(first.iter, outer))
+        if listed is None or len(listed) > _LONGEST:
             frame.unsure += 1
             return
-        for item in items:
+        for item in listed:
             self.bind(first.target, item, frame)
             tests = [truth(self.evaluate(test, frame)) for test in first.ifs]
             if False in tests:
@@ -379,7 +347,38 @@ class Evaluating(Importing):
                 yield
 
     def bind(self, target: ast.expr, value: Value, frame: Frame) -> None:
-        raise NotImplementedError
+        if isinstance(target, ast.Name):
+            store(self._state, target.id, value, frame)
+        elif isinstance(target, ast.Starred):
+            self.bind(target.value, UNKNOWN, frame)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            listed = items(value) if isinstance(value, (tuple, Array)) else None
+            plain = not any(isinstance(each, ast.Starred) for each in target.elts)
+            parts = listed if listed is not None and plain and len(listed) == len(target.elts) else None
+            for index, each in enumerate(target.elts):
+                self.bind(each, parts[index] if parts else UNKNOWN, frame)
+        elif isinstance(target, ast.Attribute):
+            holder = self.evaluate(target.value, frame)
+            if isinstance(holder, Module):
+                holder.names[target.attr] = UNKNOWN if frame.unsure or self._state.shaky else value
+        elif isinstance(target, ast.Subscript):
+            self._bind_item(self.evaluate(target.value, frame), self.evaluate(target.slice, frame), value, frame)
+
+    def _bind_item(self, holder: Value, key: Value, value: Value, frame: Frame) -> None:
+        unsure = bool(frame.unsure or self._state.shaky)
+        if holder is SYS_MODULES:
+            if isinstance(key, str):
+                known = isinstance(value, Module) and not unsure
+                self._modules.loaded[key] = value if known else Module(key, open_=True)
+        elif isinstance(holder, Namespace):
+            if isinstance(key, str):
+                holder.module.names[key] = UNKNOWN if unsure else value
+            else:
+                self._modules.open_up(holder.module)
+        elif isinstance(holder, Table):
+            holder.exact = holder.exact and is_constant(key) and not unsure
+            if is_constant(key):
+                holder.items[key] = value
 
 
 def _same(left: Value, right: Value) -> bool | None:
@@ -387,9 +386,9 @@ def _same(left: Value, right: Value) -> bool | None:
         if one is None:
             if other is None:
                 return True
-            known = other is SPEC or is_constant(other)
+            known = is_constant(other)
             return (
-                False if known or isinstance(other, (Module, Function, Class, Native, Array, Table, Version)) else None
+                False if known or isinstance(other, (Module, Function, Class, Known, Array, Table, Version)) else None
             )
     if isinstance(left, bool) and isinstance(right, bool):
         return left is right

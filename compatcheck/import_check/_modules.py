@@ -1,21 +1,25 @@
-"""Import statements of the simulated run: which module a name leads to, and whether it holds what is asked of it."""
+"""The modules of the simulated run: which one a name leads to, and whether it holds what is asked of it."""
 
 from __future__ import annotations
 
 import ast
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from compatcheck.import_check import _compiled, _lazy, _source
 from compatcheck.import_check._finder import Finder, Found, is_stdlib
+from compatcheck.import_check._state import Program, State
 from compatcheck.import_check._values import (
     UNKNOWN,
+    Array,
     Frame,
     Function,
     Missing,
     Module,
+    Namespace,
     Raised,
+    Table,
     Undecided,
     Value,
     is_exception,
@@ -32,34 +36,33 @@ _DYNAMIC = re.compile(
 _DYNAMIC_WORDS = ("globals()", "vars()", "locals()", "exec(", "setattr(sys.modules", "mod.__dict__", "module.__dict__")
 
 
-class Importing:
-    """The modules of one simulated interpreter.
+class Modules:
+    """The modules of one simulated interpreter; ``natives`` are the members of some whose meaning is known."""
 
-    ``doubt`` counts what may have raised anything, ``import_doubt`` what may have raised an ImportError.
-    """
-
-    def __init__(self, finder: Finder, version: str, on_module: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        finder: Finder,
+        natives: Mapping[tuple[str, str], Value],
+        state: State,
+        program: Program,
+        on_module: Callable[[str], None] | None = None,
+    ) -> None:
         self.finder = finder
-        self.version = version
-        self.on_module = on_module
-        self.modules: dict[str, Value] = {}
-        self.makers: list[tuple[str, str]] = []
-        self.path_editors: set[str] = set()
-        self.carried: dict[str, set[str]] = {}
-        self.doubt = 0
-        self.import_doubt = 0
-        self.shaky = 0
+        self.state = state
+        self.loaded: dict[str, Value] = {}
+        self._natives = natives
+        self._native_modules = {module for module, _ in natives if module.startswith(("importlib.", "os."))}
+        self._program = program
+        self._on_module = on_module
+        self._makers: list[tuple[str, str]] = []
+        self._path_editors: set[str] = set()
+        self._carried: dict[str, set[str]] = {}
 
-    def run_module(self, module: Module, tree: ast.Module) -> None:
-        raise NotImplementedError
+    def unknown(self) -> Value:
+        return self.state.unknown()
 
     def call(self, function: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
-        raise NotImplementedError
-
-    def unknown(self, importing: bool = True) -> Value:
-        self.doubt += 1
-        self.import_doubt += importing
-        return UNKNOWN
+        return self._program.call(function, arguments, keywords)
 
     def load(self, name: str) -> Value:
         """Import a dotted name, its parents first; the module itself, or `UNKNOWN`."""
@@ -74,7 +77,7 @@ class Importing:
 
     def exists(self, name: str) -> bool | None:
         """What ``importlib.util.find_spec`` would find; its parents are imported for that."""
-        if name in self.modules:
+        if name in self.loaded:
             return True
         parent, _, last = name.rpartition(".")
         if not parent:
@@ -90,8 +93,8 @@ class Importing:
         return True if found else (None if self._may_be_made(last, holder) else False)
 
     def _load_one(self, dotted: str, last: str, parent: Value) -> Value:
-        if dotted in self.modules:
-            loaded = self.modules[dotted]
+        if dotted in self.loaded:
+            loaded = self.loaded[dotted]
             if isinstance(loaded, Module) and loaded.error is not None:
                 raise _again(loaded.error)
             return loaded
@@ -114,14 +117,13 @@ class Importing:
         return module
 
     def _add(self, module: Module) -> Module:
-        self.modules[module.name] = module
+        self.loaded[module.name] = module
         return module
 
     def _executed(self, dotted: str, found: Found) -> Value:
         module = self._add(Module(dotted, found.file, found.folders))
         if found.kind == "compiled":
-            self.doubt += 1
-            self.import_doubt += 1
+            self.state.unknown()
             module.open = module.compiled_itself = True
             return module
         if found.kind == "namespace" or found.file is None:
@@ -131,12 +133,12 @@ class Importing:
         if tree is None:
             module.open = True
             return module
-        if self.on_module:
-            self.on_module(dotted)
+        if self._on_module:
+            self._on_module(dotted)
         if ("meta_path" in source or "sys.modules[" in source) and _MADE.search(source):
-            self.makers.append((dotted.partition(".")[0], source))
+            self._makers.append((dotted.partition(".")[0], source))
         if "sys.path" in source and _SEARCH_PATH.search(source):
-            self.path_editors.add(dotted.partition(".")[0])
+            self._path_editors.add(dotted.partition(".")[0])
         module.makes_path = "__path__" in source and _PATH.search(source) is not None
         if " global " in source:
             module.late = frozenset(n.strip() for each in _LATE.findall(source) for n in each.split(","))
@@ -154,32 +156,33 @@ class Importing:
         if found.kind == "package":
             module.names["__path__"] = UNKNOWN
         self._run(module, tree)
-        return self.modules.get(dotted, module)
+        return self.loaded.get(dotted, module)
 
     def _run(self, module: Module, tree: ast.Module) -> None:
         """Run a module as a whole: what it does is certain of itself, however unsure it is that it is imported."""
-        doubt, import_doubt, shaky, self.shaky = self.doubt, self.import_doubt, self.shaky, 0
+        state = self.state
+        doubt, import_doubt, shaky, state.shaky = state.doubt, state.import_doubt, state.shaky, 0
         module.state = "running"
         undecided = False
         try:
-            self.run_module(module, tree)
+            self._program.run_module(module, tree)
         except Raised as error:
             module.error, module.state = error, "failed"
             for borrower in module.borrowers:
-                self.modules.pop(borrower, None)
+                self.loaded.pop(borrower, None)
             raise _again(error) from None
         except (Undecided, RecursionError):
             module.open = undecided = True
         finally:
-            self.shaky, self.doubt, self.import_doubt = shaky, doubt, import_doubt
-        self.doubt += undecided
-        self.import_doubt += undecided
+            state.shaky, state.doubt, state.import_doubt = shaky, doubt, import_doubt
+        if undecided:
+            state.unknown()
         module.state = "done"
 
     def _may_be_made(self, last: str, parent: Module | None) -> bool:
         """Whether a module that no file holds may be put in place by code: start-up hooks, ``sys.modules``, finders."""
         if parent is None and (
-            self.finder.may_be_hooked(last) or any(self._carries(p, last) for p in self.path_editors)
+            self.finder.may_be_hooked(last) or any(self._carries(p, last) for p in self._path_editors)
         ):
             return True
         if isinstance(parent, Module) and parent.state == "done" and parent.open and not parent.folders:
@@ -191,31 +194,32 @@ class Importing:
         else:
             root = parent.name.partition(".")[0]
             pattern = rf"[\"'](?:[\w.]*\.)?{re.escape(last)}[\"']"
-        return any(re.search(pattern, source) for top, source in self.makers if root in (None, top))
+        return any(re.search(pattern, source) for top, source in self._makers if root in (None, top))
 
     def _carries(self, package: str, last: str) -> bool:
         """Whether a package that changes the search path has the module in a folder that is no part of the package."""
-        if package not in self.carried:
-            module = self.modules.get(package)
-            self.carried[package] = {
+        if package not in self._carried:
+            module = self.loaded.get(package)
+            self._carried[package] = {
                 entry.removesuffix(".py")
                 for top in (module.folders if isinstance(module, Module) else ())
                 for _, folders, files in os.walk(top)
                 if "__init__.py" not in files
                 for entry in (*folders, *files)
             }
-        return last in self.carried[package]
+        return last in self._carried[package]
 
     def member(self, module: Module, name: str, importing: bool) -> Value:
         """A name of a module, as ``from module import name`` or as ``module.name``; raises `Raised` if missing."""
         if name == "__version__" and "." not in module.name and not isinstance(module.names.get(name), str):
             provider = self.finder.provider(module.name)
             return (self.finder.versions.get(provider) if provider else None) or self.unknown()
-        known = self.known_member(module, name)
-        if known is not None:
-            return known[0]
+        if (module.name, name) in self._natives:
+            return self._natives[module.name, name]
+        if f"{module.name}.{name}" in self._native_modules:
+            return self.load(f"{module.name}.{name}")
         if module.lazy is not None:
-            served = _lazy.member(self, module, name)
+            served = _lazy.member(self, module, module.lazy, name)
             if served is not None:
                 return served[0]
         if name in module.names:
@@ -229,16 +233,13 @@ class Importing:
             return self.unknown()
         raise Raised(ImportError if importing else AttributeError, Missing(module.name, name))
 
-    def known_member(self, module: Module, name: str) -> tuple[Value] | None:
-        raise NotImplementedError
-
     def _may_hold(self, module: Module, name: str) -> bool:
         if module.open or module.state == "running" or name in module.late or name.startswith("__"):
             return True
         dotted = f"{module.name}.{name}"
-        if dotted in self.modules or self._may_be_made(name, module):
+        if dotted in self.loaded or self._may_be_made(name, module):
             return True
-        return any(_compiled.may_define(self.modules.get(each), module, name) for each in module.compiled)
+        return any(_compiled.may_define(self.loaded.get(each), module, name) for each in module.compiled)
 
     def _served(self, module: Module, name: str) -> tuple[Value] | None:
         """What the module's own ``__getattr__`` gives; None where it says that there is no such name."""
@@ -279,10 +280,21 @@ class Importing:
     def open_up(self, module: Module) -> None:
         """The module may now hold names that nobody can list."""
         extension = f"{module.name}._C"
-        if extension in self.modules:
+        if extension in self.loaded:
             module.compiled.add(extension)
         else:
             module.open = True
+
+    def leaked(self, values: list[Value]) -> Value:
+        """What an unknown function gives; it may have changed whatever it was handed."""
+        for value in values:
+            if isinstance(value, (Array, Table)):
+                value.exact = False
+            elif isinstance(value, Namespace):
+                self.open_up(value.module)
+            elif isinstance(value, Module) and value.state == "running":
+                self.open_up(value)
+        return self.unknown()
 
 
 def _again(error: Raised) -> Raised:
