@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from compatcheck.environment import Environment
 from compatcheck.matrix._traits import Table, trait_finder
 from compatcheck.matrix.entry import Entry, Example, RemedyEntry
 from compatcheck.matrix.matching.match import Verdict, match_table
+from compatcheck.packages.frameworks import foundations, framework_of, frameworks
 from compatcheck.packages.names import edge
 from compatcheck.packages.versions import is_range
 from compatcheck.results.logs import ERROR_MARKS, LONGEST_MATCHED
@@ -26,6 +28,11 @@ REVIEW_DAYS = 180
 _EXPECTATIONS = {True: "affected", False: "unaffected", None: "undetermined"}
 _TOLD = ("training.", "model.")
 _SUPPORTED_PARTS = ("affected", "impact", "mechanism", "misleading", "probe", "remedies", "summary", "symptoms")
+
+
+_REPOSITORY = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)")
+_MET_BY_USERS = ("maintainer", "report", "upstream-fix")
+_SEEN_BY_USERS = {"affected", "impact", "summary", "symptoms"}
 
 
 class Fault(NamedTuple):
@@ -57,6 +64,8 @@ def lint(
             _misplaced(path, entry),
             _unfinished(path, entry),
             _unsupported(entry),
+            _unknown_frameworks(entry),
+            _unreached_evidence(entry),
             _records_that_bear_nothing(path, entry),
             _unknown_probe(entry, probes),
             _false_patterns(entry),
@@ -103,6 +112,53 @@ def _unsupported(entry: Entry) -> Iterator[str]:
         yield "confidence reproduced needs a reproduction as evidence"
     if entry.confidence == "corroborated" and len(set(kinds)) < 2:
         yield "confidence corroborated needs evidence of two kinds"
+
+
+def _unknown_frameworks(entry: Entry) -> Iterator[str]:
+    """A value that no framework has can never hold."""
+    for conditions in entry.affected:
+        for path in ("training.framework", "training.runs_on"):
+            for value in _allowed(conditions, path):
+                known = framework_of(value)
+                if known is None or (path == "training.runs_on" and known.name != value):
+                    yield f"{path} is {value!r}, for which there is no file in frameworks/"
+
+
+def _unreached_evidence(entry: Entry) -> Iterator[str]:
+    """The users of a framework that met the fault must be reached, or those of one that runs on it."""
+    if not all({"training.framework", "training.runs_on"} & conditions.keys() for conditions in entry.affected):
+        return
+    for evidence in entry.evidence:
+        framework = _framework_of_repository(evidence.url)
+        parts = {part.partition(".")[0] for part in evidence.supports}
+        if not framework or evidence.kind not in _MET_BY_USERS or not parts & _SEEN_BY_USERS:
+            continue
+        if not any(_reaches(conditions, framework) for conditions in entry.affected):
+            yield f"{evidence.url} met it with {framework}, whose users no table reaches"
+
+
+def _reaches(conditions: Mapping[str, Any], framework: str) -> bool:
+    named, below = _allowed(conditions, "training.framework"), _allowed(conditions, "training.runs_on")
+    return (
+        framework in named
+        or bool({framework, *foundations(framework)}.intersection(below))
+        or any(framework in foundations(each) for each in (*named, *below))
+    )
+
+
+def _allowed(conditions: Mapping[str, Any], path: str) -> list[str]:
+    condition = conditions.get(path, [])
+    if condition in ("present", "absent"):
+        return []
+    return condition if isinstance(condition, list) else [condition]
+
+
+@cache
+def _framework_of_repository(url: str) -> str | None:
+    place = _REPOSITORY.match(url)
+    wanted = place[1].lower() if place else ""
+    own = (each for each in frameworks().values() if not each.library)
+    return next((each.name for each in own if wanted in map(str.lower, each.repositories)), None)
 
 
 def _records_that_bear_nothing(path: Path, entry: Entry) -> Iterator[str]:

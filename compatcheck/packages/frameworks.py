@@ -28,6 +28,7 @@ class Framework(NamedTuple):
     - ``distributions`` are its packages, the present one first, ``aliases`` their names in prose;
     - ``repositories`` are its places on GitHub, ``owner/name``, former ones included;
     - ``program``: people run it by its own command, so that a report seldom leaves it out;
+    - ``library``: others train with its package, so that a report in its repository need not be of its own trainer;
     - ``runs_on``: the frameworks whose training loop it runs, each with the releases of its own package that do;
     - ``reader`` is the module in ``project/training/formats/`` that reads its settings;
     - ``commands``, ``scripts`` (regular expressions on the path of a script, with the verb as group 1), ``own_flags``
@@ -48,6 +49,7 @@ class Framework(NamedTuple):
     distributions: Sequence[str] = ()
     aliases: Sequence[str] = ()
     program: bool = False
+    library: bool = False
     runs_on: Mapping[str, str] = {}
     reader: str | None = None
     commands: Sequence[LaunchCommand] = ()
@@ -86,7 +88,12 @@ def framework_of_distribution(name: str) -> Framework | None:
 
 
 @cache
-def foundations(name: str) -> frozenset[str]:
-    """The frameworks that one runs on in some of its releases, directly or through another."""
-    below = frameworks()[name].runs_on if name in frameworks() else {}
-    return frozenset(below).union(*(foundations(each) for each in below))
+def foundations(name: str) -> Mapping[str, Mapping[str, str]]:
+    """The frameworks that one runs on, directly or through another, each with the releases of packages it takes."""
+    found: dict[str, Mapping[str, str]] = {}
+    framework = frameworks().get(name)
+    for below, releases in framework.runs_on.items() if framework else ():
+        own = {framework.distributions[0]: releases} if framework and releases else {}
+        for each, further in {below: {}, **foundations(below)}.items():
+            found.setdefault(each, {**own, **further})
+    return found

@@ -166,3 +166,30 @@ def test_a_withdrawn_entry_stays_readable_and_matches_nothing() -> None:
     compiled = compile_entries([withdrawn])
     assert (compiled.summary["guards"], compiled.summary["unguarded"], compiled.conditions) == ({}, [], b"")
     assert b"was wrong" in compiled.entries
+
+
+@pytest.mark.parametrize(
+    ("condition", "url", "kind", "fault"),
+    [
+        (
+            'training.framework = "trl"',
+            "https://github.com/Modelscope/Swift/issues/1",
+            "report",
+            "met it with ms-swift",
+        ),
+        ('training.runs_on = "trl"', "https://github.com/modelscope/ms-swift/issues/1", "report", None),
+        ('training.framework = "ms-swift"', "https://github.com/huggingface/trl/issues/1", "report", None),
+        ('training.framework = "verl"', "https://github.com/huggingface/trl/pull/1", "upstream-fix", "met it with trl"),
+        ('training.framework = "verl"', "https://github.com/huggingface/trl/blob/v1/a.py", "source", None),
+        ('training.framework = "verl"', "https://github.com/huggingface/accelerate/issues/1", "report", None),
+        ('training.framework = "vrel"', "https://example.org/1", "report", "training.framework is 'vrel'"),
+        ('training.runs_on = "pytorch-lightning"', "https://example.org/1", "report", "training.runs_on is 'pytorch-"),
+        ("training.packing = true", "https://github.com/huggingface/trl/issues/1", "report", None),
+    ],
+)
+def test_a_framework_that_met_the_fault_is_reached(
+    tmp_path: Path, known: matrix.Matrix, condition: str, url: str, kind: str, fault: str | None
+) -> None:
+    text = ENTRY.replace("training.packing = true\n", f"{condition}\n", 1).replace("https://example.org/issue/1", url)
+    texts = lint_text(tmp_path, text.replace('kind = "report"', f'kind = "{kind}"'), known)
+    assert any(fault in text for text in texts) if fault else not any("met it" in t or " is '" in t for t in texts)

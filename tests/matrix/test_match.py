@@ -372,3 +372,37 @@ def test_a_build_from_before_a_release_is_there_whatever_it_holds() -> None:
         table, Environment({"distributions": {"transformers": "4.39.0.dev0", "trl": "0.7.11"}}), no_traits
     )
     assert (verdict.holds, verdict.narrowed) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "framework", "releases", "holds", "missing"),
+    [
+        ("transformers", "transformers", {}, True, ()),
+        ("transformers", "llama-factory", {}, True, ()),
+        ("trl", "ms-swift", {}, True, ()),
+        ("trl", "transformers", {}, False, ()),
+        (["transformers", "verl"], "verl", {}, True, ()),
+        ("transformers", "verl", {}, False, ()),
+        ("transformers", "home-made", {}, False, ()),
+        ("transformers", None, {}, False, ()),
+        ("transformers", "?", {}, None, ("training.framework",)),
+        ("lightning", "pytorch-lightning", {}, True, ()),
+        ("transformers", "sentence-transformers", {"sentence-transformers": "3.0.0"}, True, ()),
+        ("transformers", "sentence-transformers", {"sentence-transformers": "2.7.0"}, False, ()),
+        ("transformers", "sentence-transformers", {}, None, ("distributions.sentence-transformers",)),
+        ("transformers", "setfit", {"setfit": "1.1.0", "sentence-transformers": "3.1.0"}, True, ()),
+        ("transformers", "setfit", {"setfit": "1.0.3", "sentence-transformers": "3.1.0"}, False, ()),
+    ],
+)
+def test_a_run_goes_through_what_its_framework_runs_on(
+    wanted: str | list[str],
+    framework: str | None,
+    releases: dict[str, str],
+    holds: bool | None,
+    missing: tuple[str, ...],
+) -> None:
+    training = {} if framework == "?" else {"framework": framework}
+    facts = {"distributions": releases, "training": training}
+    verdict = match_table({"training.runs_on": wanted}, Environment(facts), no_traits)
+    assert (verdict.holds, verdict.missing) == (holds, missing)
+    assert "training.framework" in verdict.paths or not holds

@@ -41,13 +41,20 @@ def test_a_command_belongs_to_one_framework() -> None:
 @pytest.mark.parametrize(
     ("name", "below"),
     [
-        ("llama-factory", {"trl", "transformers", "accelerate"}),
-        ("setfit", {"sentence-transformers", "transformers", "accelerate"}),
-        ("verl", set()),
-        ("unheard-of", set()),
+        ("llama-factory", {"trl": {}, "transformers": {}, "accelerate": {}}),
+        (
+            "setfit",
+            {
+                "sentence-transformers": {"setfit": ">=1.1"},
+                "transformers": {"setfit": ">=1.1", "sentence-transformers": ">=3.0"},
+                "accelerate": {"setfit": ">=1.1", "sentence-transformers": ">=3.0"},
+            },
+        ),
+        ("verl", {}),
+        ("unheard-of", {}),
     ],
 )
-def test_foundations_are_followed_to_the_end(name: str, below: set[str]) -> None:
+def test_foundations_are_followed_to_the_end(name: str, below: dict[str, dict[str, str]]) -> None:
     assert foundations(name) == below
 
 

@@ -30,7 +30,7 @@ def recognises(block: Block) -> tuple[Line, ...]:
 def read(lines: Sequence[Line]) -> Iterator[Claim]:
     """The outermost framework with its first line, and the objective where its frames name just one."""
     frames = [frame for line in lines if (frame := _frame(line))]
-    below = frozenset[str]().union(*(foundations(frame.framework) for frame in frames))
+    below = {name for frame in frames for name in foundations(frame.framework)}
     outermost = next((frame for frame in frames if frame.framework not in below), None)
     if outermost is None:
         return

@@ -16,6 +16,7 @@ from compatcheck.environment.keys import kind_of
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.matrix.matching.relevance import is_narrowed, is_one_package_away, rare_choices
+from compatcheck.packages.frameworks import foundations, framework_of
 from compatcheck.packages.versions import (
     contains,
     is_before_release,
@@ -158,7 +159,8 @@ def match_table(
     away = suspecting and verdict.holds is None and not narrowed and is_one_package_away(parts, rare, environment)
     of_code = (f"{whose}.traits.{name}" for name in conditions.get("traits", ()) for whose in ("model", "trainer"))
     seen = parts["traits"].paths if "traits" in parts else ()
-    return verdict._replace(narrowed=narrowed, one_package_away=away, paths=(*seen, *of_code, *conditions))
+    stated = ("training.framework" if path == "training.runs_on" else path for path in conditions)
+    return verdict._replace(narrowed=narrowed, one_package_away=away, paths=(*seen, *of_code, *stated))
 
 
 def _all_of(parts: Iterable[Verdict]) -> Verdict:
@@ -209,6 +211,8 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
     if path == "traits":
         found = [traits(name, environment) for name in condition]
         return any_of(Verdict(t.holds, t.missing, t.occurrences, _is_singular(t), t.facts) for t in found)
+    if path == "training.runs_on":
+        return _match_runs_on(condition, environment, traits)
     value = lookup(environment, path)
     if isinstance(value, Unknown) and path == "cuda.runtime" and condition in ("present", "absent"):
         value = lookup(environment, "cuda.foreign_runtime")
@@ -233,6 +237,27 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
         likely = limit is None or not isinstance(condition, str) or not is_range(condition) or _is_run(condition, limit)
         return _compare(path, condition, value)._replace(unlikely=not likely)
     return _compare(path, condition, value)
+
+
+def _match_runs_on(condition: Any, environment: Environment, traits: TraitFinder) -> Verdict:
+    """Whether the run goes through the training loop of one of these frameworks: its own, or one below it."""
+    stated = lookup(environment, "training.framework")
+    if isinstance(stated, Unknown):
+        return Verdict(None, ("training.framework",))
+    wanted = condition if isinstance(condition, list) else [condition]
+    framework = framework_of(str(stated))
+    if framework is None or framework.name in wanted:
+        return Verdict(framework is not None, narrowed=framework is not None)
+    below = foundations(framework.name)
+    verdict = any_of(
+        _all_of(
+            _match_key(f"distributions.{package}", releases, environment, traits)
+            for package, releases in below[name].items()
+        )
+        for name in wanted
+        if name in below
+    )
+    return verdict._replace(narrowed=verdict.holds is True)
 
 
 def _match_ranks(path: str, condition: Any, environment: Environment) -> Verdict:

@@ -84,7 +84,7 @@ _KINDS = {
     "environ": "variable",
     "traits": "relation",
 }
-_TOLD_OF_MANY = ("training.framework", "training.objective", "training.method")
+_TOLD_OF_MANY = ("training.framework", "training.runs_on", "training.objective", "training.method")
 
 
 def rare_choices(conditions: Mapping[str, Any]) -> frozenset[str]:
