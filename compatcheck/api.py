@@ -29,9 +29,11 @@ from compatcheck.pipelines import probe as probing
 from compatcheck.pipelines.environment import environment
 from compatcheck.pipelines.verdict import Options, Probing, judge
 from compatcheck.pipelines.version_maps import with_maps
-from compatcheck.report import html, render
-from compatcheck.report import pins as pin_pages
-from compatcheck.report import probes as probe_pages
+from compatcheck.report import pages, render
+from compatcheck.report.document import Exit
+from compatcheck.report.subjects import check as verdicts
+from compatcheck.report.subjects import pins as moves
+from compatcheck.report.subjects import probes as measurements
 from compatcheck.results.findings import Finding, ProbeResult, Report
 from compatcheck.results.pins import PinReport
 
@@ -57,13 +59,13 @@ class Verdict(NamedTuple):
     def to(self, format_name: str) -> str:
         """The report as one of `compatcheck.report.FORMATS`, such as ``json``, ``sarif`` or ``html``."""
         report = with_maps(self.report, matrix.load()) if format_name == "html" else self.report
-        return render(report, format_name, exit_reason=self.exit_reason, refuted=True)
+        return render(verdicts.document(report, Exit(self.exit_reason), refuted=True), format_name)
 
     def __str__(self) -> str:
         return self.to("text")
 
     def _repr_html_(self) -> str:
-        return html.fragment(with_maps(self.report, matrix.load()))
+        return pages.fragment(verdicts.document(with_maps(self.report, matrix.load()), refuted=True))
 
 
 class Measurements(NamedTuple):
@@ -78,10 +80,10 @@ class Measurements(NamedTuple):
         return bool(outcomes & {"pass", "watch"}) and not outcomes & {"fail", "crash", "timeout"}
 
     def __str__(self) -> str:
-        return probe_pages.render(self.results, "text")
+        return render(measurements.document(self.results), "text")
 
     def _repr_html_(self) -> str:
-        return html.fragment(self.results)
+        return pages.fragment(measurements.document(self.results))
 
 
 class Pins(NamedTuple):
@@ -96,10 +98,10 @@ class Pins(NamedTuple):
         return not self.report.left and not self.report.refuted
 
     def __str__(self) -> str:
-        return self.text + pin_pages.render(self.report)
+        return self.text + render(moves.document(self.report), "text")
 
     def _repr_html_(self) -> str:
-        return html.fragment(self.report)
+        return pages.fragment(moves.document(self.report))
 
 
 def check(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import get_args
 
@@ -20,7 +21,8 @@ from compatcheck.cli import cli
 from compatcheck.language import po_files
 from compatcheck.matrix.compile import read_entries
 from compatcheck.matrix.entry import Confidence, Entry, Impact
-from compatcheck.results.findings import STATUSES
+from compatcheck.results.cluster import Fault
+from compatcheck.results.findings import STATUSES, Outcome
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "compatcheck"
@@ -32,6 +34,10 @@ _TEXTS = {
     "ngettext": (0, 1),
 }
 """Which arguments of a function are texts to translate. Babel's own extraction overlooks what stands in f-strings."""
+_TERMS = (
+    *("a recorded environment", "problem", "note", "not reproduced", "not tried", "bad", "good", "median", "longest"),
+    *("added", "removed", "edited", "changed"),
+)
 _ERRORS = {name for name, value in vars(errors).items() if inspect.isclass(value)}
 
 _HEADER = r"""msgid ""
@@ -97,7 +103,8 @@ def _name(call: ast.Call) -> str:
 
 def _terms() -> Iterator[tuple[str, Text]]:
     """The words of the matrix's own vocabulary, which stand in tables and never in a sentence."""
-    for name in (*STATUSES, *get_args(Impact), *get_args(Confidence), "a recorded environment"):
+    literals = (get_args(kind) for kind in (Impact, Confidence, Outcome, Fault))
+    for name in (*STATUSES, *chain.from_iterable(literals), *_TERMS):
         yield "a term", name
 
 

@@ -26,6 +26,7 @@ from compatcheck.integrations._running import with_trainer
 from compatcheck.integrations._watch import Alarm, LogWatch, PassWatch
 from compatcheck.pipelines.verdict import Options, Probing, Verdict, judge
 from compatcheck.report import render
+from compatcheck.report.subjects.check import document
 from compatcheck.results.findings import STATUSES, Finding, failing
 
 _OWN_FAILURES = (CompatcheckError, OSError, LookupError, TypeError, ValueError, AttributeError)
@@ -142,7 +143,7 @@ class CompatGuard(TrainerCallback):  # type: ignore[misc]
         if not bad:
             self._say(f"{verdict.reason} among {report.matrix_entries} entries")
             return
-        self._say(render(report, "text", exit_reason=verdict.reason).rstrip())
+        self._say(render(document(report), "text").rstrip())
         if self.on == "stop":
             self._unhook()
             seen = "; ".join(f"{finding.id} {finding.title}" for finding in bad)

@@ -1,37 +1,32 @@
-"""Stage 5: say it. One file per format; a format is a module with ``render``."""
+"""Reports: a subject turns a value into a document of neutral blocks, a format renders the blocks of any document.
+
+Each file in ``formats`` is a format: a module with ``render(document, screen)``. Those in ``formats/findings`` hold
+findings alone, those in ``formats/entries`` entries of the matrix. Nothing is registered.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
+from pkgutil import iter_modules
 
-from compatcheck.results.findings import Report
+from compatcheck.report.document import Document
 from compatcheck.terminal.screen import PLAIN, Screen
 
-FORMATS = ("text", "json", "html", "markdown", "sarif", "github", "gitlab", "junit")
+
+def _names(folder: str) -> tuple[str, ...]:
+    path = [f"{parent}/{folder}" for parent in __path__]
+    return tuple(sorted(unit.name for unit in iter_modules(path) if not (unit.ispkg or unit.name.startswith("_"))))
 
 
-def render(
-    report: Report,
-    format_name: str,
-    *,
-    exit_reason: str,
-    refuted: bool = False,
-    screen: Screen = PLAIN,
-    verbose: bool = False,
-    exit_status: int | None = None,
-) -> str:
-    """The report in one of `FORMATS`, ending in a newline.
+PAGE_FORMATS = _names("formats")
+"""The formats of every document."""
 
-    Only text is drawn for a screen, and can be verbose; SARIF alone has a field for the exit status.
-    """
-    if format_name == "text":
-        from compatcheck.report import text
+FORMATS = (*PAGE_FORMATS, *_names("formats/findings"))
+"""The formats of a document with findings."""
 
-        return text.render(report, exit_reason=exit_reason, refuted=refuted, screen=screen, verbose=verbose)
-    if format_name == "sarif":
-        from compatcheck.report import sarif
 
-        return sarif.render(report, exit_reason=exit_reason, exit_status=exit_status, refuted=refuted or verbose)
-    unit = import_module(f"compatcheck.report.{format_name}")
-    told: str = unit.render(report, exit_reason=exit_reason, refuted=refuted or verbose)
-    return told
+def render(document: Document, format_name: str, screen: Screen = PLAIN) -> str:
+    """The document in a format, ending in a newline; a screen matters to text alone."""
+    folder = "formats" if format_name in PAGE_FORMATS else "formats.findings"
+    text: str = import_module(f"compatcheck.report.{folder}.{format_name}").render(document, screen)
+    return text

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from compatcheck.language import gettext as _
 from compatcheck.report.steps import step_texts
-from compatcheck.results.findings import Finding, Report
-
-
-def told(report: Report, refuted: bool) -> list[Finding]:
-    """What the report shows, the worst first: what a probe refuted only on request."""
-    return [each for each in report.findings if refuted or each.status != "refuted"]
+from compatcheck.results.findings import Finding, ProbeResult
 
 
 def lines(finding: Finding) -> Iterator[str]:
@@ -19,12 +15,29 @@ def lines(finding: Finding) -> Iterator[str]:
     if finding.status == "possible":
         yield undecided(finding)
     if finding.probe:
-        yield f"probe {finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}"
+        yield probe_text(finding.probe)
     for number, remedy in enumerate(finding.remedies):
-        yield f"{'or' if number else 'fix'}: {', and '.join(step_texts(remedy))}"
+        label = _("or: {steps}") if number else _("fix: {steps}")
+        yield label.format(steps=_(", and ").join(step_texts(remedy)))
 
 
 def undecided(finding: Finding) -> str:
     """Why a finding is no more than possible."""
     missing = ", ".join(dict.fromkeys(finding.missing))
-    return f"not known, and it decides: {missing}" if missing else "reported, and nobody has confirmed it yet"
+    if not missing:
+        return _("reported, and nobody has confirmed it yet")
+    return _("not known, and it decides: {facts}").format(facts=missing)
+
+
+def probe_text(result: ProbeResult) -> str:
+    return _("probe {probe}: {outcome}, {why}").format(probe=result.probe, outcome=result.outcome, why=result.why)
+
+
+def first_fix(finding: Finding) -> str:
+    """The best way out, as a sentence."""
+    return _("Fix: {steps}.").format(steps=_(", and ").join(step_texts(finding.remedies[0])))
+
+
+def more(finding: Finding, spell: Callable[[str], str] = str) -> str:
+    """Where the whole entry is, with the command spelled as the format spells code."""
+    return _("more: {command}").format(command=spell(f"compatcheck explain {finding.id}"))

@@ -20,6 +20,7 @@ class Line(NamedTuple):
     """A text that may be folded, behind a head that stands in the margin of its first line.
 
     ``indent`` is in cells. ``links`` holds words of the text or the head with the address or the file they lead to.
+    ``plain`` is the row that scripts read instead of it, where there is no terminal.
     """
 
     text: str = ""
@@ -28,12 +29,16 @@ class Line(NamedTuple):
     head_style: str = ""
     indent: int = 0
     links: tuple[tuple[str, str], ...] = ()
+    plain: str = ""
 
 
 def written(lines: Iterable[Line], screen: Screen) -> str:
     """The lines as text, each row ending in a newline."""
     drawn = []
     for line in lines:
+        if line.plain and not screen.is_terminal:
+            drawn.append(line.plain + "\n")
+            continue
         for head, rest in _folded(line, screen):
             if screen.colour or screen.links:
                 links = line.links if screen.links else ()

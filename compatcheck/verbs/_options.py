@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from compatcheck.report import FORMATS
+from compatcheck.report import FORMATS, PAGE_FORMATS
 
 if TYPE_CHECKING:
     from compatcheck.settings import Settings
@@ -41,11 +41,8 @@ def verbose(explanation: str) -> Callable[[_Command], _Command]:
     return click.option("-v", "--verbose", is_flag=True, callback=_not_both, help=explanation)
 
 
-format_name = click.option(
-    "--format", "format_name", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
 page_format = click.option(
-    "--format", "format_name", type=click.Choice(["text", "json", "html"]), default="text", show_default=True
+    "--format", "format_name", type=click.Choice(PAGE_FORMATS), default="text", show_default=True
 )
 
 

@@ -53,17 +53,13 @@ def judge_and_exit(
 ) -> NoReturn:
     from compatcheck.pipelines import verdict
     from compatcheck.report import render
+    from compatcheck.report.document import Exit
+    from compatcheck.report.subjects import check
 
     judged = verdict.judge(environment, known, options._replace(maps=view.is_page), probing)
+    exit = Exit(judged.reason, judged.exit_status)
     for name, file in view.reports:
-        text = render(
-            judged.report,
-            name,
-            exit_reason=judged.reason,
-            exit_status=judged.exit_status,
-            refuted=view.show_refuted,
-        )
-        write(text, file)
+        write(render(check.document(judged.report, exit, refuted=view.show_refuted), name), file)
     write(_rendered(judged, view), view.output)
     if view.verbose:
         print_times()
@@ -83,19 +79,15 @@ def _require_apart(files: Iterable[str | None]) -> None:
 
 def _rendered(judged: Verdict, view: View) -> str:
     """The report in the format asked for; a quiet one in text holds only what fails."""
-    from compatcheck.report import render, text
+    from compatcheck.report import render
+    from compatcheck.report.document import Exit
+    from compatcheck.report.subjects import check
     from compatcheck.results.findings import failing
 
     screen = screen_of(view.output)
     if view.quiet and view.format_name == "text":
-        lines = text.render_failing(judged.report, failing(judged.fail_on), screen)
+        lines = render(check.failing(judged.report, failing(judged.fail_on)), "text", screen)
         return lines + (f"{judged.reason}\n" if judged.exit_status == exit_status.PROBE_MISSING else "")
-    return render(
-        judged.report,
-        view.format_name,
-        exit_reason=judged.reason,
-        exit_status=judged.exit_status,
-        screen=screen,
-        refuted=view.show_refuted,
-        verbose=view.verbose,
-    )
+    exit = Exit(judged.reason, judged.exit_status)
+    document = check.document(judged.report, exit, refuted=view.show_refuted, verbose=view.verbose)
+    return render(document, view.format_name, screen)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="How long a rank may take to come, or one operation to end.",
 )
-@_options.format_name
+@_options.report_format
 @_options.output
 @click.option(
     "--fail-on",
@@ -102,10 +102,12 @@ def command(
 
 def _publish(report: ClusterReport, format_name: str, output: str | None, fail_on: str) -> int:
     """Say the verdict; gives the exit status."""
-    from compatcheck.report import cluster as pages
+    from compatcheck.report import render
+    from compatcheck.report.document import Exit
+    from compatcheck.report.subjects.cluster import document
 
     status, reason = _exit_status(report, fail_on)
-    write(pages.render(report, format_name, exit_reason=reason, screen=screen_of(output)), output)
+    write(render(document(report, Exit(reason, status)), format_name, screen_of(output)), output)
     return status
 
 

@@ -21,7 +21,7 @@ from compatcheck.verbs._output import progress, screen_of, write
 @click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model, offline all the same.")
 @click.option("--timeout", type=click.FloatRange(min=1), metavar="SECONDS", help="End the tokenizer after this long.")
 @_options.python
-@_options.format_name
+@_options.page_format
 @_options.output
 @_options.quiet
 def command(
@@ -43,14 +43,16 @@ def command(
     completion, preference pairs.
     """
     from compatcheck.pipelines import data
-    from compatcheck.report import data as pages
+    from compatcheck.report import render
+    from compatcheck.report.document import Exit
+    from compatcheck.report.subjects import data as subject
 
     options = data.Options(model, training, max_length, rows, trust_remote_code, python, timeout)
     report, status, reason = data.judge(file, options, progress)
     screen = screen_of(output)
     if quiet and format_name == "text":
         unrun = f"{file}: {reason}\n" if status == exit_status.PROBE_MISSING else ""
-        write(pages.render_failing(report, screen) + unrun, output)
+        write(render(subject.failing(report), format_name, screen) + unrun, output)
     else:
-        write(pages.render(report, format_name, reason, screen), output)
+        write(render(subject.document(report, Exit(reason, status)), format_name, screen), output)
     sys.exit(status)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     metavar="PATH",
     help="A file or folder of the project, as for check; repeatable.",
 )
-@_options.page_format
+@_options.report_format
 @_options.output
 @click.option("--svg", metavar="FILE", help="Draw the curves into an SVG file as well.")
 @_options.quiet
@@ -52,7 +52,8 @@ def command(
     """
     from compatcheck import matrix
     from compatcheck.pipelines.diagnose import diagnose
-    from compatcheck.report import curves, diagnosis
+    from compatcheck.report import curves, render
+    from compatcheck.report.subjects import diagnosis
 
     known = matrix.load()
     environment, stated = _environment(known, paths, python, snapshot, assume)
@@ -60,9 +61,9 @@ def command(
     if svg:
         write(curves.svg(found.run.curves, title=found.run.signature.words), svg)
     if quiet and format_name == "text":
-        write(diagnosis.render_failing(found, screen_of(output)), output)
+        write(render(diagnosis.failing(found), format_name, screen_of(output)), output)
         sys.exit(exit_status.CLEAN if found.healthy and not found.explanations else exit_status.FINDINGS)
-    write(diagnosis.render(found, format_name, screen=screen_of(output), verbose=verbose), output)
+    write(render(diagnosis.document(found, verbose=verbose), format_name, screen_of(output)), output)
     sys.exit(exit_status.CLEAN if found.healthy and not found.explanations else exit_status.FINDINGS)
 
 

@@ -11,40 +11,43 @@ from compatcheck.verbs._output import screen_of, write, write_page
 
 if TYPE_CHECKING:
     from compatcheck.matrix import Matrix
-    from compatcheck.terminal.screen import Screen
+    from compatcheck.report.document import Document
 
 _MOST_NEAR = 3
 
 
 @click.command()
 @click.argument("name", metavar="ID|PROBE")
+@_options.page_format
 @_options.output
 @click.option("--no-pager", is_flag=True, help="Never use a pager, however long the page is.")
-def command(name: str, output: str | None, no_pager: bool) -> None:
+def command(name: str, format_name: str, output: str | None, no_pager: bool) -> None:
     """Show one entry or probe as a page.
 
     Of an entry what goes wrong, why, the evidence, the way out, the advice that misleads; of a probe what it measures,
     its bound and what a failure means. A page that is longer than the terminal goes through PAGER.
     """
-    page = _page(name, screen_of(output))
-    if output is None and not no_pager:
+    from compatcheck.report import render
+
+    page = render(_page(name), format_name, screen_of(output))
+    if output is None and not no_pager and format_name == "text":
         write_page(page)
     else:
         write(page, output)
 
 
-def _page(name: str, screen: Screen) -> str:
+def _page(name: str) -> Document:
     from compatcheck import matrix, probes
-    from compatcheck.report import explanation
+    from compatcheck.report.subjects import explanation
 
     if name in probes.names():
-        return explanation.render_probe(name, probes.describe(name), screen)
+        return explanation.document_of_probe(name, probes.describe(name))
     known = matrix.load()
     _require_name(known, name)
     entry = matrix.in_language(known, matrix.find_entry(known, name))
     probe = (entry.get("probe") or {}).get("name")
     described = probes.describe(probe) if probe in probes.names() else ()
-    return explanation.render(entry, described, screen)
+    return explanation.document(entry, described)
 
 
 def _require_name(known: Matrix, name: str) -> None:

@@ -45,6 +45,7 @@ def command(
     from compatcheck.pipelines import commit
     from compatcheck.pipelines.verdict import Options
     from compatcheck.report import render
+    from compatcheck.report.subjects.check import document
     from compatcheck.results.findings import failing
     from compatcheck.verbs._output import write
 
@@ -54,5 +55,5 @@ def command(
     for report, bar, _, _ in verdicts:
         shown = tuple(each for each in report.findings if each.status in failing(bar))
         if shown or report.remarks:
-            write(render(report._replace(findings=shown), "text", exit_reason=""), None)
+            write(render(document(report._replace(findings=shown)), "text"), None)
     sys.exit(max((each.exit_status for each in verdicts), default=exit_status.CLEAN))

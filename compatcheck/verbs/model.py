@@ -18,7 +18,7 @@ from compatcheck.verbs._output import screen_of, write
 @click.option("--online", is_flag=True, help="Ask the hub for a model that is not here, and fetch its small files.")
 @click.option("--hash-weights", is_flag=True, help="Hash the weight files as well.")
 @_options.assume
-@_options.format_name
+@_options.report_format
 @_options.output
 @_options.quiet
 def command(
@@ -40,19 +40,20 @@ def command(
     from compatcheck.environment.assumptions import assume_all
     from compatcheck.pipelines.model import judge
     from compatcheck.project.model_files.model import compare_models, read_model
-    from compatcheck.report import model as pages
+    from compatcheck.report import render
+    from compatcheck.report.subjects import model as subject
 
     if against is not None:
         comparison = compare_models(model, against, online=online, weights=hash_weights)
         damaged = any(comparison[side].get("file_problems") for side in ("old", "new"))
-        write(pages.render_comparison(comparison, format_name, screen_of(output)), output)
+        write(render(subject.document_of_comparison(comparison), format_name, screen_of(output)), output)
         sys.exit(exit_status.FINDINGS if damaged else exit_status.CLEAN)
     environment = assume_all(read_model(model, online=online, weights=hash_weights), assume)
     report = judge(environment, matrix.load())
     if quiet and format_name == "text":
-        write(pages.render_failing(report, screen_of(output)), output)
+        write(render(subject.failing(report), format_name, screen_of(output)), output)
     else:
-        write(pages.render(report, format_name, screen_of(output)), output)
+        write(render(subject.document(report), format_name, screen_of(output)), output)
     damaged = bool(environment.facts["model"].get("file_problems"))
     affected = bool(report.bad)
     sys.exit(exit_status.FINDINGS if damaged or affected else exit_status.CLEAN)

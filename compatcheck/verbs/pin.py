@@ -164,13 +164,14 @@ def _proven(planned: Plan, installed: Target | None) -> Plan:
 
 def _tell(report: PinReport, left_out: Iterable[str], options: Mapping[str, Any]) -> None:
     """Say what became of the request; a quiet one only where something is wrong with these pins."""
-    from compatcheck.report import pins
+    from compatcheck.report import render
+    from compatcheck.report.subjects.pins import document
     from compatcheck.terminal.screen import screen
 
     for line in left_out:
         click.echo(line, err=True)
     if not options["quiet"] or report.left or report.refuted or report.unverified or report.unfinished:
-        told = pins.render(report, screen(sys.stderr), verbose=options["verbose"])
+        told = render(document(report, verbose=options["verbose"]), "text", screen(sys.stderr))
         click.echo(told, err=True, nl=False, color=True)
     if options["verbose"]:
         print_times()
@@ -178,10 +179,12 @@ def _tell(report: PinReport, left_out: Iterable[str], options: Mapping[str, Any]
 
 def _write_report(planned: Plan, path: str) -> None:
     from compatcheck.pipelines import pin
-    from compatcheck.report import html, pins
+    from compatcheck.report import render
+    from compatcheck.report.subjects.pins import document
 
     is_page = path.lower().endswith((".html", ".htm"))
-    write(html.render_pins(pin.with_maps(planned).report) if is_page else pins.render_json(planned.report), path)
+    report = pin.with_maps(planned).report if is_page else planned.report
+    write(render(document(report), "html" if is_page else "json"), path)
 
 
 def _deliver(text: str, before: Mapping[str, str | None], output: str | None, options: Mapping[str, Any]) -> bool:

@@ -69,7 +69,8 @@ def command(
     """
     from compatcheck import probes
     from compatcheck.pipelines import probe as probing
-    from compatcheck.report import probes as pages
+    from compatcheck.report import render
+    from compatcheck.report.subjects import probes as subject
 
     parsed = probes.parse_request(request)
     given = {"device": device, "profile": profile or "quick", "trust_remote_code": trust_remote_code}
@@ -77,9 +78,8 @@ def command(
     probes.require_device(asked["device"])
     chosen = probes.choose(names, profile or ("deep" if listed else "quick"), asked)
     if listed:
-        if format_name == "html":
-            raise click.UsageError("--list goes with --format text and json")
-        write(pages.render_list([probes.card(name) for name in chosen], format_name, screen_of(output)), output)
+        cards = subject.document_of_cards([probes.card(name) for name in chosen])
+        write(render(cards, format_name, screen_of(output)), output)
         sys.exit(exit_status.CLEAN)
     with progress() as show:
         results = probing.probe(chosen, asked, python, budget_seconds=budget, fresh=fresh, on_probe=show)
@@ -87,9 +87,9 @@ def command(
     if quiet and format_name == "text":
         unmet = {"crash", "timeout"} | ({"fail"} if status == exit_status.FINDINGS else {"fail", "skip"})
         failing = [each for each in results if status != exit_status.CLEAN and each.outcome in unmet]
-        write(pages.render_failing(failing, screen_of(output)), output)
+        write(render(subject.failing(failing), format_name, screen_of(output)), output)
     else:
-        write(pages.render(results, format_name, screen_of(output), verbose=verbose), output)
+        write(render(subject.document(results, verbose=verbose), format_name, screen_of(output)), output)
     sys.exit(status)
 
 

@@ -41,7 +41,8 @@ def command(
         write(snapshot, view.output)
         return None
     if view.format_name == "text" and view.output is None and not view.quiet:
-        from compatcheck.report import stated_facts
+        from compatcheck.report import render
+        from compatcheck.report.subjects.triage import document
 
-        write(stated_facts.render(environment), None)
+        write(render(document(environment), "text"), None)
     judge_and_exit(environment, matrix.load(), options_of(options)._replace(suspected=SUSPECTED), None, view)

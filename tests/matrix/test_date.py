@@ -16,7 +16,9 @@ from compatcheck.matrix.compile import compile_entries, read_entries, read_table
 from compatcheck.matrix.entry import Entry, Withdrawn
 from compatcheck.pipelines.check import check
 from compatcheck.pipelines.diagnose import diagnose
-from compatcheck.report import diagnosis, render
+from compatcheck.report import render
+from compatcheck.report.subjects import diagnosis
+from compatcheck.report.subjects.check import document
 from tests.conftest import ROOT
 
 SOURCES = ROOT / "matrix"
@@ -57,9 +59,9 @@ def test_another_table_is_another_revision(entries: list[Entry]) -> None:
 @pytest.mark.parametrize("days, stale", [(0, False), (90, False), (91, True)])
 def test_a_matrix_is_stale_after_ninety_days(known: matrix.Matrix, days: int, stale: bool) -> None:
     report = check(ENVIRONMENT, known, now=days_after(known.date, days))
-    told = json.loads(render(report, "json", exit_reason=""))["matrix"]
+    told = json.loads(render(document(report), "json"))["matrix"]
     assert told == {"revision": known.revision, "entries": known.entries, "date": known.date, "stale": stale}
-    text = render(report, "text", exit_reason="")
+    text = render(document(report), "text")
     assert f"matrix {known.revision} of {known.date}, {known.entries} entries" in text
     assert ("compatcheck matrix update" in text) == stale
     assert ("more than 90 days ago" in text) == stale
@@ -75,6 +77,6 @@ def test_compiled_and_authored_have_one_date(known: matrix.Matrix, tmp_path: Pat
 def test_a_diagnosis_says_so_too(known: matrix.Matrix) -> None:
     log = ROOT / "tests" / "symptoms" / "logs" / "transformers-4.48-nan-from-step-16.log"
     found = diagnose([str(log)], Environment({}), known._replace(date="2020-01-01"))
-    assert json.loads(diagnosis.render(found, "json"))["matrix"]["stale"] is True
-    text = diagnosis.render(found, "text")
+    assert json.loads(render(diagnosis.document(found), "json"))["matrix"]["stale"] is True
+    text = render(diagnosis.document(found), "text")
     assert "of 2020-01-01" in text and "more than 90 days ago" in text

@@ -8,7 +8,8 @@ from pathlib import Path
 from compatcheck import matrix
 from compatcheck.environment import Environment
 from compatcheck.pipelines.check import check
-from compatcheck.report import text
+from compatcheck.report import render
+from compatcheck.report.subjects.check import document
 from tests.conftest import SOURCES
 from tests.matrix.test_entries import ENTRY
 
@@ -26,7 +27,7 @@ def _matrix(folder: Path, confidence: str) -> matrix.Matrix:
 def test_a_report_alone_is_possible_and_says_why(tmp_path: Path) -> None:
     report = check(SUSPECTED, _matrix(tmp_path, "reported"))
     assert [(finding.status, finding.missing) for finding in report.findings] == [("possible", ())]
-    assert "reports that nobody has confirmed" in text.render(report, exit_reason="clean")
+    assert "reports that nobody has confirmed" in render(document(report), "text")
 
 
 def test_a_confirmed_one_is_affected(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from compatcheck import matrix
 from compatcheck.environment import Environment
-from compatcheck.report.site import MAPPED
-from compatcheck.report.site._scenarios import GPUS, SETUPS, UNSTATED, models
+from compatcheck.report.pages.site import MAPPED
+from compatcheck.report.pages.site._scenarios import GPUS, SETUPS, UNSTATED, models
 
 
 def test_a_survey_tells_of_every_combination_what_match_tells_of_it() -> None:

@@ -19,7 +19,8 @@ from compatcheck.environment.assumptions import assume_all
 from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.pipelines.diagnose import diagnose
 from compatcheck.project.overlay import with_paths
-from compatcheck.report import diagnosis
+from compatcheck.report import render
+from compatcheck.report.subjects import diagnosis
 from compatcheck.terminal.screen import PLAIN
 from tests.conftest import ROOT, run_command
 
@@ -50,7 +51,7 @@ def shape(
     named = with_paths(named, [str(path) for path in config]) if config else named
     stated = assume_all(Environment({}), assume)
     found = diagnose([str(log) for log in logs], named, known, Environment(stated.facts))
-    return json.loads(diagnosis.render(found, "json"))
+    return json.loads(render(diagnosis.document(found), "json"))
 
 
 def explained(found: Any) -> dict[str, str]:
@@ -248,6 +249,6 @@ def test_json_is_strict_and_keeps_its_shape() -> None:
 
 def test_colour_changes_nothing_but_the_colour() -> None:
     found = diagnose([str(NAN)], Environment({}), matrix_of_the_checkout())
-    coloured = diagnosis.render(found, "text", screen=PLAIN._replace(colour=True))
+    coloured = render(diagnosis.document(found), "text", PLAIN._replace(colour=True))
     assert "\x1b[" in coloured
-    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == diagnosis.render(found, "text")
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == render(diagnosis.document(found), "text")

@@ -16,8 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compatcheck.environment import Environment, Location
-from compatcheck.report import FORMATS, _markdown, render
-from compatcheck.report.github import MOST_SHOWN, command
+from compatcheck.report import FORMATS, render
+from compatcheck.report.document import Exit
+from compatcheck.report.formats import _markdown
+from compatcheck.report.formats.findings.github import MOST_SHOWN, command
+from compatcheck.report.subjects.check import document
 from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Report, Step, Suppressed
 from tests.conftest import run_command
 
@@ -85,7 +88,7 @@ def of(*findings: Finding, **more: Any) -> Report:
 
 
 def said(report: Report, form: str, **options: Any) -> str:
-    return render(report, form, exit_reason="1 finding at or above affected", **options)
+    return render(document(report, Exit("1 finding at or above affected"), **options), form)
 
 
 def read_back(line: str) -> tuple[str, dict[str, str], str]:
@@ -182,7 +185,7 @@ def test_the_summary_says_the_verdict_first_and_folds_the_rest() -> None:
     report = of(CONFIRMED, FINDING, POSSIBLE, REFUTED, suppressed=(aside,), remarks=(Remark("an ignore has expired"),))
     page = said(report, "markdown")
     before, *folded = page.split("<details>")
-    assert before.startswith("### compatcheck: :x: 1 confirmed, 1 affected, 1 possible\n")
+    assert before.startswith("### compatcheck: :x: 1 confirmed, 1 affected, 1 possible, 1 refuted\n")
     rows = [row for row in before.splitlines() if row.startswith("| :x:")]
     assert len(rows) == 2 and all("`配置/train a.yaml:14`" in row and "`torch>=2.5.1`" in row for row in rows)
     assert "   ```text\n   torch>=2.5.1\n   ```" in folded[0]

@@ -17,9 +17,9 @@ from compatcheck import matrix
 from compatcheck.errors import InputError
 from compatcheck.matrix.entry import EvidenceKind
 from compatcheck.packages.versions import contains, parse_range
-from compatcheck.report import csv as table
-from compatcheck.report import osv
-from compatcheck.report.site import _entry as site_entry
+from compatcheck.report.formats.entries import csv as table
+from compatcheck.report.formats.entries import osv
+from compatcheck.report.pages.site import _entry as site_entry
 from compatcheck.verbs.matrix import export
 from tests.conftest import ROOT, run_command
 

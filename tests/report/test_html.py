@@ -16,8 +16,14 @@ from compatcheck.environment import Environment, Location
 from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.pipelines.check import check
 from compatcheck.probes import _criterion
-from compatcheck.report import html, render
-from compatcheck.report.html import _bars
+from compatcheck.report import pages
+from compatcheck.report import render as render_document
+from compatcheck.report.document import Exit
+from compatcheck.report.pages import _bars
+from compatcheck.report.subjects import check as verdict
+from compatcheck.report.subjects import diagnosis as diagnoses
+from compatcheck.report.subjects import pins as moves
+from compatcheck.report.subjects import probes as measurements
 from compatcheck.results.findings import (
     Finding,
     ProbeResult,
@@ -40,6 +46,10 @@ DEMO = ROOT / "compatcheck" / "demo" / "glm-4.json"
 @pytest.fixture(scope="module")
 def demo() -> Report:
     return check(read_snapshot(str(DEMO)), matrix.load())
+
+
+def render(report: Report, form: str, *, exit_reason: str, **options: bool) -> str:
+    return render_document(verdict.document(report, Exit(exit_reason), **options), form)
 
 
 def words(text: str) -> str:
@@ -192,11 +202,16 @@ def hostile_pages() -> dict[str, str]:
         (log,), log, run, (explained,), 2, dropped, report.environment, False, HOSTILE, 1, HOSTILE, True
     )
     return {
-        "check": html.render(report._replace(maps=(drawn,)), exit_reason=HOSTILE, refuted=True),
-        "probes": html.render_probes([probe]),
-        "pins": html.render_pins(pins),
-        "diagnosis": html.render_diagnosis(diagnosis),
-        "element": html.fragment(report) + html.fragment(pins) + html.fragment([probe]),
+        "check": render(report._replace(maps=(drawn,)), "html", exit_reason=HOSTILE, refuted=True),
+        "probes": render_document(measurements.document([probe]), "html"),
+        "pins": render_document(moves.document(pins), "html"),
+        "diagnosis": render_document(diagnoses.document(diagnosis), "html"),
+        "element": "".join(
+            map(
+                pages.fragment,
+                (verdict.document(report, refuted=True), moves.document(pins), measurements.document([probe])),
+            )
+        ),
     }
 
 
@@ -237,9 +252,12 @@ def test_the_same_report_gives_the_same_bytes(demo: Report) -> None:
 
 def test_several_reports_go_on_one_page(demo: Report) -> None:
     """A notebook shows each as an element: no id twice, no rule for what lies outside."""
-    page = Page("<div>" + html.fragment(demo) * 2 + "</div>")
+    element = pages.fragment(verdict.document(demo))
+    page = Page("<div>" + element * 2 + "</div>")
     assert page.ids == [] and "script" not in page.seen
-    style = re.findall(r"<style>(.*?)</style>", html.fragment(demo), re.DOTALL)[0].replace("svg, svg", "svg svg")
+    style = re.findall(r"<style>(.*?)</style>", pages.fragment(verdict.document(demo)), re.DOTALL)[0].replace(
+        "svg, svg", "svg svg"
+    )
     selectors = [each.strip() for rule in re.findall(r"([^{}]+)\{", style) for each in rule.split(",")]
     assert all(".compatcheck" in each or each.startswith("@media") for each in selectors)
 
@@ -302,13 +320,15 @@ def test_pins_are_told_with_what_was_measured_before_and_after(measured: tuple[s
         True,
         trials=(Trial("CC-2024-0001", "Attention breaks", before, after),),
     )
-    text = html.render_pins(report)
+    text = render_document(moves.document(report), "html")
     told = words(text)
     assert "Pins that are verified" in told and "1 of its probes failed before" in told
     assert copyable(text) == ["torch==2.5.1"] and "What moves along (1)" in told
     assert told.index("not finite fails") < told.index(after.why)
     refuted = report._replace(trials=(Trial(None, "imports", None, before),), unverified="it fails")
-    assert "A probe fails in the very set that was to be clean" in words(html.render_pins(refuted))
+    assert "A probe fails in the very set that was to be clean" in words(
+        render_document(moves.document(refuted), "html")
+    )
 
 
 def test_the_bounds_are_those_of_the_probes() -> None:
@@ -316,9 +336,10 @@ def test_the_bounds_are_those_of_the_probes() -> None:
     assert (_bars.RATIO_BOUND, _bars.RATIO_FAILS) == (_criterion.WATCH_RHO, _criterion.FAIL_RHO)
 
 
-def test_a_listing_of_probes_is_no_page(tmp_path: Path) -> None:
+def test_a_listing_of_probes_is_a_page(tmp_path: Path) -> None:
     done = run_command(sys.executable, "probe", "--list", "--format", "html", cwd=tmp_path)
-    assert done.returncode == 2 and "--list goes with --format text and json" in done.stderr
+    assert done.returncode == 0 and "attention_masked" in words(done.stdout)
+    assert Page(done.stdout).loads == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.report import html
+from compatcheck.report import render
+from compatcheck.report.pages import fragment
+from compatcheck.report.subjects import probes
 from compatcheck.results.findings import ProbeResult
 from tests.conftest import ROOT, run_command
 from tests.report.browser import CONTRAST, Browser
@@ -47,8 +49,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         cwd=folder,
     )
     measured = [measurements("fail", 9.0), measurements("watch", 1.5), measurements("pass", 0.2)]
-    (folder / "probes.html").write_text(html.render_probes(measured), encoding="utf-8")
-    twice = html.fragment(measured) * 2
+    (folder / "probes.html").write_text(render(probes.document(measured), "html"), encoding="utf-8")
+    twice = fragment(probes.document(measured)) * 2
     (folder / "notebook.html").write_text(
         '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f'<title>x</title><style>{NOTEBOOK}</style><p id="other">Other</p><div class="out">{twice}</div></html>',

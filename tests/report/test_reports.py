@@ -16,12 +16,24 @@ from compatcheck.environment.snapshot import load_snapshot, read_snapshot
 from compatcheck.pipelines.check import check
 from compatcheck.probes import card, describe, names
 from compatcheck.project.reading import read_paths
-from compatcheck.report import FORMATS, explanation, probes, render
+from compatcheck.report import FORMATS
+from compatcheck.report import render as render_document
+from compatcheck.report.document import Exit
 from compatcheck.report.steps import lead, step_text, to_copy
-from compatcheck.report.text import render_failing
-from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Report, Step
+from compatcheck.report.subjects import check as verdict
+from compatcheck.report.subjects import explanation, probes
+from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Report, Status, Step
 from compatcheck.terminal.cells import cells
-from compatcheck.terminal.screen import Screen
+from compatcheck.terminal.screen import PLAIN, Screen
+
+
+def render(report: Report, form: str, *, exit_reason: str, screen: Screen = PLAIN, **options: bool) -> str:
+    return render_document(verdict.document(report, Exit(exit_reason), **options), form, screen)
+
+
+def failing(*statuses: Status) -> str:
+    return render_document(verdict.failing(REPORT, statuses), "text")
+
 
 ROOT = Path(__file__).parents[2]
 PROBE = ProbeResult("attention_masked", "fail", "theta is infinite in dq", {"theta": float("inf")}, 1.5)
@@ -143,10 +155,10 @@ def test_verbose_adds_evidence_what_was_refuted_and_every_open_fact() -> None:
 
 
 def test_failing_findings_are_a_row_each_that_editors_can_follow() -> None:
-    text = render_failing(REPORT, ("confirmed", "affected"))
+    text = failing("confirmed", "affected")
     assert text == "ds_config.json:14: confirmed CC-2024-0001 Attention breaks\n"
-    assert render_failing(REPORT, ("confirmed", "possible")).splitlines()[1] == "possible CC-2024-0002 中文标题"
-    assert render_failing(REPORT, ()) == ""
+    assert failing("confirmed", "possible").splitlines()[1] == "possible CC-2024-0002 中文标题"
+    assert failing() == ""
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
@@ -155,25 +167,25 @@ def test_every_format_ends_in_a_newline(format_name: str) -> None:
 
 
 def test_probes_run_by_hand_are_listed() -> None:
-    line, summary, advice = probes.render([PROBE], "text").splitlines()
+    line, summary, advice = render_document(probes.document([PROBE]), "text").splitlines()
     assert advice.startswith("next: compatcheck explain attention_masked")
     assert line == "fail    attention_masked    1.5 s  theta is infinite in dq"
     assert summary == "1 fail; 1.5 s in all (nothing measured now)"
-    assert json.loads(probes.render([PROBE], "json"))["probes"][0]["outcome"] == "fail"
+    assert json.loads(render_document(probes.document([PROBE]), "json"))["probes"][0]["outcome"] == "fail"
 
 
 @pytest.mark.parametrize("width", [48, 72])
 def test_probes_are_folded_to_the_terminal(width: int) -> None:
     drawn = Screen(width, is_terminal=True, colour=True)
-    listed = probes.render_list([card(name) for name in names()], "text", drawn)
-    shown = probes.render([PROBE._replace(why="it errs by much " * 20)], "text", drawn)
+    listed = render_document(probes.document_of_cards([card(name) for name in names()]), "text", drawn)
+    shown = render_document(probes.document([PROBE._replace(why="it errs by much " * 20)]), "text", drawn)
     for text in (listed, shown):
         assert max(map(len, undrawn(text))) <= width
 
 
 @pytest.mark.parametrize("name", names())
 def test_every_probe_explains_itself_on_a_page(name: str) -> None:
-    page = explanation.render_probe(name, describe(name))
+    page = render_document(explanation.document_of_probe(name, describe(name)), "text")
     assert page.startswith(f"{name}  {describe(name)[0]}\n\n") and "Request:" in page
     assert max(map(len, page.splitlines()[1:])) <= 88
 
@@ -184,7 +196,7 @@ def entries() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry["id"])
 def test_every_entry_explains_itself_on_a_page(entry: dict[str, Any]) -> None:
-    page = explanation.render(entry)
+    page = render_document(explanation.document(entry), "text")
     for heading in ("What you see", "Why", "Applies when", "What to do", "Evidence"):
         assert heading in page
     for advice in entry.get("misleading", ()):

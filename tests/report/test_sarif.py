@@ -17,6 +17,8 @@ from compatcheck.environment import Location
 from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.pipelines.check import check
 from compatcheck.report import render
+from compatcheck.report.document import Exit
+from compatcheck.report.subjects.check import document
 from compatcheck.results.findings import Finding, ProbeResult, Remark, Report, Suppressed, fingerprint
 from tests.conftest import ROOT, run_command
 from tests.report.sarif_rules import RULES
@@ -66,7 +68,8 @@ def run_of(text: str) -> dict[str, Any]:
 
 
 def sarif(report: Report, **options: Any) -> dict[str, Any]:
-    return run_of(render(report, "sarif", exit_reason="said so", **options))
+    exit = Exit("said so", options.pop("exit_status", None))
+    return run_of(render(document(report, exit, **options), "sarif"))
 
 
 def uris(run: dict[str, Any]) -> list[str]:

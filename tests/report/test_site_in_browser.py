@@ -10,7 +10,7 @@ import pytest
 
 from compatcheck import matrix
 from compatcheck.environment import Environment
-from compatcheck.report.site._scenarios import GPUS, SETUPS
+from compatcheck.report.pages.site._scenarios import GPUS, SETUPS
 from tests.report.browser import CONTRAST, Browser
 
 SHOWN = "[...document.querySelectorAll('#entries > li:not([hidden])')].map(row => row.dataset.id)"

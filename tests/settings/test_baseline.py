@@ -13,6 +13,7 @@ from compatcheck import settings
 from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.report import render
+from compatcheck.report.subjects.check import document
 from compatcheck.results.findings import Finding, Report, Status
 from tests.settings.conftest import AFFECTED, Run
 
@@ -58,7 +59,7 @@ FOUND = Finding(
 @pytest.fixture
 def earlier(tmp_path: Path) -> Path:
     path = tmp_path / "base.json"
-    path.write_text(render(_report(FOUND), "json", exit_reason=""), encoding="utf-8")
+    path.write_text(render(document(_report(FOUND)), "json"), encoding="utf-8")
     return path
 
 
@@ -73,7 +74,7 @@ def earlier(tmp_path: Path) -> Path:
     ],
 )
 def test_a_finding_that_has_become_worse_is_new(earlier: Path, before: Status, now: Status, is_new: bool) -> None:
-    earlier.write_text(render(_report(FOUND._replace(status=before)), "json", exit_reason=""), encoding="utf-8")
+    earlier.write_text(render(document(_report(FOUND._replace(status=before))), "json"), encoding="utf-8")
     judged = settings.hold_against(_report(FOUND._replace(status=now)), str(earlier))
     assert bool(judged.findings) is is_new and bool(judged.suppressed) is not is_new
 
@@ -94,7 +95,7 @@ def test_a_file_is_known_by_whatever_name_it_is_given(
     (tmp_path / "link").symlink_to(repository)
     monkeypatch.chdir(repository)
     at = FOUND._replace(location=Location("configs/a.yaml", 3))
-    earlier.write_text(render(_report(at), "json", exit_reason=""), encoding="utf-8")
+    earlier.write_text(render(document(_report(at)), "json"), encoding="utf-8")
     for folder, name in (
         (".", "./configs/a.yaml"),
         (".", str(repository / "configs" / "a.yaml")),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from compatcheck import matrix, probes
+from compatcheck.report import render
 from tests.conftest import ROOT, SOURCES, run_command
 from tools.matrix import draft
 from tools.matrix.diff import compare, read_environments
@@ -57,7 +58,7 @@ def test_the_walk_shows_what_lint_and_diff_say(
     shutil.copytree(SOURCES / "tables", tmp_path / "old" / "tables")
     faults, _ = matrix.lint_folder(str(folder), probes.names())
     known = [matrix.load(str(side)) for side in (tmp_path / "old", folder)]
-    seen = changes.render(compare(*known, read_environments([str(SOURCES / "environments")])), "text")
+    seen = render(changes.document(compare(*known, read_environments([str(SOURCES / "environments")]))), "text")
     shown = part("lint").splitlines()
     assert [line for line in shown if line.startswith("CC-")] == [f"CC-2026{f.id[7:]}: {f.text}" for f in faults]
     told = shown[shown.index("...") + 1 : -1]

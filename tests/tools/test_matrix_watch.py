@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from compatcheck.errors import InputError
+from compatcheck.report import render
 from tools.matrix.pages import due as pages
 from tools.matrix.values import Watched
 from tools.matrix.watch import PYPI, question, watch
@@ -170,7 +171,7 @@ def test_a_package_that_the_index_does_not_give_is_unknown_with_the_reason(
     answers["/simple/bitsandbytes/"] = answer
     watched = watch(question(str(folder)), index)
     assert told in watched.unknown["bitsandbytes"] and watched.asked == ("torch",)
-    assert "not known\n" in pages.render(watched, "text")
+    assert "not known\n" in render(pages.document(watched), "text")
 
 
 def test_what_people_type(folder: Path, index: str, listing: Listing, tmp_path: Path) -> None:
@@ -190,8 +191,8 @@ def test_what_people_type(folder: Path, index: str, listing: Listing, tmp_path: 
 
 def test_a_list_to_tick_off() -> None:
     watched = Watched("https://i/simple", ("torch",), (), {"peft": "the index answers 404"})
-    assert pages.render(watched, "markdown").splitlines()[0] == (
-        "1 packages asked for at https://i/simple: nothing is due, 1 not known"
+    assert render(pages.document(watched), "markdown").splitlines()[0] == (
+        "### compatcheck: :white_check_mark: 1 packages asked for at https://i/simple: nothing is due, 1 not known"
     )
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.report import explanation
+from compatcheck.report import render
+from compatcheck.report.subjects import explanation
 from compatcheck.terminal.cells import cells
 from compatcheck.terminal.screen import Screen
 from tests.conftest import ROOT, run_command
@@ -33,7 +34,9 @@ def test_a_page_says_what_each_source_bears_out_and_what_can_be_copied() -> None
 def test_every_entry_fits_the_terminal(width: int) -> None:
     drawn = Screen(width, is_terminal=True, colour=True, links=True)
     for entry in entries():
-        rows = undrawn(explanation.render(entry, ("a probe", "") if entry.get("probe") else (), drawn))
+        rows = undrawn(
+            render(explanation.document(entry, ("a probe", "") if entry.get("probe") else ()), "text", drawn)
+        )
         too_wide = [row for row in rows if cells(row) > width and max(map(cells, row.split())) < width - 6]
         assert too_wide == [], entry["id"]
 

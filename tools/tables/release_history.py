@@ -24,7 +24,7 @@ from packaging.version import Version
 
 from compatcheck import matrix
 from compatcheck.environment.paths import distribution_of
-from compatcheck.report.site import MAPPED
+from compatcheck.report.pages.site import MAPPED
 
 OLDEST = "2020-01-01"
 """Releases before this day are left out: no entry speaks of them alone."""

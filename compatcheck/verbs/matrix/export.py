@@ -19,7 +19,7 @@ def command(format_name: str, output: str | None) -> None:
     must hold for its ranges to count.
     """
     from compatcheck import matrix
-    from compatcheck.report import csv, osv
+    from compatcheck.report.formats.entries import csv, osv
 
     entries = matrix.all_entries(matrix.load())
     if format_name == "csv":

@@ -19,12 +19,13 @@ def command(words: tuple[str, ...]) -> None:
     Exit status 1 where no entry fits.
     """
     from compatcheck import matrix
-    from compatcheck.report import explanation
+    from compatcheck.report import render
+    from compatcheck.report.subjects.explanation import document_of_list
 
     known = matrix.load()
     found = matrix.search(known, words)
-    shown = (matrix.in_language(known, entry) for entry in found)
-    write(explanation.render_list(shown, screen_of(None)), None)
+    shown = [matrix.in_language(known, entry) for entry in found]
+    write(render(document_of_list(shown), "text", screen_of(None)), None)
     if not found:
         click.echo(_("no entry fits; for a whole log: compatcheck diagnose LOG"), err=True)
     sys.exit(exit_status.CLEAN if found else exit_status.FINDINGS)

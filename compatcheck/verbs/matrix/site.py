@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from compatcheck.report.site import Source
+    from compatcheck.report.pages.site import Source
 
 
 @click.command()
@@ -20,7 +20,7 @@ def command(folder: str, matrix_folder: str | None) -> None:
     It opens from a file, needs no server and loads nothing from elsewhere. A folder that holds anything but an earlier
     site is left alone.
     """
-    from compatcheck.report import site
+    from compatcheck.report.pages import site
 
     site.require_ours(folder)
     files = site.render(_source(matrix_folder))
@@ -32,7 +32,7 @@ def command(folder: str, matrix_folder: str | None) -> None:
 def _source(folder: str | None) -> Source:
     from compatcheck import matrix, probes
     from compatcheck.environment import Environment
-    from compatcheck.report.site import Source
+    from compatcheck.report.pages.site import Source
 
     known = matrix.load(folder)
     patterns = known.patterns()

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import groupby
+from typing import Any
 
-from compatcheck.report._markdown import cell
-from compatcheck.report.json import SCHEMA_VERSION
-from compatcheck.terminal.lines import Line, written
-from compatcheck.terminal.screen import PLAIN, Screen
+from compatcheck.report.document import Document, Table
+from compatcheck.terminal.lines import Line
 from tools.matrix.values import Comparison, VerdictChange
 
-_MOST_SHOWN = 200
 _ALARM = "known-good environments get a verdict of affected: a false alarm, unless they really are broken"
 
 
-def render(comparison: Comparison, format_name: str, screen: Screen = PLAIN) -> str:
-    """The comparison as ``text``, ``json`` or ``markdown``."""
-    if format_name == "json":
-        return _json(comparison)
-    if format_name == "markdown":
-        return "\n".join(_markdown(comparison)) + "\n"
-    return written(_lines(comparison), screen)
+def document(comparison: Comparison) -> Document:
+    title = Line(_summary(comparison), "bold red" if comparison.alarms else "bold green")
+    alarm = (Line(_ALARM, "red"),) if comparison.alarms else ()
+    edits = (Line(", ".join(ids), "", label, "dim", 10) for label, ids in _edits(comparison))
+    table = (_table(comparison),) if comparison.changes else ()
+    body = (Line(_head(comparison), "dim"), *edits, *table, Line())
+    return Document(title, body, partial(_shape, comparison), ((title, *alarm),))
 
 
-def _json(comparison: Comparison) -> str:
-    shape = {
-        "schema_version": SCHEMA_VERSION,
+def _shape(comparison: Comparison) -> Mapping[str, Any]:
+    return {
         "old": {"revision": comparison.revisions[0], "entries": comparison.entries[0]},
         "new": {"revision": comparison.revisions[1], "entries": comparison.entries[1]},
         "added": list(comparison.added),
@@ -37,46 +34,24 @@ def _json(comparison: Comparison) -> str:
         "environments": comparison.environments,
         "changes": [{**change._asdict(), "alarm": change.is_alarm} for change in comparison.changes],
     }
-    return json.dumps(shape, indent=2, ensure_ascii=False) + "\n"
+
+
+def _table(comparison: Comparison) -> Table:
+    columns = ("environment", "", "entry", "before", "after")
+    cells = (
+        (change.environment, _sign(change), f"{change.entry} {change.title}", *_steps(change))
+        for change in comparison.changes
+    )
+    return Table(columns, tuple(cells), tuple(_lines(comparison)))
 
 
 def _lines(comparison: Comparison) -> Iterator[Line]:
-    yield Line(_head(comparison), "dim")
-    for label, ids in _edits(comparison):
-        yield Line(", ".join(ids), "", label, "dim", 10)
     for name, changes in groupby(comparison.changes, key=lambda change: change.environment):
         yield Line()
         yield Line(name, "bold")
         for change in changes:
             style = "bold red" if change.is_alarm else ""
             yield Line(change.title, style, f"  {_sign(change)} {_step(change):<22}{change.entry}", style, 41)
-    yield Line()
-    yield Line(_summary(comparison), "bold red" if comparison.alarms else "bold green")
-    if comparison.alarms:
-        yield Line(_ALARM, "red")
-
-
-def _markdown(comparison: Comparison) -> Iterator[str]:
-    yield "### What this changes for known-good environments"
-    yield ""
-    yield f"**{_summary(comparison)}**"
-    if comparison.alarms:
-        yield ""
-        yield f"> :warning: {len(comparison.alarms)} x {_ALARM}."
-    yield ""
-    yield _head(comparison) + "".join(f"; {label} {', '.join(ids)}" for label, ids in _edits(comparison))
-    if not comparison.changes:
-        return
-    yield ""
-    yield "| environment | | entry | before | after |"
-    yield "|---|---|---|---|---|"
-    for change in comparison.changes[:_MOST_SHOWN]:
-        entry = f"`{change.entry}` {cell(change.title)}"
-        steps = " | ".join(f"**{each}**" if change.is_alarm else each for each in _steps(change))
-        yield f"| {cell(change.environment)} | {_sign(change)} | {entry} | {steps} |"
-    if len(comparison.changes) > _MOST_SHOWN:
-        yield ""
-        yield f"and {len(comparison.changes) - _MOST_SHOWN} more"
 
 
 def _head(comparison: Comparison) -> str:

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compatcheck.report.json import SCHEMA_VERSION, finite
-from compatcheck.terminal.lines import Line, written
-from compatcheck.terminal.screen import PLAIN, Screen
-
-_STYLES = {"reproduced": "green", "not reproduced": "bold red", "not tried": "yellow"}
+from compatcheck.report.document import STYLES, Document
+from compatcheck.terminal.lines import Line
 
 Record = Mapping[str, Any]
 
 
-def render(records: Sequence[Record], format_name: str, screen: Screen = PLAIN) -> str:
-    """The verdict of each entry, and below it what differed between its environments and what the probe said there."""
-    if format_name == "json":
-        return _json({"schema_version": SCHEMA_VERSION, "reproductions": list(records)})
-    return written([line for record in records for line in _lines(record)], screen)
-
-
-def render_record(record: Record) -> str:
-    """One record as the file that an entry cites as evidence."""
-    return _json(record)
-
-
-def _json(shape: Mapping[str, Any]) -> str:
-    return json.dumps(finite(shape), indent=2, ensure_ascii=False) + "\n"
+def document(records: Sequence[Record]) -> Document:
+    """The verdict of each entry, what differed between its environments, and what the probe showed there."""
+    lines = tuple(line for record in records for line in _lines(record))
+    return Document(Line(), lines, lambda: {"reproductions": list(records)})
 
 
 def _lines(record: Record) -> Iterator[Line]:
     verdict = record["verdict"]
-    yield Line(f"{record['entry']}  {record['title']}", "", verdict, _STYLES[verdict], 16)
+    yield Line(f"{record['entry']}  {record['title']}", "", verdict, STYLES[verdict], 16)
     sides = {kind: record[kind] for kind in ("bad", "good") if record[kind]}
     for kind, side in sides.items():
         probe = side["probe"]

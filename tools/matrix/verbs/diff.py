@@ -22,9 +22,7 @@ from compatcheck.verbs._output import screen_of, write
     metavar="FILE|FOLDER",
     help="Snapshots to judge, one in a .json, one a line in a .jsonl; else those of NEW/environments.",
 )
-@click.option(
-    "--format", "format_name", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True
-)
+@_options.page_format
 @_options.output
 def command(
     folders: tuple[str, ...], base: str | None, environments: tuple[str, ...], format_name: str, output: str | None
@@ -36,8 +34,9 @@ def command(
     is known to be good gets affected.
     """
     from compatcheck import matrix
+    from compatcheck.report import render
     from tools.matrix import diff
-    from tools.matrix.pages import changes
+    from tools.matrix.pages.changes import document
 
     named = folders if base is None else ("", *folders)
     if not 1 <= len(named) <= 2:
@@ -47,5 +46,5 @@ def command(
     with ExitStack() as stack:
         old = stack.enter_context(diff.at_revision(new, base)) if base else named[0]
         comparison = diff.compare(matrix.load(old), matrix.load(new), recorded)
-    write(changes.render(comparison, format_name, screen_of(output)), output)
+    write(render(document(comparison), format_name, screen_of(output)), output)
     sys.exit(exit_status.FINDINGS if comparison.alarms else exit_status.CLEAN)

@@ -16,7 +16,7 @@ from compatcheck.verbs._output import make_folder, screen_of, write
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option("--records", metavar="FOLDER", help="Write what was measured, one JSON an entry, as evidence to cite.")
 @click.option("--offline", is_flag=True, help="Build from uv's cache alone.")
-@_options.format_name
+@_options.page_format
 @_options.output
 def command(ids: tuple[str, ...], records: str | None, offline: bool, format_name: str, output: str | None) -> None:
     """Build the two environments of each entry ID, and see its probe fail in the bad one and pass in the good one.
@@ -26,9 +26,11 @@ def command(ids: tuple[str, ...], records: str | None, offline: bool, format_nam
     record, as it is no evidence.
     """
     from compatcheck import matrix
+    from compatcheck.report import render
+    from compatcheck.report.formats import json
     from compatcheck.terminal.progress import building_progress
     from tools.matrix import reproduce as reproducing
-    from tools.matrix.pages import reproduction as pages
+    from tools.matrix.pages.reproduction import document
 
     known = matrix.load()
     entries = [matrix.find_entry(known, entry_id) for entry_id in ids] if ids else matrix.all_entries(known)
@@ -40,8 +42,8 @@ def command(ids: tuple[str, ...], records: str | None, offline: bool, format_nam
         for entry in chosen:
             done.append(reproducing.record(reproducing.reproduce(entry, offline=offline, on_line=show)))
             if records is not None and done[-1]["verdict"] != "not tried":
-                write(pages.render_record(done[-1]), os.path.join(records, reproducing.record_name(done[-1])))
-    write(pages.render(done, format_name, screen_of(output)), output)
+                write(json.write(done[-1]), os.path.join(records, reproducing.record_name(done[-1])))
+    write(render(document(done), format_name, screen_of(output)), output)
     sys.exit(_reproduced_status({record["verdict"] for record in done}))
 
 

@@ -20,9 +20,7 @@ from compatcheck.verbs._output import screen_of, write
     metavar="URL",
     help="The index to ask; else that of uv's environment variables, else PyPI.",
 )
-@click.option(
-    "--format", "format_name", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True
-)
+@_options.page_format
 @_options.output
 def command(
     folder: str | None, packages: tuple[str, ...], index_url: str | None, format_name: str, output: str | None
@@ -33,8 +31,9 @@ def command(
     forbids. Exit status 1 where something is due, 3 where the index could be asked for nothing.
     """
     from compatcheck.errors import NothingInspectedError
+    from compatcheck.report import render
     from tools.matrix import watch
-    from tools.matrix.pages import due
+    from tools.matrix.pages.due import document
 
     asked = watch.question(folder, packages)
     label = f"asking the index for {len(asked.packages)} packages"
@@ -45,5 +44,5 @@ def command(
         raise NothingInspectedError(
             "asking", watched.address, f"nothing was answered; of {name}, {why}", "try again later"
         )
-    write(due.render(watched, format_name, screen_of(output)), output)
+    write(render(document(watched), format_name, screen_of(output)), output)
     sys.exit(exit_status.FINDINGS if watched.due else exit_status.CLEAN)

@@ -1,0 +1,1 @@
+"""The formats of every document; each file is one."""

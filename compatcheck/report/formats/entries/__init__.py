@@ -1,0 +1,1 @@
+"""The formats of the entries of a matrix; each file is one."""

@@ -1,0 +1,1 @@
+"""The formats that hold findings alone; each file is one."""

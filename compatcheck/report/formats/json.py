@@ -1,0 +1,21 @@
+"""JSON: the shape of the subject, versioned apart from everything inside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from compatcheck.report.document import Document
+from compatcheck.report.shapes import finite
+from compatcheck.terminal.screen import Screen
+
+SCHEMA_VERSION = 1
+
+
+def render(document: Document, screen: Screen) -> str:
+    return write({"schema_version": SCHEMA_VERSION, **document.shape()})
+
+
+def write(shape: Mapping[str, Any]) -> str:
+    return json.dumps(finite(shape), indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,125 @@
+"""Text as people read it: coloured and folded on a terminal, plain and stable in a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
+from compatcheck.report.document import ENDLESS, STYLES, Block, Curves, Document, Table
+from compatcheck.report.steps import explains_more, step_text
+from compatcheck.results.findings import Finding, Remedy
+from compatcheck.terminal.lines import Line, written
+from compatcheck.terminal.screen import Screen
+
+UNCONFIRMED = marked("it stands on reports that nobody has confirmed yet")
+_ROOMY = 60
+
+
+def render(document: Document, screen: Screen) -> str:
+    width = ENDLESS if document.width == ENDLESS else min(document.width, screen.width)
+    return written(_lines(document, screen), screen._replace(width=width))
+
+
+def _lines(document: Document, screen: Screen) -> Iterator[Line]:
+    """On a terminal the verdict of a long document is at both ends, so that it is seen however long the text is."""
+    twice = screen.is_terminal and document.repeats_title
+    if twice:
+        yield document.title
+    yield from document.judged
+    for block in document.body:
+        yield from _block(block, screen)
+    for part in reversed(document.ending) if twice else document.ending:
+        yield from part
+    if twice and not document.ending:
+        yield document.title
+
+
+def _block(block: Block, screen: Screen) -> Iterator[Line]:
+    if isinstance(block, Line):
+        yield block
+    elif isinstance(block, Table):
+        yield from block.lines
+    elif isinstance(block, Curves):
+        from compatcheck.report import curves
+
+        margin = block.indent if screen.width >= _ROOMY else 0
+        drawn = curves.terminal(block.curves, width=screen.width - margin - 4)
+        yield from (Line(), *(Line(head=f"{'':{margin}}{row}") for row in drawn.splitlines())) if drawn else ()
+    elif block.lead:
+        yield from _in_brief(block.findings, block.lead, block.verbose)
+    else:
+        for above, finding in zip([None, *block.findings], block.findings):
+            if above is None or (above.id, above.status) != (finding.id, finding.status):
+                yield Line()
+                yield from _in_full(finding, block.verbose)
+            else:
+                yield from _again(finding, above)
+
+
+def _in_full(finding: Finding, verbose: bool) -> Iterator[Line]:
+    links = _links(finding)
+    yield Line(finding.title, "bold", f"{finding.status:<10}{finding.id}", STYLES[finding.status], 24, links)
+    place = f", {finding.location}" if finding.location else ""
+    about = f"{_(finding.impact)}, {_(finding.confidence)}, {' '.join(finding.packages)}{place}"
+    yield Line(about, "dim", indent=10, links=links)
+    yield Line(finding.summary, indent=10)
+    for number, remedy in enumerate(finding.remedies):
+        yield from _remedy(_("or") if number else _("fix"), remedy, "" if number else "green")
+    if finding.probe:
+        yield _labelled(_("probe"), f"{finding.probe.probe}: {finding.probe.outcome}, {finding.probe.why}")
+    for number, address in enumerate(finding.evidence if verbose else ()):
+        yield _labelled("" if number else _("see"), address)
+
+
+def _again(finding: Finding, above: Finding) -> Iterator[Line]:
+    """One more place where the entry above applies, and what differs there: what is seen, and its own way out."""
+    if finding.location and finding.location != above.location:
+        yield Line(str(finding.location), "dim", indent=10, links=_links(finding))
+    if (finding.summary, finding.remedies) != (above.summary, above.remedies):
+        yield Line(finding.summary, indent=10)
+        for step in finding.remedies[0].steps:
+            yield _labelled(_("fix"), step_text(step), "green")
+
+
+def _links(finding: Finding) -> tuple[tuple[str, str], ...]:
+    """Where the id and the place of a finding lead: to its first evidence, and to the file."""
+    documented = ((finding.id, finding.evidence[0]),) if finding.evidence else ()
+    return (*documented, (str(finding.location), finding.location.file)) if finding.location else documented
+
+
+def _remedy(label: str, remedy: Remedy, style: str) -> Iterator[Line]:
+    for number, step in enumerate(remedy.steps):
+        yield _labelled(label if not number else _("and"), step_text(step), style)
+    if explains_more(remedy):
+        yield _labelled("", remedy.why, style)
+
+
+def _labelled(label: str, text: str, style: str = "") -> Line:
+    return Line(text, style, f"{'':10}{label}", style, 17)
+
+
+def _in_brief(findings: Sequence[Finding], lead: str, verbose: bool) -> Iterator[Line]:
+    status = findings[0].status
+    yield Line()
+    yield Line(lead, "dim", status, STYLES[status], 10)
+    for finding in findings:
+        yield Line(finding.title, "", f"{'':10}{finding.id}", "", 24, _links(finding))
+        if finding.seen:
+            yield Line(finding.summary, "", indent=24)
+        detail = finding.probe.why if finding.probe and status == "refuted" else _missing(finding)
+        yield Line(detail, "dim", indent=24)
+        yield from (Line(address, "dim", indent=24) for address in (finding.evidence if verbose else ()))
+
+
+def _missing(finding: Finding) -> str:
+    paths = dict.fromkeys(finding.missing)
+    facts = (f"{path} ({finding.partly[path]})" if path in finding.partly else path for path in paths)
+    missing = _("missing: {facts}").format(facts=", ".join(facts)) if paths else _(UNCONFIRMED)
+    if finding.probe is None:
+        return missing
+    if finding.probe.outcome == "fail":
+        known = _("fails on this machine; the missing facts say whether your run meets it")
+    else:
+        known = f"{finding.probe.outcome}, {finding.probe.why}"
+    return missing + _("; probe {probe}: {outcome}").format(probe=finding.probe.probe, outcome=known)

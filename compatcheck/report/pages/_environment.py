@@ -1,0 +1,155 @@
+"""The environment at a glance, and everything that is known of it folded below."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment.paths import flatten
+from compatcheck.report.pages.markup import Html, section, tag
+from compatcheck.report.subjects import _unknown
+
+_NAMED = (
+    "torch",
+    "transformers",
+    "deepspeed",
+    "peft",
+    "accelerate",
+    "trl",
+    "bitsandbytes",
+    "flash-attn",
+    "vllm",
+    "numpy",
+)
+_CUDA = (
+    ("cuda.runtime", "torch built with CUDA"),
+    ("cuda.driver", "driver"),
+    ("cuda.driver_api", "driver offers CUDA"),
+    ("cuda.toolkit", "toolkit (nvcc)"),
+    ("cuda.cudnn", "cuDNN"),
+    ("cuda.nccl", "NCCL"),
+)
+_FILES = {"training": "a training configuration", "model": "a model folder"}
+_MOST_REASONS = 12
+
+
+def glance(environment: Environment) -> Html:
+    """What most faults hang on, in two rows: packages and machine, and the CUDA versions apart from one another."""
+    facts = [(name, value) for name, value in _machine(environment) if value]
+    cuda = [(words, _shown(lookup(environment, path))) for path, words in _CUDA]
+    return section("The environment", _facts(facts), _facts(cuda), _read_from(environment))
+
+
+def _facts(rows: list[tuple[str, str]]) -> Html:
+    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in rows), class_="facts")
+
+
+def _machine(environment: Environment) -> Iterator[tuple[str, str]]:
+    facts = environment.facts
+    versions = facts.get("distributions") or {}
+    ranges = facts.get("distribution_ranges") or {}
+    for name in _NAMED:
+        if versions.get(name):
+            yield name, str(versions[name])
+        elif name in ranges:
+            yield name, str(ranges[name] or "any version")
+    yield "Python", str(facts.get("python") or "not known")
+    platform = facts.get("platform") or {}
+    yield "System", " ".join(str(platform[key]) for key in ("system", "machine", "libc") if platform.get(key))
+    yield "GPU", _gpus(environment)
+    model, training = facts.get("model") or {}, facts.get("training") or {}
+    yield "Model", str(model.get("name") or model.get("type") or "") if isinstance(model, Mapping) else ""
+    yield "Training", _training(training) if isinstance(training, Mapping) else ""
+
+
+def _gpus(environment: Environment) -> str:
+    gpus = lookup(environment, "gpus")
+    if isinstance(gpus, Unknown):
+        return "not known"
+    counted = Counter((_gpu(gpu), bool(gpu.get("uncounted"))) for gpu in gpus or ())
+    return (
+        ", ".join(name if uncounted else f"{count} × {name}" for (name, uncounted), count in counted.items()) or "none"
+    )
+
+
+def _gpu(gpu: Mapping[str, Any]) -> str:
+    told = [f"sm {gpu['compute_capability']}"] if gpu.get("compute_capability") else []
+    told += [f"{gpu['memory_mib'] / 1024:.0f} GiB"] if gpu.get("memory_mib") else []
+    return f"{gpu.get('name') or 'GPU'}" + (f" ({', '.join(told)})" if told else "")
+
+
+def _training(training: Mapping[str, Any]) -> str:
+    stage = (training.get("deepspeed") or {}).get("zero_stage")
+    told = [training.get(key) for key in ("framework", "method", "dtype", "attention")]
+    return ", ".join(str(each) for each in (*told, f"ZeRO-{stage}" if stage else None) if each)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Unknown):
+        return "not known"
+    return "none" if value is None else str(value)
+
+
+def _read_from(environment: Environment) -> Html | None:
+    target = environment.facts.get("target") or {}
+    where = f"{target['prefix']} ({target['selected_by']})" if target else ""
+    files = sorted({at.file for at in environment.locations.values()})
+    told = "; ".join(each for each in (where, f"read from {', '.join(files)}" if files else "") if each)
+    return tag("p", told, class_="meta") if told else None
+
+
+def everything(environment: Environment) -> Html:
+    """Every package, setting and model fact, folded."""
+    installed = environment.section("distributions")
+    versions = [(name, str(version)) for name, version in sorted(installed.items()) if version]
+    groups = [
+        ("Packages", versions),
+        ("Training settings", list(_rows(environment, "training"))),
+        ("Model", list(_rows(environment, "model"))),
+        ("Environment variables", list(_rows(environment, "environ"))),
+    ]
+    return section("All that was read", *(_folded(name, rows) for name, rows in groups if rows))
+
+
+def _folded(name: str, rows: list[tuple[str, str]]) -> Html:
+    body = [tag("tr", tag("th", key, scope="row"), tag("td", value)) for key, value in rows]
+    return tag(
+        "details",
+        tag("summary", f"{name} ({len(rows)})"),
+        tag("div", tag("table", tag("tbody", *body)), class_="wide"),
+    )
+
+
+def _rows(environment: Environment, section: str) -> Iterator[tuple[str, str]]:
+    """Each fact of a section with its value and the place it was read at."""
+    for path, value in flatten(environment.section(section)):
+        plain = isinstance(value, (list, Mapping, bool))
+        shown = json.dumps(value, ensure_ascii=False) if plain else _shown(value)
+        at = environment.locations.get(f"{section}.{path}")
+        yield path, f"{shown} ({at})" if at else shown
+
+
+def unknown(environment: Environment) -> Html:
+    """What nobody could tell, with the reason where it was looked for, and how to state it."""
+    rows = [(path, "nothing that was read says it") for path in _unknown.without_reason(environment)]
+    rows += [(", ".join(paths), reason) for reason, paths in _unknown.by_reason(environment).items()]
+    rows += _unknown.problems(environment)
+    if not rows:
+        return Html()
+    left = f"{len(rows) - _MOST_REASONS} more, see compatcheck env" if len(rows) > _MOST_REASONS else None
+    body = [tag("tr", tag("th", tag("code", path), scope="row"), tag("td", why)) for path, why in rows[:_MOST_REASONS]]
+    head = tag("thead", tag("tr", tag("th", "Fact", scope="col"), tag("th", "Why it is not known", scope="col")))
+    return section(
+        "What is not known",
+        tag("p", _advice(environment), tag("code", "--assume training.attention=sdpa"), "."),
+        tag("div", tag("table", head, tag("tbody", *body)), class_="wide"),
+        tag("p", left) if left else None,
+    )
+
+
+def _advice(environment: Environment) -> str:
+    files = [words for path, words in _FILES.items() if isinstance(lookup(environment, path), Unknown)]
+    return f"Name {' or '.join(files)}, or state facts: " if files else "State facts: "

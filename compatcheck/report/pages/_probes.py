@@ -1,0 +1,70 @@
+"""What probes measured: one line of all, each error against its bound, and below them each probe on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from compatcheck.report.pages import _bars
+from compatcheck.report.pages._verdict import Verdict, banner, footer
+from compatcheck.report.pages.markup import Html, joined, section, tag
+from compatcheck.report.subjects import probes as subject
+from compatcheck.results.findings import Outcome, ProbeResult
+
+_WORST_FIRST: tuple[Outcome, ...] = ("fail", "crash", "timeout", "watch", "pass", "skip")
+
+
+def body(results: Sequence[ProbeResult]) -> Iterator[str | None]:
+    ordered = sorted(results, key=lambda result: _WORST_FIRST.index(result.outcome))
+    yield banner(verdict(results))
+    yield section("Each probe", tag("p", _READING), tag("div", _table(ordered), class_="wide"))
+    yield section("What was measured", *map(_each, ordered))
+    yield footer()
+
+
+_READING = (
+    "A bar is the largest error that a probe judged, on a logarithmic scale, in units of what rounding explains: up to "
+    "the first line it is healthy, beyond the second it is a fault, and in between it is worth watching."
+)
+
+
+def verdict(results: Sequence[ProbeResult]) -> Verdict:
+    outcomes = [result.outcome for result in results]
+    told = (tag("p", subject.summary(results)), *(tag("p", line) for line in subject.next_steps(results)))
+    failed, broken = outcomes.count("fail"), sum(outcome in ("crash", "timeout") for outcome in outcomes)
+    ran = failed + outcomes.count("pass") + outcomes.count("watch")
+    if failed:
+        return Verdict(f"{failed} of {ran} probes {'fails' if failed == 1 else 'fail'} here", "bad", told)
+    if broken:
+        return Verdict(f"{broken} of {len(results)} probes could not finish", "bad", told)
+    if not ran:
+        return Verdict("No probe could run", "may", told)
+    if "watch" in outcomes:
+        return Verdict(f"No probe fails here; {outcomes.count('watch')} to watch", "may", told)
+    return Verdict(f"{'The probe passes' if ran == 1 else f'All {ran} probes that ran pass'}", "good", told)
+
+
+def sign(outcome: Outcome) -> Html:
+    kind, symbol = _bars.OUTCOME_SIGNS[outcome]
+    return tag("span", symbol, class_=f"sign {kind}-sign", aria_hidden="true")
+
+
+def _table(results: Sequence[ProbeResult]) -> Html:
+    heads = [tag("th", words, scope="col") for words in ("Probe", "Outcome")]
+    rows = [
+        tag(
+            "tr",
+            tag("th", tag("code", result.probe), scope="row"),
+            tag("td", sign(result.outcome), " ", result.outcome, class_="number"),
+            _bars.error_cell(_bars.worst(_bars.bars_of(result.measured))),
+        )
+        for result in results
+    ]
+    head = tag("thead", tag("tr", *heads, _bars.head()))
+    return tag("table", tag("caption", "The largest error of each probe"), head, tag("tbody", *rows), class_="bars")
+
+
+def _each(result: ProbeResult) -> Html:
+    charts = _bars.details(result)
+    name = joined((sign(result.outcome), " ", tag("code", result.probe), f" {result.outcome}, {result.seconds:.1f} s"))
+    is_open = result.outcome not in ("pass", "skip")
+    return tag("details", tag("summary", name), tag("p", result.why), charts, open=is_open)

@@ -1,0 +1,45 @@
+"""The matrix as a static site: pages that need no server and load nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from compatcheck.report.pages import styles
+from compatcheck.report.pages.site import _entry, _index, _version_map
+from compatcheck.report.pages.site._folder import require_ours, write
+from compatcheck.report.pages.site._source import Source
+
+__all__ = ["MAPPED", "Source", "render", "require_ours", "write"]
+
+MAPPED = (_version_map.TORCH, *_version_map.BESIDE)
+"""The packages of the version map."""
+
+
+def render(source: Source) -> dict[str, str]:
+    """The text of every file of the site, by its path."""
+    footer = f"Matrix {source.revision}, {len(source.entries)} entries. Made by compatcheck matrix site."
+    pages = {
+        "index.html": _index.render(source, footer),
+        "search.js": _index.search_data(source),
+        "map.html": _version_map.render(source, footer),
+        "style.css": styles.palette() + styles.style() + _text("style.css"),
+        "script.js": _text("script.js") + styles.copy_script(),
+    }
+    for entry in source.entries:
+        pages[f"entries/{entry['id']}.html"] = _entry.render(entry, source, footer)
+        pages[f"entries/{entry['id']}.json"] = _as_json(entry)
+    cited = {each["url"] for entry in source.entries for each in entry["evidence"]}
+    for path in sorted(cited & set(source.records)):
+        pages[path] = _as_json(source.records[path])
+    return pages
+
+
+def _text(name: str) -> str:
+    return files(__name__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _as_json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1, default=str) + "\n"

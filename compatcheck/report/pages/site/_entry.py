@@ -1,0 +1,146 @@
+"""The page of one entry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from compatcheck.environment.paths import distribution_of
+from compatcheck.report.pages.markup import Html, impact_mark, joined, link, listed, section, tag
+from compatcheck.report.pages.site._bars import bar
+from compatcheck.report.pages.site._frame import page
+from compatcheck.report.pages.site._record import record_page_part
+from compatcheck.report.pages.site._source import Entry, Source
+from compatcheck.report.subjects.explanation import condition_in_words
+
+_MOST_RELATED = 12
+_KINDS = {
+    "upstream-fix": "fix upstream",
+    "maintainer": "maintainer",
+    "source": "source code",
+    "documentation": "documentation",
+    "report": "report",
+    "reproduction": "measured here",
+}
+
+
+def render(entry: Entry, source: Source, footer: str) -> str:
+    """The page of an entry, to lie in a folder below the site's own."""
+    return page(
+        f"{entry['id']} {entry['title']}",
+        tag("h1", entry["title"]),
+        _facts(entry),
+        _withdrawn(entry),
+        section("What you see", tag("p", entry["summary"].strip()), _error_lines(entry)),
+        section("Why", tag("p", entry["mechanism"].strip())),
+        section("What to do, the best first", listed(map(_remedy, entry["remedies"]), "ol", class_="remedies")),
+        section("Advice that misleads", listed(entry.get("misleading", ()))),
+        section("Who is affected", *_affected(entry, source)),
+        section("Evidence", listed(_evidence(each, source) for each in entry["evidence"])),
+        section("Reproduction", *_reproduction(entry, source)),
+        section("Examples", _examples(entry["examples"])),
+        section("Related entries", listed(_related(entry, source))),
+        tag("p", link(f"{entry['id']}.json", "The entry as JSON")),
+        root="../",
+        footer=footer,
+    )
+
+
+def _facts(entry: Entry) -> Html:
+    rows = [
+        ("Entry", tag("code", entry["id"])),
+        ("Impact", impact_mark(entry["impact"])),
+        ("Confidence", Html(tag("span", entry["confidence"]))),
+        ("Packages", Html(tag("span", ", ".join(entry["packages"])))),
+        ("Published", tag("time", entry["published"])),
+        ("Reviewed", tag("time", entry["reviewed"])),
+    ]
+    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in rows), class_="facts")
+
+
+def _withdrawn(entry: Entry) -> Html:
+    if not entry.get("withdrawn"):
+        return Html()
+    withdrawn = entry["withdrawn"]
+    return tag("p", tag("strong", f"Withdrawn on {withdrawn['on']}: "), withdrawn["reason"], class_="withdrawn")
+
+
+def _error_lines(entry: Entry) -> Html:
+    lines = [tag("pre", tag("code", pattern["example"])) for pattern in entry.get("error_patterns", ())]
+    return joined((tag("p", "In a log or traceback:"), *lines)) if lines else Html()
+
+
+def _affected(entry: Entry, source: Source) -> Iterator[Html]:
+    tables = entry["affected"]
+    keys = (f"range-{number}" for number in count(1))
+    if len(tables) > 1:
+        yield tag("p", f"Any one of these {len(tables)} cases; within a case every condition holds.")
+    for number, table in enumerate(tables, 1):
+        yield tag("h3", f"Case {number}") if len(tables) > 1 else Html()
+        yield listed(tag("code", condition_in_words(path, condition)) for path, condition in table.items())
+        for path, condition in table.items():
+            name = distribution_of(path)
+            if name and isinstance(condition, str) and condition[:1] in "<>=":
+                yield bar(name, condition, source.history(name), source.within, next(keys))
+
+
+def _remedy(remedy: Mapping[str, Any]) -> Html:
+    lines = [f"{name}{specifier}" for name, specifier in remedy.get("pins", {}).items()]
+    lines += [f"{path} = {json.dumps(value)}" for path, value in remedy.get("config", {}).items()]
+    lines += [f"export {name}={value}" for name, value in remedy.get("environ", {}).items()]
+    lines += [remedy["code"]] if remedy.get("code") else []
+    copied = tag("pre", tag("code", "\n".join(lines)), class_="copied") if lines else tag("p", remedy.get("kind") or "")
+    return joined((copied, tag("p", remedy["why"])))
+
+
+def _evidence(evidence: Mapping[str, Any], source: Source) -> Html:
+    url = evidence["url"]
+    kind = f"{_KINDS[evidence['kind']]}, for {', '.join(evidence['supports'])}"
+    note = f": {evidence['note']}" if evidence.get("note") else ""
+    if url.startswith("https://"):
+        where = link(url, url.removeprefix("https://"))
+    else:
+        where = link(f"../{url}", url) if url in source.records else tag("code", f"matrix/{url}")
+    return joined((where, tag("br"), tag("small", f"{kind}{note}")))
+
+
+def _reproduction(entry: Entry, source: Source) -> Iterator[Html]:
+    if entry.get("probe"):
+        name = entry["probe"]["name"]
+        measured = source.probes.get(name)
+        yield tag("p", "Probe ", tag("code", name), f": {measured}" if measured else "")
+    if entry.get("reproduce"):
+        built = entry["reproduce"]
+        yield tag("p", f"Two environments with Python {built['python']}, in which the probe must fail and pass:")
+        yield listed(joined((tag("b", side), ": ", tag("code", " ".join(built[side])))) for side in ("bad", "good"))
+        yield tag("pre", tag("code", f"compatcheck matrix reproduce {entry['id']}"), class_="copied")
+    cited = [each["url"] for each in entry["evidence"] if each["url"].startswith("records/")]
+    for url in dict.fromkeys(cited):
+        yield record_page_part(url, source.records.get(url))
+
+
+def _examples(examples: Sequence[Mapping[str, Any]]) -> Html:
+    shown = tag("summary", f"The {len(examples)} environments that this entry is proved by")
+    return tag("details", shown, listed(map(_example, examples)))
+
+
+def _example(example: Mapping[str, Any]) -> Html:
+    note = f" ({example['note']})" if example.get("note") else ""
+    facts = json.dumps(example["environment"], ensure_ascii=False)
+    return joined((tag("b", example["expect"]), note, tag("br"), tag("code", facts)))
+
+
+def _related(entry: Entry, source: Source) -> Iterable[Html]:
+    mine = set(entry["packages"])
+    near = [
+        (len(mine & set(other["packages"])), other)
+        for other in source.entries
+        if other["id"] != entry["id"] and mine & set(other["packages"])
+    ]
+    nearest = sorted(near, key=lambda each: (-each[0], each[1]["impact"] != entry["impact"], each[1]["id"]))
+    return [
+        joined((link(f"{other['id']}.html", other["title"]), " ", tag("small", f"{other['id']}, {other['impact']}")))
+        for _, other in nearest[:_MOST_RELATED]
+    ]

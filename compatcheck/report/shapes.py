@@ -1,0 +1,73 @@
+"""The shapes of values in JSON reports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from compatcheck.report.steps import step_texts
+from compatcheck.results.findings import Finding, ProbeResult, Remedy, Report, fingerprint
+
+if TYPE_CHECKING:
+    from compatcheck.results.cluster import ClusterReport
+    from compatcheck.results.logs import Diagnosis
+
+
+def matrix_shape(judged: Report | Diagnosis | ClusterReport) -> dict[str, Any]:
+    """Which matrix has judged; ``stale`` is true where nobody has reviewed it for more than 90 days."""
+    return {
+        "revision": judged.matrix_revision,
+        "entries": judged.matrix_entries,
+        "date": judged.matrix_date,
+        "stale": judged.matrix_stale,
+    }
+
+
+def finding_shape(finding: Finding) -> dict[str, Any]:
+    return {
+        "id": finding.id,
+        "fingerprint": fingerprint(finding),
+        "title": finding.title,
+        "status": finding.status,
+        "impact": finding.impact,
+        "confidence": finding.confidence,
+        "packages": finding.packages,
+        "summary": finding.summary,
+        "missing": finding.missing,
+        "remedies": [_remedy(remedy) for remedy in finding.remedies],
+        "evidence": finding.evidence,
+        "probe": probe_shape(finding.probe) if finding.probe else None,
+        "location": finding.location._asdict() if finding.location else None,
+    }
+
+
+def _remedy(remedy: Remedy) -> dict[str, Any]:
+    return {
+        "kind": remedy.kind,
+        "pins": remedy.pins,
+        "config": remedy.config,
+        "environ": remedy.environ,
+        "code": remedy.code,
+        "steps": step_texts(remedy),
+        "why": remedy.why,
+    }
+
+
+def probe_shape(result: ProbeResult) -> dict[str, Any]:
+    return {
+        "name": result.probe,
+        "outcome": result.outcome,
+        "why": result.why,
+        "seconds": round(result.seconds, 3),
+        "measured": result.measured,
+    }
+
+
+def finite(value: Any) -> Any:
+    """JSON has no NaN or infinity: such a number is written as a string."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, (list, tuple)) else value

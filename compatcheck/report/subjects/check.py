@@ -1,0 +1,139 @@
+"""The verdict on one environment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from compatcheck.environment import Environment, Unknown, dump, lookup
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
+from compatcheck.report.document import NO_EXIT, STYLES, Document, Exit, Findings, rows
+from compatcheck.report.shapes import finding_shape, matrix_shape
+from compatcheck.report.subjects._environment import described, head, stale
+from compatcheck.report.subjects._unknown import by_reason, problems, without_reason
+from compatcheck.results.findings import STATUSES, Finding, Report, Status
+from compatcheck.terminal.lines import Line
+
+_FILES = {"training": marked("a training configuration"), "model": marked("a model folder")}
+_MOST_REASONS = 8
+
+
+def document(report: Report, exit: Exit = NO_EXIT, *, refuted: bool = False, verbose: bool = False) -> Document:
+    """``verbose`` adds where each finding is documented, what was refuted, and every open fact."""
+    shown = report.findings if refuted or verbose else tuple(f for f in report.findings if f.status != "refuted")
+    verdict = _verdict(report)
+    return Document(
+        verdict[0],
+        (*_findings(report, shown, verbose), Line()),
+        partial(_shape, report, exit),
+        (verdict, tuple(_set_aside(report)), tuple(_open(report, verbose))),
+        judged=(head(report), *(Line(text, "dim", label, "dim", 13) for label, text in described(report.environment))),
+        repeats_title=True,
+        report=report._replace(findings=shown),
+        exit=exit,
+        page=partial(_page, report, exit, refuted or verbose),
+    )
+
+
+def failing(report: Report, statuses: Collection[Status]) -> Document:
+    """A row for each finding of these statuses, with its file and line first, as editors read it."""
+    return rows(
+        Line(f"{finding.id} {finding.title}", "", f"{_prefix(finding)}{finding.status} ", STYLES[finding.status])
+        for finding in report.findings
+        if finding.status in statuses
+    )
+
+
+def _prefix(finding: Finding) -> str:
+    return f"{finding.location}: " if finding.location else ""
+
+
+def _page(report: Report, exit: Exit, refuted: bool) -> Iterator[str | None]:
+    from compatcheck.report.pages import _check
+
+    return _check.body(report, exit_reason=exit.reason, refuted=refuted)
+
+
+def _shape(report: Report, exit: Exit) -> Mapping[str, Any]:
+    return {
+        "matrix": matrix_shape(report),
+        "environment": dump(report.environment),
+        "findings": [finding_shape(finding) for finding in report.findings],
+        "suppressed": [
+            {"by": each.by, "why": each.why, "finding": finding_shape(each.finding)} for each in report.suppressed
+        ],
+        "remarks": [
+            {"text": each.text, "location": each.location._asdict() if each.location else None}
+            for each in report.remarks
+        ],
+        "exit_reason": exit.reason,
+    }
+
+
+def _findings(report: Report, shown: Collection[Finding], verbose: bool) -> Iterator[Findings]:
+    leads = {
+        "possible": _("these fit as far as the facts go; those that are missing decide"),
+        "refuted": _("matched, but the probe passed on this machine"),
+    }
+    if report.bad:
+        yield Findings(report.bad, verbose=verbose)
+    for status, lead in leads.items():
+        found = tuple(finding for finding in shown if finding.status == status)
+        if found:
+            yield Findings(found, lead, verbose)
+
+
+def _verdict(report: Report) -> tuple[Line, ...]:
+    """What it comes to, and what to do next where something is to be done."""
+    counted = Counter(finding.status for finding in report.findings)
+    bad = report.bad
+    summary = ", ".join(f"{counted[status]} {_(status)}" for status in STATUSES if counted[status])
+    if bad:
+        return Line(summary, "bold red"), Line(
+            _("next: {command}").format(command=f"compatcheck explain {bad[0].id}"), "dim"
+        )
+    failed = [f for f in report.findings if f.probe and f.probe.outcome == "fail"]
+    if failed:
+        found = _("a probe found a fault on this machine that your run may meet")
+        text = _("next: --assume {fact}=VALUE (absent where there is none)").format(fact=failed[0].missing[0])
+        return Line(f"{summary}; {found}", "bold yellow"), Line(text, "dim")
+    return (Line(_("no known fault") + (f" ({summary})" if summary else ""), "bold green"),)
+
+
+def _open(report: Report, verbose: bool) -> Iterator[Line]:
+    """What is not known, and how it can be made known."""
+    unknown = list(_unknown(report.environment, None if verbose else _MOST_REASONS))
+    if verbose:
+        yield from (Line(each, "dim", "" if at else _("not known:"), "dim", 11) for at, each in enumerate(unknown))
+    elif unknown:
+        yield Line("; ".join(unknown), "dim", _("not known:"), "dim", 11)
+    wanted = [_(file) for path, file in _FILES.items() if isinstance(lookup(report.environment, path), Unknown)]
+    yield from stale(report)
+    if wanted:
+        text = _("name {files}, or state facts: --assume training.attention=sdpa")
+        yield Line(text.format(files=_(" or ").join(wanted)), "dim")
+
+
+def _set_aside(report: Report) -> Iterator[Line]:
+    """How much the user has set aside, and what of that wants a look."""
+    counted = Counter(each.by for each in report.suppressed)
+    ignored = _("{count} ignored").format(count=counted["ignore"]) if counted["ignore"] else ""
+    known = _("{count} known in the baseline").format(count=counted["baseline"]) if counted["baseline"] else ""
+    if counted:
+        yield Line(_("set aside: {parts}").format(parts=", ".join(filter(None, (ignored, known)))), "dim")
+    for remark in report.remarks:
+        where = f"{remark.location}: " if remark.location else ""
+        yield Line(f"{where}{remark.text}", "yellow", _("note"), "yellow", 10)
+
+
+def _unknown(environment: Environment, most: int | None) -> Iterator[str]:
+    """What is not known: what most entries need, and with its reason what was looked for."""
+    yield from without_reason(environment)
+    reasons = [f"{', '.join(paths)} ({reason})" for reason, paths in by_reason(environment).items()]
+    yield from reasons[:most]
+    if most is not None and len(reasons) > most:
+        yield _("{count} more, see them with --verbose").format(count=len(reasons) - most)
+    yield from (f"{path} ({problem})" for path, problem in problems(environment))

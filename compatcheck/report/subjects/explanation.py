@@ -1,0 +1,155 @@
+"""An entry or a probe as a page for people, and entries as a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
+from compatcheck.report.document import Document
+from compatcheck.terminal.lines import Line
+
+WIDTH = 88
+_KINDS = {
+    "upstream-fix": marked("the fix upstream"),
+    "maintainer": marked("a maintainer"),
+    "reproduction": marked("reproduced"),
+    "source": marked("source"),
+    "documentation": marked("documentation"),
+    "report": marked("report"),
+}
+_PARTS = {
+    "affected": marked("when it applies"),
+    "mechanism": marked("why"),
+    "summary": marked("what you see"),
+    "misleading": marked("bad advice"),
+}
+
+
+def document(entry: Mapping[str, Any], probe: Sequence[str] = ()) -> Document:
+    """The page of one entry, given as the plain values of its file; ``probe`` describes the probe it names."""
+    return Document(Line(), tuple(_page(entry, probe)), lambda: {"entry": entry}, width=WIDTH)
+
+
+def document_of_probe(name: str, described: tuple[str, str]) -> Document:
+    """The page of one probe: its title, and what is measured, within which bound, and what a failure means."""
+    title, body = described
+    lines = [Line(title, "bold", f"{name}  ", "bold", plain=f"{name}  {title}")]
+    for paragraph in body.split("\n\n"):
+        lines += [Line(), Line(paragraph)]
+    return Document(Line(), tuple(lines), lambda: {"probe": name, "title": title, "about": body}, width=WIDTH)
+
+
+def document_of_list(entries: Sequence[Mapping[str, Any]]) -> Document:
+    """A row an entry."""
+    return Document(Line(), tuple(map(_row, entries)), lambda: {"entries": [_brief(entry) for entry in entries]})
+
+
+def _brief(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: entry[key] for key in ("id", "title", "impact", "confidence", "packages", "summary")}
+
+
+def _row(entry: Mapping[str, Any]) -> Line:
+    plain = f"{entry['id']}  {entry['impact']:<12}  {entry['confidence']:<14}  {entry['title']}"
+    head = f"{entry['id']}  {entry['impact']:<12}"
+    return Line(entry["title"], "", head, "bold", 28, ((entry["id"], _source(entry)),), plain)
+
+
+def _source(entry: Mapping[str, Any]) -> str:
+    """Where the entry can be looked at first."""
+    return next((each["url"] for each in entry["evidence"] if each["url"].startswith("http")), "")
+
+
+def _page(entry: Mapping[str, Any], probe: Sequence[str]) -> Iterator[Line]:
+    yield Line(entry["title"], "bold", entry["id"], "bold", 14)
+    dates = _("published {published}, reviewed {reviewed}")
+    dates = dates.format(published=entry["published"], reviewed=entry["reviewed"])
+    yield Line(f"{_(entry['impact'])}, {_(entry['confidence'])}; {dates}", "dim")
+    if entry.get("withdrawn"):
+        said = _("WITHDRAWN on {date}: {reason}")
+        yield Line(said.format(date=entry["withdrawn"]["on"], reason=entry["withdrawn"]["reason"]), "bold yellow")
+    yield from _section(_("What you see"), [entry["summary"]])
+    yield from _section(_("Why"), [entry["mechanism"]])
+    yield from _section(
+        _("Error lines that it explains"), [each["example"] for each in entry.get("error_patterns", ())]
+    )
+    yield from _conditions(entry["affected"])
+    yield from _ways_out(entry["remedies"])
+    yield from _section(_("Advice that misleads"), entry.get("misleading", ()))
+    if probe:
+        yield from _section(_("Probe {name}").format(name=entry["probe"]["name"]), probe[:1])
+    yield from _evidence(entry["evidence"])
+    yield from _commands(entry, probe)
+
+
+def _section(heading: str, paragraphs: Iterable[str]) -> Iterator[Line]:
+    texts = list(paragraphs)
+    if not texts:
+        return
+    yield from (Line(), Line(heading, "bold"))
+    for text in texts:
+        mark = "" if len(texts) == 1 else "- "
+        yield Line(text, head=f"  {mark}", indent=2 + len(mark))
+
+
+def _conditions(tables: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
+    """What must hold, each condition by itself: all of one table."""
+    for number, table in enumerate(tables):
+        heading = _("Applies when") if not number else _("or when")
+        yield from (Line(), Line(heading, "bold"))
+        yield from (Line(condition_in_words(path, condition), indent=2) for path, condition in table.items())
+
+
+def condition_in_words(path: str, condition: Any) -> str:
+    name = path.removeprefix("distributions.")
+    if isinstance(condition, list):
+        return _("{fact} is {values}").format(fact=name, values=_(" or ").join(map(str, condition)))
+    if condition in ("present", "absent") or (isinstance(condition, str) and condition[:1] in "<>="):
+        return f"{name} {condition}"
+    return f"{name} = {str(condition).lower() if isinstance(condition, bool) else condition}"
+
+
+def _ways_out(remedies: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
+    """What can be done, in a row of its own to be copied, and below it why."""
+    yield from (Line(), Line(_("What to do, the best first"), "bold"))
+    for number, remedy in enumerate(remedies, 1):
+        yield Line(_action(remedy), "green", f"  {number}. ", "", 5)
+        yield Line(remedy["why"], indent=5)
+
+
+def _action(remedy: Mapping[str, Any]) -> str:
+    actions = [f"{name}{specifier}" for name, specifier in remedy.get("pins", {}).items()]
+    actions += [f"{path} = {value}" for path, value in remedy.get("config", {}).items()]
+    actions += [f"{name}={value}" for name, value in remedy.get("environ", {}).items()]
+    actions += [remedy["code"]] if remedy.get("code") else []
+    return ", ".join(actions) or str(remedy.get("kind"))
+
+
+def _evidence(evidence: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
+    """Each source with what it bears out."""
+    yield from (Line(), Line(_("Evidence"), "bold"))
+    for each in evidence:
+        note = f": {each['note']}" if each.get("note") else ""
+        parts = ", ".join(map(_part, each["supports"]))
+        yield Line(each["url"], indent=2)
+        kind = _(_KINDS.get(each["kind"], each["kind"]))
+        yield Line(_("{kind}, on {parts}").format(kind=kind, parts=parts) + note, "dim", indent=4)
+
+
+def _part(path: str) -> str:
+    """A part of the entry by the name that it has on the page."""
+    name, dot, number = path.partition(".")
+    if name == "remedies" and dot:
+        return _("way out {number}").format(number=number)
+    return _(_PARTS.get(path, path))
+
+
+def _commands(entry: Mapping[str, Any], probe: Sequence[str]) -> Iterator[Line]:
+    """What can be run to see for oneself."""
+    measured = _("{command}: what the probe measures")
+    commands = [measured.format(command=f"compatcheck explain {entry['probe']['name']}")] if probe else []
+    if probe and entry.get("reproduce"):
+        tried = _("{command}, in a clone: where it fails, and where it passes")
+        commands.append(tried.format(command=f"compatcheck matrix reproduce {entry['id']}"))
+    yield from _section(_("See for yourself"), commands)

@@ -1,0 +1,190 @@
+"""What became of a request for pins: what moved and why, what it cost, what is left, and what the built set showed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from compatcheck.language import gettext as _
+from compatcheck.language import ngettext
+from compatcheck.report.document import STYLES, Document
+from compatcheck.report.shapes import finding_shape, probe_shape
+from compatcheck.report.steps import step_text
+from compatcheck.results.findings import Finding
+from compatcheck.results.pins import Choice, Moved, PinReport, Trial
+from compatcheck.terminal.cells import cells
+from compatcheck.terminal.lines import Line
+
+_MOST_ALONG = 6
+
+
+def document(report: PinReport, *, verbose: bool = False) -> Document:
+    """``verbose`` names every package that moves along."""
+    title = Line(verdict(report), "bold")
+    body = tuple(_lines(report, verbose))
+    return Document(title, body, partial(_shape, report), ((title,),), page=partial(_page, report))
+
+
+def _page(report: PinReport) -> Iterator[str | None]:
+    from compatcheck.report.pages import _pins
+
+    return _pins.body(report)
+
+
+def _shape(report: PinReport) -> Mapping[str, Any]:
+    return {
+        "moved": [each._asdict() for each in report.moved],
+        "distance": report.distance,
+        "resolutions": report.resolutions,
+        "proven": report.proven,
+        "unfinished": report.unfinished,
+        "choices": [_choice_shape(each) for each in report.choices],
+        "left": [finding_shape(finding) for finding in report.left],
+        "possible": [finding_shape(finding) for finding in report.possible],
+        "notes": report.notes,
+        "trials": None if report.trials is None else [_trial_shape(trial) for trial in report.trials],
+        "verified": report.verified,
+        "unverified": report.unverified,
+    }
+
+
+def _choice_shape(choice: Choice) -> dict[str, Any]:
+    return {
+        "entry": choice.entry,
+        "moved": [move._asdict() for move in choice.moved],
+        "settings": list(map(step_text, choice.settings)),
+        "by_versions": choice.by_versions,
+    }
+
+
+def _trial_shape(trial: Trial) -> dict[str, Any]:
+    return {
+        "entry": trial.entry,
+        "title": trial.title,
+        "before": probe_shape(trial.before) if trial.before else None,
+        "after": probe_shape(trial.after),
+    }
+
+
+def _lines(report: PinReport, verbose: bool) -> Iterator[Line]:
+    yield from _moves(report, None if verbose else _MOST_ALONG)
+    for choice in report.choices:
+        head = choice.entry if choice.by_versions else _("left {entry}").format(entry=choice.entry)
+        yield Line(choice_in_words(choice), "", head, "bold" if choice.by_versions else "bold red", cells(head) + 2)
+    told = {choice.entry for choice in report.choices if not choice.by_versions}
+    for finding in report.left:
+        if finding.id not in told:
+            head = _("left {entry}").format(entry=finding.id)
+            yield Line(f"{finding.title}: {finding.summary}{_steps(finding)}", "", head, "bold red", cells(head) + 2)
+    if report.possible:
+        yield Line(_possible(report.possible), "yellow")
+    for note in report.notes:
+        yield Line(note, "", _("note"), "yellow", 6)
+    for trial in report.trials or ():
+        yield from _trial(trial)
+
+
+def _possible(findings: Iterable[Finding]) -> str:
+    named = dict.fromkeys(f"{finding.id} ({_lacking(finding)})" for finding in findings)
+    said = _("possible, and not steered by: {entries}; state what is missing with --assume, or give --strict")
+    return said.format(entries=", ".join(named))
+
+
+def _lacking(finding: Finding) -> str:
+    lacking = _("missing {facts}").format(facts=", ".join(finding.missing))
+    return lacking if finding.missing else _("unconfirmed reports")
+
+
+def _moves(report: PinReport, most: int | None) -> Iterator[Line]:
+    asked = [each for each in report.moved if each.entries]
+    along = [each for each in report.moved if each.was and not each.entries]
+    new = [each for each in report.moved if not each.was and not each.entries]
+    width = max((len(each.name) for each in asked), default=0) + 2
+    for each in asked:
+        why = "; ".join(f"{entry} {report.titles.get(entry, '')}".strip() for entry in each.entries)
+        yield Line(f"{_step(each)}: {why}", "", each.name, "bold", width)
+    if along:
+        cause = _("with them") if asked else _("no entry asks for it, the requirements leave no other way:")
+        yield Line(f"{cause} {_some(along, most)}", "dim" if asked else "yellow")
+    if new:
+        yield Line(_("new {packages}").format(packages=_some(new, most)), "dim")
+
+
+def _some(moves: Sequence[Moved], most: int | None) -> str:
+    shown = ", ".join(f"{each.name} {_step(each) if each.was else each.now}" for each in moves[:most])
+    more = 0 if most is None else len(moves) - most
+    return shown + (_(" and {count} more").format(count=more) if more > 0 else "")
+
+
+def _step(move: Moved) -> str:
+    return f"{move.was} -> {move.now}" if move.was else _("{version} is new").format(version=move.now)
+
+
+def choice_in_words(choice: Choice) -> str:
+    """Both ways out, each with what it costs."""
+    number = len(choice.settings)
+    counted = ngettext("{count} setting", "{count} settings", number).format(count=number)
+    settings = f"{'; '.join(map(step_text, choice.settings))} ({counted})"
+    if choice.by_versions:
+        moves = _(" and ").join(f"{each.name} {_step(each)} ({_size(each.cost)})" for each in choice.moved)
+        said = _("cleared by {moves}; with --prefer config by this instead: {settings}")
+        return said.format(moves=moves, settings=settings)
+    advised = _(" and ").join(f"{each.name} {each.now} ({_size(each.cost)})" for each in choice.moved)
+    said = _("; with --prefer pins by versions instead, such as {advised}")
+    return settings + (said.format(advised=advised) if advised else "")
+
+
+def _size(cost: int) -> str:
+    major, minor = cost // 100, cost // 10
+    if major:
+        return ngettext("{count} major step", "{count} major steps", major).format(count=major)
+    if minor:
+        return ngettext("{count} minor step", "{count} minor steps", minor).format(count=minor)
+    return ngettext("{count} patch", "{count} patches", cost).format(count=cost) if cost else _("no step")
+
+
+def _steps(finding: Finding) -> str:
+    steps = next((remedy.steps for remedy in finding.remedies if not remedy.pins), ())
+    return f": {'; '.join(map(step_text, steps))}" if steps else ""
+
+
+def _trial(trial: Trial) -> Iterator[Line]:
+    yield Line(f"{trial.title} ({trial.after.probe})", "", trial.entry or _("imports"), "bold", 14)
+    for when, result in ((_("before"), trial.before), (_("after"), trial.after)):
+        if result is not None:
+            style = STYLES[result.outcome]
+            yield Line(f"{result.outcome}: {result.why}", style, f"  {when}", "dim", 14)
+
+
+def verdict(report: PinReport) -> str:
+    tries = ngettext("{count} resolution", "{count} resolutions", report.resolutions).format(count=report.resolutions)
+    moves = [each for each in report.moved if each.was]
+    if not moves:
+        needless = _("nothing has to be held back") if report.latest else _("nothing has to move")
+        moved = f"{_('nothing moves') if report.left else needless}, {tries}"
+    else:
+        counted = ngettext("{count} move", "{count} moves", len(moves)).format(count=len(moves))
+        moved = f"{counted}, {_('distance {cost}').format(cost=report.distance)}, {tries}"
+        moved += _(": nothing nearer is clean") if report.proven and not report.left else ""
+    if report.unfinished:
+        moved += _(": time ran out before a clean set was found, give it more with --budget")
+    elif not report.proven:
+        moved += _(": time ran out, something nearer may be clean")
+    if report.left:
+        moved += _("; what is left is not cleared by these versions")
+    if report.trials is None:
+        return moved
+    if report.unverified:
+        return moved + _("; NOT verified: {why}").format(why=report.unverified)
+    return moved + _("; verified: the set was built and every probe passes there") + _before(report.trials)
+
+
+def _before(trials: Iterable[Trial]) -> str:
+    """How many of the probes showed a fault in what there was, if that was tried."""
+    outcomes = [trial.before.outcome for trial in trials if trial.before]
+    failed = sum(outcome in ("fail", "crash", "timeout") for outcome in outcomes)
+    if not outcomes:
+        return ""
+    said = _(", {count} of its probes failed before").format(count=failed)
+    return said if failed else _(", no probe failed before either")
