@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import os
+import re
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -15,11 +17,14 @@ from compatcheck.files.reading import OversizeError, read_text
 _LARGEST = 4 << 20
 _MOST_NODES = 50_000
 _DOING = "reading YAML from"
+_TOML_HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]")
+_TOML_KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
+_TOML_PART = re.compile(r"[\w-]+")
 Keys = tuple[str | int, ...]
 
 
 class Document(NamedTuple):
-    """A file and what it says: the mapping of a JSON or YAML file, the module of a Python file, else ``None``.
+    """A file and what it says: the mapping of a JSON, YAML or TOML file, the module of a Python file, else ``None``.
 
     ``lines`` gives the line of each key where the parser told it. ``origins`` says which keys another file gave, as
     the flags of a script do over a configuration, and ``under`` where a section that is read alone stands in its file.
@@ -76,6 +81,8 @@ def parse_document(path: str, text: str) -> Document:
         return Document(path, text, json_object(text, path))
     if ending in (".yaml", ".yml"):
         return _yaml(path, text)
+    if ending == ".toml":
+        return _toml(path, text)
     if ending == ".py":
         return Document(path, text, _module(path, text))
     return Document(path, text, None)
@@ -90,6 +97,34 @@ def _module(path: str, text: str) -> ast.Module:
         raise InputError("reading Python from", path, seen, "correct it there") from None
     except (RecursionError, MemoryError):
         raise OversizeError("reading Python from", path, "it is nested too deeply", "give an ordinary file") from None
+
+
+def _toml(path: str, text: str) -> Document:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    try:
+        return Document(path, text, tomllib.loads(text), _toml_lines(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError("reading TOML from", path, str(error), "correct it there") from None
+    except RecursionError:
+        raise OversizeError("reading TOML from", path, "it is nested too deeply", "give an ordinary file") from None
+
+
+def _toml_lines(text: str) -> Mapping[Keys, int]:
+    """The line of each table and of each key that begins a line, by its nested keys."""
+    lines: dict[Keys, int] = {}
+    table: Keys = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        header, key = _TOML_HEADER.match(line), _TOML_KEY.match(line)
+        if header:
+            table = tuple(_TOML_PART.findall(header[1]))
+        elif not key:
+            continue
+        lines.setdefault((*table, *(_TOML_PART.findall(key[1]) if key and not header else ())), number)
+    return lines
 
 
 def _yaml(path: str, text: str) -> Document:

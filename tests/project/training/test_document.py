@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compatcheck.environment import Location
 from compatcheck.errors import InputError
 from compatcheck.project.reading import read_paths
 from compatcheck.project.training.document import open_document
@@ -139,3 +140,44 @@ def test_a_pickle_of_arguments_is_never_loaded(tmp_path: Path) -> None:
     path.write_bytes(b"cos\nsystem\n(S'false'\ntR.")
     with pytest.raises(InputError, match="it is a pickle, which can run anything"):
         read_paths([str(path)])
+
+
+TOML = """\
+dump = "out"
+
+[training]
+local_batch_size = 8
+'quoted' = 1
+mixed.param = "bfloat16"
+
+[parallelism.sizes]
+data = -1
+"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        (("dump",), 1),
+        (("training",), 3),
+        (("training", "local_batch_size"), 4),
+        (("training", "quoted"), 5),
+        (("training", "mixed", "param"), 6),
+        (("parallelism", "sizes", "data"), 9),
+        (("training", "nothing"), None),
+    ],
+)
+def test_toml_keys_have_their_line(tmp_path: Path, keys: tuple[str, ...], line: int | None) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(TOML)
+    document = open_document(str(path))
+    assert document.value["training"]["mixed"] == {"param": "bfloat16"}
+    assert document.place(keys) == Location(str(path), line)
+
+
+@pytest.mark.parametrize("text", ["a = \n", "a = " + "[" * 100_000])
+def test_broken_toml_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match="run.toml: "):
+        open_document(str(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 
@@ -12,15 +13,6 @@ from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.project.training import reader_of, readers
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training.document import open_document
-from tests.project.training import (
-    test_axolotl,
-    test_llama_factory,
-    test_ms_swift,
-    test_nemo,
-    test_peft_adapter,
-    test_torchtune,
-    test_xtuner,
-)
 
 TRAINER = """\
 output_dir: out
@@ -35,14 +27,14 @@ ACCELERATE = (
     "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_processes: 2\n"
 )
 DEEPSPEED = '{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": 1}'
+FOLDER = Path(__file__).parent
 SAMPLES = {
-    "axolotl": test_axolotl.SAMPLES,
-    "llama_factory": test_llama_factory.SAMPLES,
-    "ms_swift": test_ms_swift.SAMPLES,
-    "nemo": test_nemo.SAMPLES,
-    "peft_adapter": test_peft_adapter.SAMPLES,
-    "torchtune": test_torchtune.SAMPLES,
-    "xtuner": test_xtuner.SAMPLES,
+    **{
+        name: samples
+        for name in readers()
+        if (FOLDER / f"test_{name}.py").exists()
+        and (samples := getattr(importlib.import_module(f"{__package__}.test_{name}"), "SAMPLES", None))
+    },
     "training_arguments": {"args.yaml": TRAINER},
     "accelerate": {"accelerate.yaml": ACCELERATE},
     "deepspeed": {"ds.json": DEEPSPEED},
