@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from compatcheck import matrix
-from compatcheck.verbs.triage import SUSPECTED
+from compatcheck.pipelines.triage import SUSPECTED
 from tools.labelled.agreement import agrees_with, speaks_of
 from tools.labelled.findings import findings_of
 from tools.labelled.fix import applied

@@ -22,9 +22,10 @@ from typing import Any
 
 import pytest
 
+from tools.real_stacks import TRAINER, built
+
 from ..advice.tiny_wheels import write_wheel
 from ..conftest import run_command
-from ..real_stacks import TRAINER, built
 from .test_matrix_reproduce import COMMAND
 
 ROOT = Path(__file__).parents[2]
