@@ -63,7 +63,7 @@ KINDS = {
         "part = '[{}]\\n_component_ = \"{}\"\\n'.format;"
         "text = 'batch_size = 2\\n' + part('model', 'dry_run.models.a') + part('optimizer', 'torch.optim.SGD');"
         "document = parse_document('run.toml', text); reader = t.readers()[t.reader_of(document)];"
-        "assert reader.read(document).facts.known['training']['framework'] == 'dry_run'",
+        "assert reader.read(document).facts.get('training.framework') == 'dry_run'",
         r"compatcheck/(facts|project)/training/(formats/)?[a-z]\w*\.py",
     ),
     "trait": Kind(

@@ -121,8 +121,8 @@ def test_a_new_trait_is_one_file(checkout: Path, tmp_path: Path) -> None:
     assert check(checkout, tmp_path, "calibrate", "3.12.0") == {}
 
 
-def test_contributing_names_the_folder_of_each_kind() -> None:
-    text = (ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
+def test_the_map_names_the_folder_of_each_kind() -> None:
+    text = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
     assert all(f"`compatcheck/{folder}/`" in text for folder in KINDS.values())
 
 
