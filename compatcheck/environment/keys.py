@@ -28,7 +28,7 @@ _EXACT: dict[str, Kind] = {
     "model.remote_code": "flag",
     "model.torch_dtype": "text",
     "training.framework": "text",
-    "training.runs_on": "labels",
+    "training.runs_on": "text",
     "training.method": "text",
     "training.per_device_train_batch_size": "number",
     "training.gradient_accumulation_steps": "number",
