@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
 
 from compatcheck.probes._criterion import UNIT_ROUNDOFF, accumulation, compare
 from compatcheck.probes.distributed import _ranks
@@ -39,17 +39,9 @@ SIZES = (1, 1000, 300001)
 OPERATIONS = ("all_reduce", "broadcast", "all_gather")
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
     """Rows of one collective, size and dtype each, and of the control."""
-    if (request.get("training") or {}).get("world_size") == 1:
-        return {"unsupported": "the training runs in one process"}
-    where = _ranks.place(request)
-    if isinstance(where, str):
-        return {"unsupported": where}
-    yield from _ranks.rows(__file__, _cases(request), where, stage, {})
-    return {"ranks": where._asdict()}
+    return _ranks.measure(__file__, request, stage, _cases, several=True)
 
 
 def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
@@ -101,7 +93,7 @@ def _collective(operation: str, own: Any, rank: Rank) -> Any:
     return own
 
 
-def _cases(request: Mapping[str, Any]) -> List[Dict[str, Any]]:
+def _cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
     return [
         {
             "case": "%s of %d elements" % (operation, size),

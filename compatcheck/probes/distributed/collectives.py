@@ -19,7 +19,7 @@ Request: seed, device, seconds (for all of it, default 20; on GPUs 60), training
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
 
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _exchange
@@ -39,17 +39,9 @@ DTYPES = ("float32", "bfloat16", "float16")
 BUDGET = {"cpu": 20.0, "cuda": 60.0}
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
     """Rows of one operation and dtype each, and of the control."""
-    if (request.get("training") or {}).get("world_size") == 1:
-        return {"unsupported": "the training runs in one process"}
-    where = _ranks.place(request)
-    if isinstance(where, str):
-        return {"unsupported": where}
-    yield from _ranks.rows(__file__, joint_cases(request, where.device), where, stage, {})
-    return {"ranks": where._asdict()}
+    return _ranks.measure(__file__, request, stage, joint_cases, several=True)
 
 
 def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:

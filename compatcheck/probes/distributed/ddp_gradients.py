@@ -20,7 +20,7 @@ Request: seed, device, dtype (tried beside float32), training (skipped where its
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
 
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _toy
@@ -48,17 +48,9 @@ VARIANTS: Tuple[Tuple[str, int, Dict[str, Any]], ...] = (
 )
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
     """Rows of one way of using DDP and dtype each, and of the control."""
-    if (request.get("training") or {}).get("world_size") == 1:
-        return {"unsupported": "the training runs in one process"}
-    where = _ranks.place(request)
-    if isinstance(where, str):
-        return {"unsupported": where}
-    yield from _ranks.rows(__file__, _cases(request), where, stage, {})
-    return {"ranks": where._asdict()}
+    return _ranks.measure(__file__, request, stage, _cases, several=True)
 
 
 def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
@@ -101,10 +93,10 @@ def _one_rank_short(parallel: Any, problem: _toy.Problem, rank: Rank) -> None:
 
 def joint_cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
     """What ranks on several machines try."""
-    return [case for case in _cases({"seed": 0, **request}) if case["passes"] == 1 and not case["uneven"]]
+    return [case for case in _cases({"seed": 0, **request}, device) if case["passes"] == 1 and not case["uneven"]]
 
 
-def _cases(request: Mapping[str, Any]) -> List[Dict[str, Any]]:
+def _cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
     dtypes = ("float32",) if request.get("dtype") == "float32" else ("float32", "bfloat16")
     cases = [
         _case(request, variant, passes, dtype, options) for dtype in dtypes for variant, passes, options in VARIANTS

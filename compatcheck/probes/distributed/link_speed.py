@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
 
 from compatcheck.probes.distributed import _ranks
 
@@ -37,15 +37,9 @@ PASSES = 2
 EXCHANGES = 5
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
     """One row, and the control."""
-    where = _ranks.place(request)
-    if isinstance(where, str):
-        return {"unsupported": where}
-    yield from _ranks.rows(__file__, joint_cases(request, where.device), where, stage, {})
-    return {"ranks": where._asdict()}
+    return _ranks.measure(__file__, request, stage, joint_cases)
 
 
 def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:

@@ -21,7 +21,7 @@ managed and boundary).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
 
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _toy, _zero
@@ -37,20 +37,13 @@ SECONDS: float = 10.0
 ASKED_BY: Tuple[str, ...] = ("training.deepspeed",)
 FRESH = True
 
-STAGES = (0, 1, 2, 3)
 PASSES = 4
 JUDGED_WAYS = ("managed", "boundary")
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
     """Rows of one stage, way and dtype each, and of the control."""
-    where = _ranks.place(request)
-    if isinstance(where, str):
-        return {"unsupported": where}
-    yield from _ranks.rows(__file__, _cases(request), where, stage, _zero.environ(where.device))
-    return {"ranks": where._asdict()}
+    return _ranks.measure(__file__, request, stage, _cases, _zero.environ)
 
 
 def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
@@ -59,9 +52,8 @@ def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
     return _toy.answer(_zero.gradient(problem, case, rank), problem)
 
 
-def _cases(request: Mapping[str, Any]) -> List[Dict[str, Any]]:
-    section = (request.get("training") or {}).get("deepspeed") or {}
-    stages = request.get("stages") or ([int(section["zero_stage"])] if "zero_stage" in section else STAGES)
+def _cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
+    stages = _zero.stages(request)
     # What is known to raise comes last, for it costs a new set of processes.
     ways = request.get("ways") or (*JUDGED_WAYS, "bare")
     cases = []

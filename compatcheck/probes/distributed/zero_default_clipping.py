@@ -17,7 +17,7 @@ clipping).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
 
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _toy, _zero
@@ -33,19 +33,12 @@ SECONDS: float = 9.0
 ASKED_BY: Tuple[str, ...] = ("training.deepspeed",)
 FRESH = True
 
-STAGES = (0, 1, 2, 3)
 LOSS_FACTOR = 8.0
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
     """Rows of one stage each, with the key left out and set to 0, and of one process."""
-    where = _ranks.place(request)
-    if isinstance(where, str):
-        return {"unsupported": where}
-    yield from _ranks.rows(__file__, _cases(request), where, stage, _zero.environ(where.device))
-    return {"ranks": where._asdict()}
+    return _ranks.measure(__file__, request, stage, _cases, _zero.environ)
 
 
 def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
@@ -54,9 +47,8 @@ def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
     return _toy.answer(_zero.gradient(problem, case, rank), problem)
 
 
-def _cases(request: Mapping[str, Any]) -> List[Dict[str, Any]]:
-    section = (request.get("training") or {}).get("deepspeed") or {}
-    stages = request.get("stages") or ([int(section["zero_stage"])] if "zero_stage" in section else STAGES)
+def _cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
+    stages = _zero.stages(request)
     cases = []
     for number in stages:
         for words, value in (("gradient_clipping 0", 0.0), ("gradient_clipping left out", None)):

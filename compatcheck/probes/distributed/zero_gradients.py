@@ -25,7 +25,7 @@ deepspeed section are tried).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
 
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _toy, _zero
@@ -41,20 +41,13 @@ SECONDS: float = 14.0
 ASKED_BY: Tuple[str, ...] = ("training.deepspeed",)
 FRESH = True
 
-STAGES = (0, 1, 2, 3)
 OVERLAP = {"overlap_comm": True, "contiguous_gradients": True}
 SCATTERED = {"overlap_comm": False, "contiguous_gradients": False}
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
     """Rows of one stage, setting, dtype and number of backward passes each, and of the control."""
-    where = _ranks.place(request)
-    if isinstance(where, str):
-        return {"unsupported": where}
-    yield from _ranks.rows(__file__, _cases(request, where.device), where, stage, _zero.environ(where.device))
-    return {"ranks": where._asdict()}
+    return _ranks.measure(__file__, request, stage, _cases, _zero.environ)
 
 
 def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
@@ -67,7 +60,7 @@ def _cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
     training = request.get("training") or {}
     section = training.get("deepspeed") or {}
     own = _zero.own_settings(section)
-    stages = request.get("stages") or ([int(section["zero_stage"])] if "zero_stage" in section else STAGES)
+    stages = _zero.stages(request)
     passes = _zero.passes(request.get("passes") or training.get("gradient_accumulation_steps"))
     cases = []
     for dtype in _zero.dtypes(request):

@@ -21,7 +21,7 @@ deepspeed section and gradient_accumulation_steps are tried).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
 
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _run, _zero
@@ -37,21 +37,14 @@ SECONDS: float = 14.0
 ASKED_BY: Tuple[str, ...] = ()
 FRESH = True
 
-STAGES = (0, 1, 2, 3)
 GLM_4 = {"overlap_comm": True, "contiguous_gradients": True, "reduce_scatter": True}
 XTUNER = {"overlap_comm": True}
 XTUNER_PASSES = 4
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
     """Rows of one stage, setting and dtype each, and of the control."""
-    where = _ranks.place(request)
-    if isinstance(where, str):
-        return {"unsupported": where}
-    yield from _ranks.rows(__file__, joint_cases(request, where.device), where, stage, _zero.environ(where.device))
-    return {"ranks": where._asdict()}
+    return _ranks.measure(__file__, request, stage, joint_cases, _zero.environ)
 
 
 def work(case: Mapping[str, Any], rank: Rank) -> Mapping[str, Any]:
@@ -82,9 +75,9 @@ def joint_cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]
         return [_case(request, settings, int(section["zero_stage"]), dtype, passes, own, clip) for dtype in dtypes]
     cases = [
         _case(request, "ZeRO-%d" % number, number, "float32", 2, own, clip)
-        for number in request.get("stages") or STAGES
+        for number in request.get("stages") or _zero.STAGES
     ]
-    if 2 in (request.get("stages") or STAGES):
+    if 2 in (request.get("stages") or _zero.STAGES):
         cases.append(_case(request, "ZeRO-2 as in GLM-4's report", 2, narrow, 1, GLM_4, clip))
         cases.append(_case(request, "ZeRO-2 as in XTuner's report", 2, narrow, XTUNER_PASSES, XTUNER, clip))
     return cases

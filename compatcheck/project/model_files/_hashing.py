@@ -128,9 +128,9 @@ def _settled(path: str) -> bool:
 
 
 def default_cache() -> str:
-    from platformdirs import user_cache_dir
+    from compatcheck.files.storage import cache_folder
 
-    return os.path.join(user_cache_dir("compatcheck"), "hashes.json")
+    return os.path.join(cache_folder(), "hashes.json")
 
 
 def _load(cache: str) -> dict[str, list[Any]]:

@@ -27,6 +27,7 @@ from typing import (
     Any,
     Callable,
     Dict,
+    Generator,
     Iterable,
     Iterator,
     List,
@@ -66,6 +67,8 @@ Case = Dict[str, Any]
 Answer = Dict[str, Any]
 Row = Dict[str, Any]
 Outcomes = Tuple[Case, List[Answer], str]
+Request = Mapping[str, Any]
+Measuring = Generator[Row, None, Dict[str, Any]]
 
 
 class Place(NamedTuple):
@@ -97,6 +100,28 @@ def place(request: Mapping[str, Any], world: int = 2) -> Union[Place, str]:
         return "this torch is built without gloo"
     few = "one GPU cannot serve two ranks of NCCL" if gpus else "no GPU is used"
     return Place("gloo", "cpu", world, few, gpus > 0)
+
+
+def measure(
+    probe: str,
+    request: Request,
+    stage: Callable[[str], None],
+    cases: Callable[[Request, str], List[Case]],
+    environ: Callable[[str], Mapping[str, str]] = lambda device: {},
+    several: bool = False,
+) -> Measuring:
+    """The rows of the cases for a request and a device, or why no ranks can run.
+
+    ``environ`` gives the variables of the ranks on a device; ``several``: there is nothing to measure where the
+    training runs in one process.
+    """
+    if several and (request.get("training") or {}).get("world_size") == 1:
+        return {"unsupported": "the training runs in one process"}
+    where = place(request)
+    if isinstance(where, str):
+        return {"unsupported": where}
+    yield from rows(probe, cases(request, where.device), where, stage, environ(where.device))
+    return {"ranks": where._asdict()}
 
 
 def run(

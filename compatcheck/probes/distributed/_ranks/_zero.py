@@ -14,6 +14,7 @@ from typing import Any, Dict, Mapping, Sequence
 from compatcheck.probes.distributed._ranks import _run, _toy
 from compatcheck.probes.distributed._ranks._rank import Rank
 
+STAGES = (0, 1, 2, 3)
 NEEDS = {"torch": ">=1.13", "deepspeed": ">=0.10"}
 RATE = 1024.0
 BUCKET = 1500
@@ -154,6 +155,12 @@ def _parameters(engine: Any, case: Mapping[str, Any]) -> _toy.Gradients:
                 value = parameter.detach().clone()
         found[name] = (parameter if value is None else value).detach().double().cpu().clone()
     return found
+
+
+def stages(request: Mapping[str, Any]) -> Sequence[int]:
+    """The stages asked for, else that of the training, else all."""
+    section = (request.get("training") or {}).get("deepspeed") or {}
+    return request.get("stages") or ([int(section["zero_stage"])] if "zero_stage" in section else STAGES)
 
 
 def dtypes(request: Mapping[str, Any]) -> Sequence[str]:
