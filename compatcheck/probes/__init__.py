@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from compatcheck.errors import InputError
 from compatcheck.probes import _units
-from compatcheck.probes._criterion import UNIT_ROUNDOFF
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Request
 from compatcheck.probes._joint_rank import JOINT, JointRanks, Order, RankProcess, joint_cases, joint_ranks, joint_result
 from compatcheck.probes._run import Memory, run, run_all
 
@@ -82,7 +82,7 @@ def card(name: str) -> Card:
     )
 
 
-def choose(named: Iterable[str], profile: str, request: Mapping[str, Any]) -> tuple[str, ...]:
+def choose(named: Iterable[str], profile: str, request: Request) -> tuple[str, ...]:
     """The probes named, or those of the profile where none is, with the deep ones that the request asks for.
 
     Raises InputError for a name that no probe has.
@@ -96,7 +96,7 @@ def choose(named: Iterable[str], profile: str, request: Mapping[str, Any]) -> tu
     return chosen or tuple(each.name for each in map(card, existing) if _belongs(each, profile, request))
 
 
-def _belongs(each: Card, profile: str, request: Mapping[str, Any]) -> bool:
+def _belongs(each: Card, profile: str, request: Request) -> bool:
     asked = profile == "quick" and any(_states(request, key) for key in each.asked_by)
     return asked or PROFILES.index(each.profile) <= PROFILES.index(profile)
 

@@ -30,6 +30,8 @@ import traceback
 import types
 from typing import Any, Callable, Dict, List, Optional
 
+from compatcheck.probes._criterion import Row
+
 PROTOCOL = 1
 TRACEBACK_LINES = 12
 IMPORTING = "import "
@@ -127,7 +129,7 @@ def failure(work: Callable[[], None], reporter: Reporter) -> Optional[Dict[str, 
     return None
 
 
-def _collect(rows: Any, reporter: Reporter) -> Dict[str, Any]:
+def _collect(rows: Any, reporter: Reporter) -> Row:
     """Rows are sent as they come, so that they survive a later crash."""
     collected: List[Any] = []
     while True:
@@ -185,7 +187,7 @@ def _installed_versions() -> Dict[str, str]:
     return versions
 
 
-def _loaded_modules(names: Any) -> Dict[str, Any]:
+def _loaded_modules(names: Any) -> Row:
     return {
         name: {
             "version": str(getattr(sys.modules[name], "__version__", "")),

@@ -17,7 +17,7 @@ On healthy CPU stacks theta stayed below 1 and rho below 3; planted faults gave 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Literal, Mapping, Sequence, Tuple, Union
 
 if TYPE_CHECKING:
     from compatcheck.results.findings import Outcome
@@ -31,7 +31,20 @@ WATCH_RHO, FAIL_RHO = 2.0, 4.0
 RANK = {"pass": 0, "watch": 1, "fail": 2}
 
 Number = Union[float, str]
-Tensors = Dict[str, Any]
+Tensor = Any
+"""A ``torch.Tensor`` of whatever release."""
+Module = Any
+"""A ``torch.nn.Module``."""
+Tensors = Dict[str, Tensor]
+Request = Mapping[str, Any]
+"""What a probe is asked: seed, device, and the settings of the training."""
+Row = Dict[str, Any]
+"""A case, or what was measured of it: plain JSON."""
+Measured = Mapping[str, Any]
+Measuring = Generator[Row, None, Row]
+"""The rows as they come, and then the rest of what was measured."""
+Stage = Callable[[str], None]
+"""Notes what is done next."""
 
 
 def verdict(theta: Number, rho: Number = 0.0) -> Literal["pass", "watch", "fail"]:
@@ -42,7 +55,7 @@ def verdict(theta: Number, rho: Number = 0.0) -> Literal["pass", "watch", "fail"
     return "pass" if error <= WATCH_THETA and ratio <= WATCH_RHO else "watch"
 
 
-def compare(candidate: Any, exact: Any, budget: Any, baseline: Any, dtype: str) -> Dict[str, float]:
+def compare(candidate: Any, exact: Tensor, budget: Any, baseline: Any, dtype: str) -> Dict[str, float]:
     """theta, rho and the number of non-finite elements; every tensor is float64 on the CPU."""
     import torch
 
@@ -56,7 +69,7 @@ def compare(candidate: Any, exact: Any, budget: Any, baseline: Any, dtype: str) 
     return {"theta": theta, "rho": relative_rms(candidate, exact) / scale, "nonfinite": 0}
 
 
-def relative_rms(value: Any, exact: Any) -> float:
+def relative_rms(value: Any, exact: Tensor) -> float:
     """2-norm of the error over the 2-norm of the exact value, or the error itself where that is 0."""
     error, size = float((value - exact).norm()), float(exact.norm())
     return error / size if size else error
@@ -71,7 +84,7 @@ def within_budget(rho: float, error: Any, budget: Any) -> float:
     return min(rho, 4 * float(error.norm() / budget.norm()))
 
 
-def accumulation(terms: int, size: Any, norm: Any, roundoff: float, tensor_cores: bool) -> Any:
+def accumulation(terms: int, size: Any, norm: Module, roundoff: float, tensor_cores: bool) -> Any:
     """Budget of a sum of ``terms`` terms of 2-norm ``norm`` and value ``size``.
 
     ``tensor_cores``: hardware that truncates after every block of four products needs terms / 4.
@@ -82,7 +95,7 @@ def accumulation(terms: int, size: Any, norm: Any, roundoff: float, tensor_cores
     return factor * roundoff * (size.abs() + norm)
 
 
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+def judge(measured: Measured) -> Tuple[Outcome, str]:
     """What most probes judge by: the worst of ``rows``, or a skip where ``unsupported`` says why there are none."""
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional
+from typing import Optional
+
+from compatcheck.probes._criterion import Request
 
 NO_DEVICE = "no CUDA device is usable from this interpreter"
 
 
-def device_of(request: Mapping[str, Any]) -> Optional[str]:
+def device_of(request: Request) -> Optional[str]:
     """``cpu`` or ``cuda``, or None where CUDA is asked for and unusable."""
     import torch
 

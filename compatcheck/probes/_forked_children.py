@@ -11,13 +11,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Any
 
 from compatcheck.environment import Target
 from compatcheck.probes import _process
+from compatcheck.probes._criterion import Request
 from compatcheck.probes._fork_server import ENDED
 from compatcheck.probes._process import OnStage, Trace
 from compatcheck.probes._units import FOLDER
@@ -53,7 +52,7 @@ class Children:
         self,
         probe: Path,
         unit: ModuleType,
-        request: Mapping[str, Any],
+        request: Request,
         limit: float,
         on_stage: OnStage | None = None,
     ) -> Trace:
@@ -119,9 +118,7 @@ class _Parent:
         events = self.events.all()[heard:]
         return Trace(events, self.process.wait(), None if answered else IMPORT_LIMIT, self.errors.text())
 
-    def attempt(
-        self, probe: Path, request: Mapping[str, Any], limit: float, on_stage: OnStage | None, *, fresh: bool
-    ) -> Trace:
+    def attempt(self, probe: Path, request: Request, limit: float, on_stage: OnStage | None, *, fresh: bool) -> Trace:
         with _process.control_folder() as control:
             _process.write_order(control, probe, self.target, request, limit, fresh=fresh)
             child = _Forked(control, self.process)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from compatcheck.probes import _process, _units
+from compatcheck.probes._criterion import Request
 from compatcheck.probes.distributed import _ranks
 from compatcheck.results.findings import ProbeResult
 
@@ -89,7 +90,7 @@ def joint_ranks(name: str) -> JointRanks:
     return ranks
 
 
-def joint_cases(name: str, request: Mapping[str, Any], device: str) -> list[dict[str, Any]]:
+def joint_cases(name: str, request: Request, device: str) -> list[dict[str, Any]]:
     """What the ranks of many machines are asked by a probe, one of `JOINT`."""
     cases: list[dict[str, Any]] = _units.unit(name).joint_cases(request, device)
     return cases

@@ -21,6 +21,7 @@ from typing import IO, Any, NamedTuple, Protocol
 
 from compatcheck.environment import Target
 from compatcheck.errors import CompatcheckError, InputError
+from compatcheck.probes._criterion import Request
 from compatcheck.probes._units import FOLDER
 
 TAIL_BYTES = 8192
@@ -61,9 +62,7 @@ class Child(Protocol):
     def poll(self) -> int | None: ...
 
 
-def attempt(
-    probe: Path, target: Target, request: Mapping[str, Any], limit: float, on_stage: OnStage | None = None
-) -> Trace:
+def attempt(probe: Path, target: Target, request: Request, limit: float, on_stage: OnStage | None = None) -> Trace:
     """Run a probe file in a new process, ended with its process group after ``limit`` seconds."""
     with control_folder() as control:
         command = write_order(control, probe, target, request, limit, fresh=True)
@@ -90,7 +89,7 @@ def control_folder() -> Iterator[Path]:
 
 
 def write_order(
-    control: Path, probe: Path, target: Target, request: Mapping[str, Any], limit: float, *, fresh: bool
+    control: Path, probe: Path, target: Target, request: Request, limit: float, *, fresh: bool
 ) -> list[str]:
     """Write what a child is to do; gives the command of a new process that does it."""
     command = [target.executable, "-B", str(FOLDER / "_child.py"), str(control)]
@@ -119,7 +118,7 @@ def _unwritable(path: str, error: OSError) -> CompatcheckError:
     return CompatcheckError("prepare probe in", path, error.strerror or str(error), f"{advice} set TMPDIR")
 
 
-def _absolute_files(request: Mapping[str, Any]) -> dict[str, Any]:
+def _absolute_files(request: Request) -> dict[str, Any]:
     return {
         key: os.path.abspath(value) if key.endswith("_file") and value is not None else value
         for key, value in request.items()

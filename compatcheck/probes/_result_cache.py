@@ -11,14 +11,14 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
-from typing import Any
 
 from compatcheck import __version__
 from compatcheck.environment import Target
 from compatcheck.errors import InputError
 from compatcheck.files import storage
+from compatcheck.probes._criterion import Request
 from compatcheck.probes._units import FOLDER, paths, unit
 from compatcheck.results.findings import ProbeResult
 
@@ -31,7 +31,7 @@ _SWITCHES = (
 )
 
 
-def recall(name: str, target: Target, request: Mapping[str, Any], environment: str) -> ProbeResult | None:
+def recall(name: str, target: Target, request: Request, environment: str) -> ProbeResult | None:
     """What the probe found when it was last asked the same in the same environment; it says from when it is."""
     try:
         with open(_path(name, target, request), encoding="utf-8") as stream:
@@ -44,7 +44,7 @@ def recall(name: str, target: Target, request: Mapping[str, Any], environment: s
         return None
 
 
-def remember(result: ProbeResult, target: Target, request: Mapping[str, Any], environment: str) -> None:
+def remember(result: ProbeResult, target: Target, request: Request, environment: str) -> None:
     """Keep a verdict; where nothing can be written it is measured again next time."""
     if result.outcome not in _KEPT or not getattr(unit(result.probe), "LASTING", True):
         return
@@ -63,13 +63,13 @@ def remember(result: ProbeResult, target: Target, request: Mapping[str, Any], en
         return
 
 
-def _path(name: str, target: Target, request: Mapping[str, Any]) -> str:
+def _path(name: str, target: Target, request: Request) -> str:
     """One note for each probe, question and interpreter: a newer state takes the place of an older one."""
     word = _word(target.executable, json.dumps(request, sort_keys=True, default=str))
     return os.path.join(storage.cache_folder(), "probes", f"{name}-{word[:16]}.json")
 
 
-def _state(name: str, target: Target, request: Mapping[str, Any], environment: str) -> str:
+def _state(name: str, target: Target, request: Request, environment: str) -> str:
     switches = sorted((key, value) for key, value in os.environ.items() if key.startswith(_SWITCHES))
     folders = [(path, _modified(path)) for path in target.search_path]
     files = [(key, list(_contents(value))) for key, value in sorted(request.items()) if isinstance(value, str)]

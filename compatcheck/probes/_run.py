@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from compatcheck.environment import Target
 from compatcheck.probes import _result_cache
+from compatcheck.probes._criterion import Request
 from compatcheck.probes._forked_children import Children, weight
 from compatcheck.probes._process import OnStage, Trace
 from compatcheck.probes._time_left import OnProgress, Pace
@@ -30,7 +31,7 @@ class Memory(NamedTuple):
 def run(
     name: str,
     target: Target,
-    request: Mapping[str, Any],
+    request: Request,
     timeout: float | None = None,
     on_stage: OnStage | None = None,
 ) -> ProbeResult:
@@ -76,7 +77,7 @@ def run_all(
 
 
 def _run(
-    children: Children, name: str, request: Mapping[str, Any], timeout: float | None, on_stage: OnStage | None
+    children: Children, name: str, request: Request, timeout: float | None, on_stage: OnStage | None
 ) -> ProbeResult:
     started = time.monotonic()
     seed = int(request.get("seed", 0))
@@ -106,7 +107,7 @@ def judge(name: str, trace: Trace, rule: Callable[[Mapping[str, Any]], tuple[Out
 
 
 def _run_once(
-    children: Children, name: str, request: Mapping[str, Any], timeout: float | None, on_stage: OnStage | None
+    children: Children, name: str, request: Request, timeout: float | None, on_stage: OnStage | None
 ) -> ProbeResult:
     probe = unit(name)
     trace = children.attempt(paths()[name], probe, request, timeout or probe.TIMEOUT, on_stage)

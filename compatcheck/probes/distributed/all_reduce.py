@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, accumulation, compare
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensor, accumulation, compare
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import judge as judge
 
@@ -39,12 +39,12 @@ SIZES = (1, 1000, 300001)
 OPERATIONS = ("all_reduce", "broadcast", "all_gather")
 
 
-def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of one collective, size and dtype each, and of the control."""
     return _ranks.measure(__file__, request, stage, _cases, several=True)
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+def work(case: Mapping[str, Any], rank: Rank) -> Row:
     """In each rank: one collective, and how far its result is off."""
     import torch
 
@@ -72,7 +72,7 @@ def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
     }
 
 
-def _compared(found: Any, exact: Any, budget: Any, alone: Any, case: Mapping[str, Any]) -> Dict[str, Any]:
+def _compared(found: Any, exact: Tensor, budget: Any, alone: Any, case: Mapping[str, Any]) -> Row:
     """rho is left at 1: two sums of the same few terms, each within its budget, may differ by any factor."""
     row = compare(found, exact, budget, alone, case["dtype"])
     rho = math.inf if row["nonfinite"] else 1.0
@@ -93,7 +93,7 @@ def _collective(operation: str, own: Any, rank: Rank) -> Any:
     return own
 
 
-def _cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
+def _cases(request: Request, device: str) -> List[Row]:
     return [
         {
             "case": "%s of %d elements" % (operation, size),

@@ -19,8 +19,9 @@ Request: seed, device, seconds (for all of it, default 20; on GPUs 60), training
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
 
+from compatcheck.probes._criterion import Measured, Measuring, Request, Row, Stage
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _exchange
 
@@ -39,17 +40,17 @@ DTYPES = ("float32", "bfloat16", "float16")
 BUDGET = {"cpu": 20.0, "cuda": 60.0}
 
 
-def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of one operation and dtype each, and of the control."""
     return _ranks.measure(__file__, request, stage, joint_cases, several=True)
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+def work(case: Mapping[str, Any], rank: Rank) -> Row:
     """In each rank: one operation and dtype, over the sizes."""
     return _exchange.over_sizes(case, rank)
 
 
-def judge(measured: Mapping[str, Any]) -> "Tuple[Outcome, str]":
+def judge(measured: Measured) -> "Tuple[Outcome, str]":
     """As for all ranks; a pass says how far it went, and that it proves no more."""
     outcome, why = _ranks.judge(measured)
     tried = [row["sizes"] for row in measured.get("rows", ()) if row.get("sizes") and "recorded" not in row]
@@ -65,7 +66,7 @@ def judge(measured: Mapping[str, Any]) -> "Tuple[Outcome, str]":
     return outcome, ", ".join(lines) + "; a race need not show in so few repetitions"
 
 
-def joint_cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
+def joint_cases(request: Request, device: str) -> List[Row]:
     """One case for each operation and dtype, with its share of the time."""
     seconds = float(request.get("seconds", BUDGET[device]))
     return [

@@ -20,8 +20,9 @@ Request: seed, device, dtype (tried beside float32), training (skipped where its
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
 
+from compatcheck.probes._criterion import Measuring, Module, Request, Row, Stage
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _toy
 from compatcheck.probes.distributed._ranks import judge as judge
@@ -48,12 +49,12 @@ VARIANTS: Tuple[Tuple[str, int, Dict[str, Any]], ...] = (
 )
 
 
-def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of one way of using DDP and dtype each, and of the control."""
     return _ranks.measure(__file__, request, stage, _cases, several=True)
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+def work(case: Mapping[str, Any], rank: Rank) -> Row:
     """In each rank: one gradient, and how far it is off."""
     import torch
 
@@ -68,7 +69,7 @@ def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
     return _toy.answer(_toy.gradients(model), problem)
 
 
-def _accumulate(parallel: Any, problem: _toy.Problem, rank: Rank, passes: int) -> None:
+def _accumulate(parallel: Module, problem: _toy.Problem, rank: Rank, passes: int) -> None:
     for number in range(passes):
         data = _toy.part(problem, rank.number * passes + number, rank.world * passes, rank.device)
         last = number == passes - 1
@@ -76,7 +77,7 @@ def _accumulate(parallel: Any, problem: _toy.Problem, rank: Rank, passes: int) -
             (_toy.loss_of(parallel, data) / passes).backward()
 
 
-def _one_rank_short(parallel: Any, problem: _toy.Problem, rank: Rank) -> None:
+def _one_rank_short(parallel: Module, problem: _toy.Problem, rank: Rank) -> None:
     """Rank 0 takes the whole batch and the other nothing; divided by those who take part, its gradient is exact."""
     import torch
 
@@ -91,12 +92,12 @@ def _one_rank_short(parallel: Any, problem: _toy.Problem, rank: Rank) -> None:
         torch.distributed.all_reduce(parameter.grad)
 
 
-def joint_cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
+def joint_cases(request: Request, device: str) -> List[Row]:
     """What ranks on several machines try."""
     return [case for case in _cases({"seed": 0, **request}, device) if case["passes"] == 1 and not case["uneven"]]
 
 
-def _cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
+def _cases(request: Request, device: str) -> List[Row]:
     dtypes = ("float32",) if request.get("dtype") == "float32" else ("float32", "bfloat16")
     cases = [
         _case(request, variant, passes, dtype, options) for dtype in dtypes for variant, passes, options in VARIANTS
@@ -107,14 +108,14 @@ def _cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
 
 
 def _case(
-    request: Mapping[str, Any],
+    request: Request,
     variant: str,
     passes: int,
     dtype: str,
     options: Mapping[str, Any],
     unused: bool = False,
     uneven: bool = False,
-) -> Dict[str, Any]:
+) -> Row:
     words = ", a layer unused" if unused else ", one rank without data" if uneven else ""
     return {
         "case": _ranks.passes(passes) + words,

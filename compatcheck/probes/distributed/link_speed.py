@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
 
+from compatcheck.probes._criterion import Measured, Measuring, Request, Row, Stage
 from compatcheck.probes.distributed import _ranks
 
 if TYPE_CHECKING:
@@ -37,16 +38,16 @@ PASSES = 2
 EXCHANGES = 5
 
 
-def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
+def measure(request: Request, stage: Stage) -> Measuring:
     """One row, and the control."""
     return _ranks.measure(__file__, request, stage, joint_cases)
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+def work(case: Mapping[str, Any], rank: Rank) -> Row:
     """In each rank: the speeds with each partner, and whether all that came was right."""
     speeds: Dict[str, List[float]] = {}
     fine = {"theta": 0.0, "rho": 1.0, "tensor": "what was exchanged", "nonfinite": 0}
-    row: Dict[str, Any] = dict(fine)
+    row: Row = dict(fine)
     for _ in range(PASSES):
         for number, partner in enumerate(partners(rank.number, rank.world)):
             rank.mark("exchange of pairs, round %d" % (number + 1))
@@ -59,7 +60,7 @@ def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
     return {"measured": {**row, "rank": rank.number, "speeds": speeds}, "control": fine, "digest": ""}
 
 
-def judge(measured: Mapping[str, Any]) -> "Tuple[Outcome, str]":
+def judge(measured: Measured) -> "Tuple[Outcome, str]":
     """As for all ranks; the speeds are told beside that."""
     outcome, why = _ranks.judge(measured)
     if outcome != "pass":
@@ -122,7 +123,7 @@ def _swap(rank: Rank, partner: int, own: Any, other: Any) -> None:
         handle.wait()
 
 
-def joint_cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
+def joint_cases(request: Request, device: str) -> List[Row]:
     return [
         {"case": "pairs", "variant": "exchange", "dtype": "float32", "seed": 0, "large": LARGE[device]},
     ]

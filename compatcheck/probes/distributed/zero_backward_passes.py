@@ -21,8 +21,9 @@ managed and boundary).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
 
+from compatcheck.probes._criterion import Measuring, Request, Row, Stage
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _toy, _zero
 from compatcheck.probes.distributed._ranks import judge as judge
@@ -41,18 +42,18 @@ PASSES = 4
 JUDGED_WAYS = ("managed", "boundary")
 
 
-def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of one stage, way and dtype each, and of the control."""
     return _ranks.measure(__file__, request, stage, _cases, _zero.environ)
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+def work(case: Mapping[str, Any], rank: Rank) -> Row:
     """In each rank: one step, and how far its gradient is off."""
     problem = _toy.problem(case["seed"], case["dtype"], rank.device)
     return _toy.answer(_zero.gradient(problem, case, rank), problem)
 
 
-def _cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
+def _cases(request: Request, device: str) -> List[Row]:
     stages = _zero.stages(request)
     # What is known to raise comes last, for it costs a new set of processes.
     ways = request.get("ways") or (*JUDGED_WAYS, "bare")

@@ -17,8 +17,9 @@ clipping).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
 
+from compatcheck.probes._criterion import Measuring, Request, Row, Stage
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _toy, _zero
 from compatcheck.probes.distributed._ranks import judge as judge
@@ -36,18 +37,18 @@ FRESH = True
 LOSS_FACTOR = 8.0
 
 
-def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of one stage each, with the key left out and set to 0, and of one process."""
     return _ranks.measure(__file__, request, stage, _cases, _zero.environ)
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+def work(case: Mapping[str, Any], rank: Rank) -> Row:
     """In each rank: one step, and how far its gradient is off."""
     problem = _toy.problem(case["seed"], case["dtype"], rank.device, factor=LOSS_FACTOR)
     return _toy.answer(_zero.gradient(problem, case, rank), problem)
 
 
-def _cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
+def _cases(request: Request, device: str) -> List[Row]:
     stages = _zero.stages(request)
     cases = []
     for number in stages:

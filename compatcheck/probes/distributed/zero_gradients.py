@@ -25,8 +25,9 @@ deepspeed section are tried).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
 
+from compatcheck.probes._criterion import Measuring, Request, Row, Stage
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _toy, _zero
 from compatcheck.probes.distributed._ranks import judge as judge
@@ -45,18 +46,18 @@ OVERLAP = {"overlap_comm": True, "contiguous_gradients": True}
 SCATTERED = {"overlap_comm": False, "contiguous_gradients": False}
 
 
-def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of one stage, setting, dtype and number of backward passes each, and of the control."""
     return _ranks.measure(__file__, request, stage, _cases, _zero.environ)
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+def work(case: Mapping[str, Any], rank: Rank) -> Row:
     """In each rank: one step, and how far its gradient is off."""
     problem = _toy.problem(case["seed"], case["dtype"], rank.device, case["unused"])
     return _toy.answer(_zero.gradient(problem, case, rank), problem)
 
 
-def _cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
+def _cases(request: Request, device: str) -> List[Row]:
     training = request.get("training") or {}
     section = training.get("deepspeed") or {}
     own = _zero.own_settings(section)
@@ -77,9 +78,7 @@ def _cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
     return cases
 
 
-def _case(
-    request: Mapping[str, Any], stage: int, dtype: str, passes: int, zero: Mapping[str, Any], unused: bool = False
-) -> Dict[str, Any]:
+def _case(request: Request, stage: int, dtype: str, passes: int, zero: Mapping[str, Any], unused: bool = False) -> Row:
     words = ", ".join(
         key if value is True else "no " + key if value is False else key for key, value in sorted(zero.items())
     )

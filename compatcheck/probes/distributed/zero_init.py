@@ -20,8 +20,9 @@ Request: seed, device, lazy_import (true: judge the import inside the context to
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
 
+from compatcheck.probes._criterion import Measuring, Request, Row, Stage
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _toy, _zero
 from compatcheck.probes.distributed._ranks import judge as judge
@@ -41,9 +42,7 @@ IMPORT = "first import of " + IMPORTED
 NOTHING_OFF = {"theta": 0.0, "rho": 0.0, "nonfinite": 0, "tensor": IMPORT}
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of the import inside and before, then of the gradient of a network built inside and outside."""
     where = _ranks.place(request)
     if isinstance(where, str):
@@ -55,7 +54,7 @@ def measure(
     return {"ranks": where._asdict()}
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+def work(case: Mapping[str, Any], rank: Rank) -> Row:
     """In each rank: one step of a network, or one import."""
     if "import" in case:
         return _import(case, rank)
@@ -63,7 +62,7 @@ def work(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
     return _toy.answer(_zero.gradient(problem, case, rank), problem)
 
 
-def _import(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+def _import(case: Mapping[str, Any], rank: Rank) -> Row:
     import importlib
 
     if case["import"] == "before":
@@ -75,7 +74,7 @@ def _import(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
     return {"measured": {**NOTHING_OFF, "imported_before": early}, "control": NOTHING_OFF, "digest": ""}
 
 
-def _cases(request: Mapping[str, Any]) -> List[Dict[str, Any]]:
+def _cases(request: Request) -> List[Row]:
     seeded = {"dtype": "float32", "seed": int(request["seed"])}
     imported = {**seeded, "case": IMPORT, "any_device": True}
     inside = {**imported, "variant": "inside zero.Init", "import": "inside"}

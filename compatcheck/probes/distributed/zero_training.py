@@ -21,8 +21,9 @@ deepspeed section and gradient_accumulation_steps are tried).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
 
+from compatcheck.probes._criterion import Measured, Measuring, Request, Row, Stage
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _run, _zero
 
@@ -42,7 +43,7 @@ XTUNER = {"overlap_comm": True}
 XTUNER_PASSES = 4
 
 
-def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> _ranks.Measuring:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of one stage, setting and dtype each, and of the control."""
     return _ranks.measure(__file__, request, stage, joint_cases, _zero.environ)
 
@@ -53,13 +54,13 @@ def work(case: Mapping[str, Any], rank: Rank) -> Mapping[str, Any]:
     return _run.answer(_zero.course(trial, case, rank), trial)
 
 
-def judge(measured: Mapping[str, Any]) -> "Tuple[Outcome, str]":
+def judge(measured: Measured) -> "Tuple[Outcome, str]":
     """As for all ranks; a pass says what it does not prove."""
     outcome, why = _ranks.judge(measured)
     return outcome, why + ("; a race need not show in %d steps" % _run.STEPS if outcome == "pass" else "")
 
 
-def joint_cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]:
+def joint_cases(request: Request, device: str) -> List[Row]:
     """The user's own settings, or every stage and the two of the reports."""
     training = request.get("training") or {}
     section = training.get("deepspeed") or {}
@@ -84,14 +85,14 @@ def joint_cases(request: Mapping[str, Any], device: str) -> List[Dict[str, Any]]
 
 
 def _case(
-    request: Mapping[str, Any],
+    request: Request,
     variant: str,
     stage: int,
     dtype: str,
     passes: int,
     zero: Mapping[str, Any],
     clip: float,
-) -> Dict[str, Any]:
+) -> Row:
     return {
         "case": "%d steps of %s" % (_run.STEPS, _ranks.passes(passes)),
         "variant": variant,

@@ -10,6 +10,8 @@ import sysconfig
 from importlib import metadata
 from typing import Any, Dict, Iterable, List, Mapping
 
+from compatcheck.probes._criterion import Row
+
 LONGEST = 12
 FAULT_FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$')
 
@@ -50,7 +52,7 @@ def top_level(package: str) -> List[str]:
     return sorted(name for name in found if name.isidentifier() and not name.startswith("_") and name != "tests")
 
 
-def failure_row(end: Mapping[str, Any], installed: Mapping[str, str]) -> Dict[str, Any]:
+def failure_row(end: Mapping[str, Any], installed: Mapping[str, str]) -> Row:
     """The row of a package that did not come through: outcome, what happened in words, causes and chain.
 
     ``outcome`` is raised, died, exited, hung or slow.
@@ -94,7 +96,7 @@ def _is_code(file: str) -> bool:
     return not (file.startswith(("<", library)) or os.path.basename(file) == "_importing.py")
 
 
-def _chain(frames: List[Dict[str, Any]]) -> List[str]:
+def _chain(frames: List[Row]) -> List[str]:
     """Files being imported, outermost first, each once with its line, and the place where it ended."""
     modules = [frame for frame in frames[:-1] if frame["in"] == "<module>"] + frames[-1:]
     places: List[str] = []
@@ -124,14 +126,12 @@ def _asks(frame: Any, names: List[str], installed: Mapping[str, str]) -> str:
     return ", ".join(parts)
 
 
-def _dumps(text: str) -> List[List[Dict[str, Any]]]:
+def _dumps(text: str) -> List[List[Row]]:
     """The stack of the importing thread in each dump of faulthandler, outermost frame first."""
-    dumps: List[List[Dict[str, Any]]] = []
+    dumps: List[List[Row]] = []
     for block in re.split(r"^(?:Current thread|Thread) 0x.*$", text, flags=re.M)[1:]:
         matches = [match for match in map(FAULT_FRAME.match, block.splitlines()) if match]
-        frames: List[Dict[str, Any]] = [
-            {"file": m.group(1), "line": int(m.group(2)), "in": m.group(3)} for m in reversed(matches)
-        ]
+        frames: List[Row] = [{"file": m.group(1), "line": int(m.group(2)), "in": m.group(3)} for m in reversed(matches)]
         if any(os.path.basename(frame["file"]) == "_importing.py" for frame in frames):
             dumps.append([frame for frame in frames if _is_code(frame["file"])])
     return dumps

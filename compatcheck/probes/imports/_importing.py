@@ -17,6 +17,8 @@ import sys
 import time
 from typing import Any, Dict, List
 
+from compatcheck.probes._criterion import Row
+
 MESSAGE = 400
 INTERVAL = 15.0
 
@@ -66,7 +68,7 @@ def _causes(error: BaseException) -> List[BaseException]:
     return links
 
 
-def _frames(trace: Any) -> List[Dict[str, Any]]:
+def _frames(trace: Any) -> List[Row]:
     frames = []
     while trace is not None:
         code = trace.tb_frame.f_code

@@ -32,8 +32,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from compatcheck.probes._criterion import Measured, Measuring, Request, Row, Stage
 from compatcheck.probes.imports._import_chain import failure_row, stands_still, top_level, versions
 
 if TYPE_CHECKING:
@@ -123,13 +124,11 @@ Package = Dict[str, Any]
 class Run(NamedTuple):
     """What one process told: the packages that it imported, and how the one after them ended (None: all went well)."""
 
-    imported: List[Dict[str, Any]]
+    imported: List[Row]
     end: Optional[Dict[str, Any]]
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """A row for each package: how its import ended, after how many seconds, and by which chain it failed."""
     installed = versions()
     try:
@@ -170,7 +169,7 @@ def measure(
     return {"gpu": gpu, "not_reached": [each["package"] for each in pending], "error": request.get("error")}
 
 
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+def judge(measured: Measured) -> Tuple[Outcome, str]:
     """The first failing import decides; every other failure is named."""
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])
@@ -231,7 +230,7 @@ def _others(first: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> st
     return told_same + ("; also failing: %s" % ", ".join(rest) if rest else "")
 
 
-def _chosen(request: Mapping[str, Any], installed: Mapping[str, str]) -> List[Package]:
+def _chosen(request: Request, installed: Mapping[str, str]) -> List[Package]:
     """What is to be imported, what others build on first."""
     chosen = [
         {"package": _import_statement(text), "statements": [_import_statement(text)]}
@@ -280,7 +279,7 @@ def _environ(first: Package, compiled: str) -> Dict[str, str]:
     return {**kept, "PYTHONPYCACHEPREFIX": compiled}
 
 
-def _run(packages: List[Package], limit: float, environ: Mapping[str, str], stage: Callable[[str], None]) -> Run:
+def _run(packages: List[Package], limit: float, environ: Mapping[str, str], stage: Stage) -> Run:
     """Import the packages in one process, ended when one of them takes longer than the limit."""
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "order.json"), "w", encoding="utf-8") as stream:
@@ -314,7 +313,7 @@ def _run(packages: List[Package], limit: float, environ: Mapping[str, str], stag
         return Run(imported, end)
 
 
-def _wait(process: Any, folder: str, limit: float, stage: Callable[[str], None]) -> Optional[float]:
+def _wait(process: Any, folder: str, limit: float, stage: Stage) -> Optional[float]:
     """Seconds of the package that took longer than the limit or stands still, None where all ended; announces each."""
     current, since = "", time.monotonic()
     while True:
@@ -341,7 +340,7 @@ def _has_children(pid: int) -> bool:
         return False
 
 
-def _events(folder: str) -> List[Dict[str, Any]]:
+def _events(folder: str) -> List[Row]:
     return [json.loads(line) for line in _text(folder, "told.jsonl").split("\n")[:-1]]
 
 

@@ -8,10 +8,21 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, Optional
 
-from compatcheck.probes._criterion import RANK, UNIT_ROUNDOFF, Tensors, accumulation, compare, verdict, within_budget
+from compatcheck.probes._criterion import (
+    RANK,
+    UNIT_ROUNDOFF,
+    Module,
+    Row,
+    Tensor,
+    Tensors,
+    accumulation,
+    compare,
+    verdict,
+    within_budget,
+)
 
 
-def attention_logits(q: Any, k: Any, mask: Any) -> Any:
+def attention_logits(q: Tensor, k: Tensor, mask: Tensor) -> Any:
     """Scores plus mask, as a float32 accumulator holds them, in float64; ``mask`` is additive or bool.
 
     The sum is rounded to float32 because a finite mask such as finfo.min absorbs the scores there.
@@ -25,7 +36,7 @@ def attention_logits(q: Any, k: Any, mask: Any) -> Any:
     return torch.where(mask == 0, logits, logits.float().double())
 
 
-def attention_exact(q: Any, k: Any, v: Any, mask: Any, upstream: Any, ignored_rows: Any) -> Tensors:
+def attention_exact(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, upstream: Tensor, ignored_rows: Tensor) -> Tensors:
     """Attention, its gradients and intermediate values; all tensors are float64.
 
     ``ignored_rows`` (bool, one per query) are rows whose output is 0 by convention.
@@ -58,13 +69,13 @@ def attention_budget(inputs: Tensors, exact: Tensors, dtype: str, roundoff: floa
     u, scale, p, ds = UNIT_ROUNDOFF[dtype], 1 / math.sqrt(q.shape[-1]), exact["p"], exact["ds"]
     length, transposed = k.shape[-2], p.transpose(-1, -2)
 
-    def acc(terms: int, size: Any, norm: Any) -> Any:
+    def acc(terms: int, size: Any, norm: Module) -> Any:
         return accumulation(terms, size, norm, roundoff, tensor_cores)
 
     ep = _probability_error(inputs, exact, acc, roundoff)
     eds = _score_gradient_error(inputs, exact, ep, acc, u)
 
-    def product(gradient: Any, weights: Any, error: Any, other: Any) -> Any:
+    def product(gradient: Tensor, weights: Tensor, error: Any, other: Any) -> Any:
         norm = scale * _norm(weights, other)
         return 2 * u * gradient.abs() + 8 * scale * _norm(error, other) + 8 * u * norm + acc(length, gradient, norm)
 
@@ -81,7 +92,7 @@ def attention_budget(inputs: Tensors, exact: Tensors, dtype: str, roundoff: floa
 
 
 def attention_baseline(
-    inputs: Tensors, mask: Any, ignored_rows: Any, dtype: str, between: Optional[str] = None
+    inputs: Tensors, mask: Tensor, ignored_rows: Tensor, dtype: str, between: Optional[str] = None
 ) -> Tensors:
     """Eager attention and its gradients with products and softmax in float32, stored in ``dtype``.
 
@@ -116,7 +127,9 @@ class Attention:
     than q; each then serves as many heads of q in turn.
     """
 
-    def __init__(self, inputs: Tensors, mask: Any, dead: Any, dtype: str, roundoff: float, tensor_cores: bool) -> None:
+    def __init__(
+        self, inputs: Tensors, mask: Tensor, dead: Any, dtype: str, roundoff: float, tensor_cores: bool
+    ) -> None:
         self.mask, self.dead, self.dtype = mask, dead, dtype
         self.groups = inputs["q"].shape[1] // inputs["k"].shape[1]
         self.inputs = {
@@ -125,7 +138,7 @@ class Attention:
         self.roundoff, self.tensor_cores = roundoff, tensor_cores
         self.known: Dict[bool, Any] = {}
 
-    def worst(self, candidate: Tensors, skip_dead_output: bool, theta_alone: bool = False) -> Dict[str, Any]:
+    def worst(self, candidate: Tensors, skip_dead_output: bool, theta_alone: bool = False) -> Row:
         """The worst of out, dq, dk and dv; dead rows may be the mean of v or 0, told by the output.
 
         ``theta_alone``: rho says nothing there, because the gradients are small differences of large terms, or a
@@ -155,7 +168,7 @@ class Attention:
             ignored = self.dead.to(device)
         return self._folded(attention_baseline(inputs, mask, ignored, self.dtype, "float32"))
 
-    def dead_output(self, out: Any) -> str:
+    def dead_output(self, out: Tensor) -> str:
         """What dead rows came out as: mean (of v), zero, nan or other; none where there are none."""
         rows = self.dead.expand(out.shape[:-1] + (1,)).squeeze(-1)
         if not rows.any():

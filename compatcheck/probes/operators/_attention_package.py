@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, NamedTuple, Sequence, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, judge_rows
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measured, Request, Row, Stage, Tensor, Tensors, judge_rows
 from compatcheck.probes.operators._attention import Attention
 from compatcheck.probes.operators._operator import attempt, draw, rounded
 
@@ -56,13 +56,13 @@ def cases(upper_left: bool) -> Iterator[Case]:
 
 
 def rows(
-    request: Mapping[str, Any],
+    request: Request,
     chosen: Sequence[Case],
     dtype: str,
     device: str,
     kernels: Mapping[str, Run],
-    stage: Callable[[str], None],
-) -> Iterator[Dict[str, Any]]:
+    stage: Stage,
+) -> Iterator[Row]:
     """A row of every kernel and of plain attention for each case; what cannot run is recorded with the reason.
 
     A kernel takes the case and q, k and v of shape (batch, length, heads, head_dim), and returns the output likewise.
@@ -77,7 +77,7 @@ def rows(
         for name, kernel in kernels.items():
             beyond: Dict[str, Any] = {}
 
-            def run(kernel: Run = kernel, case: Case = case, inputs: Tensors = inputs, out: Any = beyond) -> Tensors:
+            def run(kernel: Run = kernel, case: Case = case, inputs: Tensors = inputs, out: Tensor = beyond) -> Tensors:
                 return _candidate(kernel, case, inputs, dtype, device, out)
 
             found, raised = attempt(run)
@@ -97,7 +97,7 @@ def rows(
                 yield {**result, "rho": 0.0, **unused, **marks}
 
 
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+def judge(measured: Measured) -> Tuple[Outcome, str]:
     """The worst row decides; where no kernel ran, the first reason is told."""
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])
@@ -107,7 +107,7 @@ def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
     return judge_rows(measured["rows"])
 
 
-def _problem(request: Mapping[str, Any], case: Case, dtype: str, device: str) -> Tuple[Tensors, Attention]:
+def _problem(request: Request, case: Case, dtype: str, device: str) -> Tuple[Tensors, Attention]:
     """Inputs (batch, heads, length, head_dim), float64 on the CPU and rounded, and the attention of them."""
     wide = (case.batch, case.heads, case.queries, case.head_dim)
     narrow = (case.batch, case.kv_heads, case.keys, case.head_dim)

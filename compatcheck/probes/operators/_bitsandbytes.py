@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator
+from typing import Any, Iterator
+
+from compatcheck.probes._criterion import Row, Tensor
 
 NATIVE = "native library"
 
 
-def native_rows(device: str) -> Iterator[Dict[str, Any]]:
+def native_rows(device: str) -> Iterator[Row]:
     """On CUDA a row that fails where the CPU's library was loaded, and torch's own view of the GPU as control.
 
     bitsandbytes falls back to its CPU library where it finds none for torch's CUDA version
@@ -28,7 +30,7 @@ def native_rows(device: str) -> Iterator[Dict[str, Any]]:
         }
 
 
-def native_library() -> Dict[str, Any]:
+def native_library() -> Row:
     """File name of the native library, and whether it is for a GPU; the file is empty where none was loaded."""
     from bitsandbytes import cextension
 
@@ -39,7 +41,7 @@ def native_library() -> Dict[str, Any]:
     return {"file": file, "cuda": bool(built)}
 
 
-def blockwise(codes: Any, code_book: Any, absmax: Any, block: int) -> Any:
+def blockwise(codes: Any, code_book: Tensor, absmax: Any, block: int) -> Any:
     """Code book entry times its block's largest magnitude, flat float64 on the CPU."""
     values = code_book.double().cpu()[codes.flatten().cpu().long()]
     return values * absmax.double().cpu().repeat_interleave(block)[: values.numel()]

@@ -9,9 +9,19 @@ from __future__ import annotations
 
 import os
 import zlib
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
-from compatcheck.probes._criterion import RANK, UNIT_ROUNDOFF, Tensors, compare, verdict, within_budget
+from compatcheck.probes._criterion import (
+    RANK,
+    UNIT_ROUNDOFF,
+    Request,
+    Row,
+    Tensor,
+    Tensors,
+    compare,
+    verdict,
+    within_budget,
+)
 
 LACKING = ("not implemented", "NOT_SUPPORTED", "not supported", "No available kernel", "unexpected keyword argument")
 CANNOT_RUN = "cannot run here"
@@ -38,7 +48,7 @@ class Problem(NamedTuple):
     wide: Tuple[str, ...] = ()
 
 
-def dtypes_of(request: Mapping[str, Any], device: str) -> Tuple[str, ...]:
+def dtypes_of(request: Request, device: str) -> Tuple[str, ...]:
     """float32, the narrow dtypes that are fast there, and the one the request names."""
     import torch
 
@@ -51,14 +61,14 @@ def dtypes_of(request: Mapping[str, Any], device: str) -> Tuple[str, ...]:
     return tuple(chosen) if asked in chosen or asked not in UNIT_ROUNDOFF else (*chosen, asked)
 
 
-def narrow_sums(request: Mapping[str, Any], dtype: str) -> Dict[str, Any]:
+def narrow_sums(request: Request, dtype: str) -> Row:
     """The mark of a row whose sum torch carries in 16 bits by design; none where the request asks for them."""
     if dtype == "float32" or request.get("usage") == "parameters_in_16_bits":
         return {}
     return {"recorded": NARROW_SUMS}
 
 
-def draw(request: Mapping[str, Any], case: str, **shapes: Tuple[int, ...]) -> Tensors:
+def draw(request: Request, case: str, **shapes: Tuple[int, ...]) -> Tensors:
     """Standard normal float64 tensors, the same for a seed and a case everywhere."""
     import torch
 
@@ -106,7 +116,7 @@ def solved(
     return Problem(case, dtype, inputs, exact, budget(inputs, exact, dtype), baseline, few, wide)
 
 
-def control(problem: Problem, formula: Formula, device: str) -> Dict[str, Any]:
+def control(problem: Problem, formula: Formula, device: str) -> Row:
     """The row of the plain formula in float32 on the device, rounded once."""
     return trial(problem, "plain formula", _plainly, formula, device, control=True)
 
@@ -119,7 +129,7 @@ def trial(
     budget: Optional[Tensors] = None,
     baseline: Optional[Tensors] = None,
     **marks: Any,
-) -> Dict[str, Any]:
+) -> Row:
     """The row of a variant: the worst of the tensors that ``run(problem, *arguments)`` returns, or what it raised.
 
     ``budget`` and ``baseline`` replace the problem's; ``marks`` are further keys of the row.
@@ -163,7 +173,7 @@ def _of_library(error: AttributeError) -> bool:
     return frame is not None and not os.path.abspath(frame.tb_frame.f_code.co_filename).startswith(probes)
 
 
-def worst_of(candidate: Tensors, problem: Problem, budget: Tensors, baseline: Tensors) -> Dict[str, Any]:
+def worst_of(candidate: Tensors, problem: Problem, budget: Tensors, baseline: Tensors) -> Row:
     """theta, rho and the number of non-finite elements of the tensor that came out worst."""
     found = []
     for name, value in candidate.items():
@@ -175,7 +185,7 @@ def worst_of(candidate: Tensors, problem: Problem, budget: Tensors, baseline: Te
     return max(found, key=lambda row: (RANK[verdict(row["theta"], row["rho"])], row["theta"]))
 
 
-def gradients(output: Any, leaves: Tensors, upstream: Any, **names: str) -> Tensors:
+def gradients(output: Any, leaves: Tensors, upstream: Tensor, **names: str) -> Tensors:
     """The gradients of leaves under new names (``dx="x"``); the output's are sent back with ``upstream``."""
     output.backward(upstream)
     return {new: leaves[old].grad for new, old in names.items()}

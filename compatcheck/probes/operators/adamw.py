@@ -26,9 +26,9 @@ transposed_gradients (True where the training sets gradients itself).
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, draw, dtypes_of, rounded, trial
@@ -64,9 +64,7 @@ class Given(NamedTuple):
     layout: str
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of one layout, dtype and implementation each; then the facts."""
     import torch
 
@@ -90,7 +88,7 @@ def measure(
     return {"device": device, "facts": _facts(device), "not_run": not_run}
 
 
-def _draw(request: Mapping[str, Any], dtype: str, device: str, layout: str) -> Given:
+def _draw(request: Request, dtype: str, device: str, layout: str) -> Given:
     """Gradients of at least 0.5, whose squares times 1 - beta2 float16 can hold."""
     start = rounded({name: 0.1 * value for name, value in draw(request, "start", **SHAPES).items()}, dtype)
     gradients = []
@@ -107,7 +105,7 @@ def _rows(
     run: Callable[[Given, Mapping[str, bool]], List[Any]],
     not_run: Dict[str, str],
     recorded: Mapping[str, str],
-) -> Iterator[Dict[str, Any]]:
+) -> Iterator[Row]:
     """One row an implementation, and the control; ``recorded`` says which are not judged, and why."""
     steps = given.gradients
     if run is _by_torch_scaled:
@@ -136,7 +134,7 @@ def _lacking(given: Given, options: Mapping[str, bool]) -> str:
     return ""
 
 
-def _named(_: Problem, run: Callable[..., List[Any]], *arguments: Any) -> Dict[str, Any]:
+def _named(_: Problem, run: Callable[..., List[Any]], *arguments: Any) -> Row:
     return {PARAMETERS: _flat(run(*arguments))}
 
 
@@ -235,7 +233,7 @@ def _grad_scaler(device: str) -> Any:
     return torch.cuda.amp.GradScaler(init_scale=1024.0, growth_interval=1000) if device == "cuda" else None
 
 
-def _facts(device: str) -> Dict[str, Any]:
+def _facts(device: str) -> Row:
     """How far a weight of 1.0 moves in 50 steps of 1e-3, and what one step on a zero gradient leaves.
 
     A dtype in which this torch has no AdamW for the device (float16 on the CPU, torch 1.13) is left out.

@@ -43,9 +43,21 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
 
-from compatcheck.probes._criterion import TF32_ROUNDOFF, UNIT_ROUNDOFF, Tensors, judge_rows, verdict
+from compatcheck.probes._criterion import (
+    TF32_ROUNDOFF,
+    UNIT_ROUNDOFF,
+    Measured,
+    Measuring,
+    Request,
+    Row,
+    Stage,
+    Tensor,
+    Tensors,
+    judge_rows,
+    verdict,
+)
 from compatcheck.probes._device import NO_DEVICE
 from compatcheck.probes.operators._attention import Attention
 from compatcheck.probes.operators._operator import CANNOT_RUN, attempt
@@ -99,7 +111,7 @@ class Prepared(NamedTuple):
     """A case's inputs at one dtype, float64 on the CPU, and the ``Attention`` of them."""
 
     inputs: Tensors
-    mask: Any
+    mask: Tensor
     attention: Attention
 
 
@@ -116,9 +128,7 @@ class Place(NamedTuple):
     threads: int
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of one case, dtype and kernel each, naming the tensor that came out worst; then facts."""
     import torch
 
@@ -144,7 +154,7 @@ def measure(
     return {"device": _device_name(place), "facts": _facts(place)}
 
 
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+def judge(measured: Measured) -> Tuple[Outcome, str]:
     """The worst row decides; another kernel or the control must pass on the same case."""
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])
@@ -169,11 +179,11 @@ def _place(device: str) -> Optional[Place]:
     return Place("cuda", tuple(BACKENDS), roundoff, torch.cuda.get_device_capability(), threads)
 
 
-def _profile(request: Mapping[str, Any]) -> str:
+def _profile(request: Request) -> str:
     return "quick" if request.get("groups") else str(request.get("profile") or "quick")
 
 
-def _cases(request: Mapping[str, Any], place: Place) -> Iterator[Case]:
+def _cases(request: Request, place: Place) -> Iterator[Case]:
     for group in request.get("groups") or DEFAULT_GROUPS:
         lengths = LENGTHS.get(_profile(request), LENGTHS["quick"])
         if lengths == LENGTHS["smoke"] and group.startswith("padded"):
@@ -184,7 +194,7 @@ def _cases(request: Mapping[str, Any], place: Place) -> Iterator[Case]:
                     yield Case(group, mask, length, layout)
 
 
-def _named(case: Case) -> Dict[str, Any]:
+def _named(case: Case) -> Row:
     layout = "" if case.layout in ("contiguous", "transposed") else f", {case.layout}"
     return {"case": f"{case.group}, {case.mask}{layout}, length {case.length}", **case._asdict()}
 
@@ -194,7 +204,7 @@ def _dtypes(case: Case, place: Place) -> Tuple[str, ...]:
     return narrow if case.group == "shifted_logits" else (*narrow, "float32")
 
 
-def _shape(case: Case, request: Mapping[str, Any], place: Place) -> Tuple[int, int, int]:
+def _shape(case: Case, request: Request, place: Place) -> Tuple[int, int, int]:
     """Heads of q, heads of k and v, and their width, those of the user's model where it is known."""
     if case.group == "shifted_logits":
         return 1, 1, 64
@@ -210,7 +220,7 @@ def _shape(case: Case, request: Mapping[str, Any], place: Place) -> Tuple[int, i
     return (ratio, 1, width) if case.layout == "broadcast" else (2 * ratio, 2, width)
 
 
-def _prepare(case: Case, dtype: str, request: Mapping[str, Any], place: Place) -> Prepared:
+def _prepare(case: Case, dtype: str, request: Request, place: Place) -> Prepared:
     """Inputs drawn in float64 on the CPU and rounded once to the dtype."""
     import torch
 
@@ -261,9 +271,9 @@ def _allowed(case: Case) -> Tuple[Any, Any]:
     return allowed, dead
 
 
-def _row(case: Case, dtype: str, backend: str, prepared: Prepared, place: Place) -> Dict[str, Any]:
+def _row(case: Case, dtype: str, backend: str, prepared: Prepared, place: Place) -> Row:
     """One kernel on one case; a kernel asked for by name that refuses is recorded, not judged."""
-    row: Dict[str, Any] = {**_named(case), "variant": backend, "dtype": dtype}
+    row: Row = {**_named(case), "variant": backend, "dtype": dtype}
     if backend == "plain attention":
         row["control"] = True
         candidate, raised = attempt(lambda: prepared.attention.plain(place.device))
@@ -291,7 +301,7 @@ def _stores_narrow_scores(found: Mapping[str, Any]) -> bool:
     )
 
 
-def _candidate(case: Case, dtype: str, backend: str, prepared: Prepared, place: Place, row: Dict[str, Any]) -> Tensors:
+def _candidate(case: Case, dtype: str, backend: str, prepared: Prepared, place: Place, row: Row) -> Tensors:
     """Output and gradients; ``row`` learns the autograd node that made them."""
     import torch
     import torch.nn.functional as F
@@ -327,7 +337,7 @@ def _spread(value: Any, heads: int, layout: str) -> Any:
     return wide[:, 0] if layout == "broadcast" else wide.reshape(batch, heads, length, width)
 
 
-def _options(case: Case, prepared: Prepared, narrow: Any, place: Place) -> Dict[str, Any]:
+def _options(case: Case, prepared: Prepared, narrow: Any, place: Place) -> Row:
     options: Dict[str, Any] = {"is_causal": True} if case.mask == "causal" else {}
     if case.mask not in ("none", "causal"):
         mask = prepared.mask
@@ -357,7 +367,7 @@ def _kernel(backend: str) -> Iterator[None]:
                 yield
 
 
-def _facts(place: Place) -> Dict[str, Any]:
+def _facts(place: Place) -> Row:
     """The kernel torch would choose (0 math, 1 flash, 2 efficient, 3 cuDNN) and what empty bool rows give."""
     import torch
     import torch.nn.functional as F
@@ -377,7 +387,7 @@ def _facts(place: Place) -> Dict[str, Any]:
     return facts
 
 
-def _device_name(place: Place) -> Dict[str, Any]:
+def _device_name(place: Place) -> Row:
     import torch
 
     if place.device == "cpu":

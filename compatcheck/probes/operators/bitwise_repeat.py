@@ -18,9 +18,19 @@ Request: seed, device, dtype, repeats (default 50).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation, judge_rows
+from compatcheck.probes._criterion import (
+    UNIT_ROUNDOFF,
+    Measured,
+    Measuring,
+    Request,
+    Row,
+    Stage,
+    Tensors,
+    accumulation,
+    judge_rows,
+)
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, draw, dtypes_of, placed, rounded, trial
 
@@ -38,9 +48,7 @@ LARGE = {"cpu": 1024, "cuda": 4096}
 CHECKSUM = "column sums"
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """A row per operation and dtype with the number of results that differ, then the checksums."""
     device = device_of(request)
     if device is None:
@@ -58,7 +66,7 @@ def measure(
     return {"device": device, "facts": {"embedding_gradients_that_differ_in_10": gradient["different"]}}
 
 
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+def judge(measured: Measured) -> Tuple[Outcome, str]:
     """An operation that differs decides, then the checksums."""
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])
@@ -80,7 +88,7 @@ def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
     return "fail", f"{seen}; repeating bit by bit: {', '.join(exact)}"
 
 
-def _operations(request: Mapping[str, Any], dtype: str, device: str) -> Dict[str, Callable[[], Any]]:
+def _operations(request: Request, dtype: str, device: str) -> Dict[str, Callable[[], Any]]:
     import torch
     import torch.nn.functional as F
 
@@ -98,7 +106,7 @@ def _operations(request: Mapping[str, Any], dtype: str, device: str) -> Dict[str
     return {name: torch.no_grad()(run) for name, run in operations.items()}
 
 
-def _repeated(run: Callable[[], Any], repeats: int) -> Dict[str, Any]:
+def _repeated(run: Callable[[], Any], repeats: int) -> Row:
     """How many results differ from the first, and by how much at most."""
     import torch
 
@@ -114,7 +122,7 @@ def _repeated(run: Callable[[], Any], repeats: int) -> Dict[str, Any]:
     return found
 
 
-def _embedding_gradient(request: Mapping[str, Any], device: str) -> Callable[[], Any]:
+def _embedding_gradient(request: Request, device: str) -> Callable[[], Any]:
     """The gradient of a table of which few rows are used often."""
     import torch
     import torch.nn.functional as F
@@ -129,7 +137,7 @@ def _embedding_gradient(request: Mapping[str, Any], device: str) -> Callable[[],
     return run
 
 
-def _checksums(request: Mapping[str, Any], dtype: str, device: str) -> Iterator[Dict[str, Any]]:
+def _checksums(request: Request, dtype: str, device: str) -> Iterator[Row]:
     """The rows of a large product and of its control, the product in float64."""
     import torch
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-from typing import Any, Callable, Dict, Generator, Mapping, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Stage, Tensor, Tensors
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, attempt, draw, placed, rounded, worst_of
@@ -60,9 +60,7 @@ class Case(NamedTuple):
     autocast: bool = False
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of the compiled and of the eager function in each case."""
     import torch
 
@@ -101,7 +99,7 @@ def _lacking(device: str) -> str:
     return ""
 
 
-def _problem(request: Mapping[str, Any], case: Case, device: str) -> Tuple[Problem, Tensors]:
+def _problem(request: Request, case: Case, device: str) -> Tuple[Problem, Tensors]:
     """Exact values of a case with the eager ones as baseline, and its inputs."""
     stored = "float32" if case.autocast else case.dtype
     drawn = draw(request, case.function.__name__, upstream=case.shapes["x"], **case.shapes)
@@ -133,13 +131,13 @@ def _run(case: Case, function: Function, inputs: Tensors, device: str) -> Tensor
     return {"out": out.detach(), **{f"d{name}": leaf.grad for name, leaf in leaves.items()}}
 
 
-def _scatter(x: Any, diagonal: Any) -> Any:
+def _scatter(x: Tensor, diagonal: Any) -> Any:
     import torch
 
     return torch.diagonal_scatter(x * x, diagonal * 2)
 
 
-def _block(x: Any, table: Any, qkv: Any, merge: Any, gate: Any, up: Any, down: Any) -> Any:
+def _block(x: Tensor, table: Any, qkv: Any, merge: Any, gate: Any, up: Any, down: Any) -> Any:
     """Attention and MLP with residuals; the norms take the first two and the last two rows of one table."""
     from torch.nn.functional import scaled_dot_product_attention, silu
 
@@ -151,6 +149,6 @@ def _block(x: Any, table: Any, qkv: Any, merge: Any, gate: Any, up: Any, down: A
     return x + (silu(inner @ gate) * (inner @ up)) @ down
 
 
-def _norm(x: Any, scale: Any, shift: Any) -> Any:
+def _norm(x: Tensor, scale: Tensor, shift: Any) -> Any:
     root = (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
     return x * root * (1 + scale / 4) + shift / 4

@@ -19,9 +19,9 @@ Request: seed, device, dtype.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Dict, Generator, Iterator, Mapping
+from typing import Any, Dict, Iterator
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensors, accumulation
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, placed, solved, trial
@@ -39,9 +39,7 @@ A = UNIT_ROUNDOFF["float32"]
 STORED = "torch rounds intermediate results of 16-bit logits to 16 bits on a CPU"
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """A row for each shape, dtype of the logits and way to compute the loss; then what comes of ignored labels."""
     device = device_of(request)
     if device is None:
@@ -57,7 +55,7 @@ def measure(
     return {"device": device, "all_ignored": _all_ignored(device)}
 
 
-def _inputs(request: Mapping[str, Any], case: str, tokens: int, vocabulary: int) -> Tensors:
+def _inputs(request: Request, case: str, tokens: int, vocabulary: int) -> Tensors:
     """Logits and labels; every third label is ignored, the second is the largest logit's."""
     import torch
 
@@ -70,7 +68,7 @@ def _inputs(request: Mapping[str, Any], case: str, tokens: int, vocabulary: int)
     return {**inputs, "labels": labels}
 
 
-def _rows(case: str, dtype: str, inputs: Tensors, reduction: str, device: str) -> Iterator[Dict[str, Any]]:
+def _rows(case: str, dtype: str, inputs: Tensors, reduction: str, device: str) -> Iterator[Row]:
     def formula(i: Tensors) -> Tensors:
         return _formula(i, reduction)
 
@@ -141,7 +139,7 @@ def _stored(problem: Problem, reduction: str) -> Tensors:
     return {"loss": loss, "dx": u * problem.exact["dx"].abs() + u * logs.abs() * logs.exp() * kept * weight}
 
 
-def _all_ignored(device: str) -> Dict[str, Any]:
+def _all_ignored(device: str) -> Row:
     """Loss and gradient norm of a batch without a label, by reduction."""
     import torch
     import torch.nn.functional as F

@@ -18,9 +18,9 @@ Request: seed, device, dtype, usage.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Generator, Mapping
+from typing import Any, Callable, Dict
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Stage, Tensor, Tensors, accumulation
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, narrow_sums, placed, solved, trial
@@ -35,9 +35,7 @@ CASES = ((40, "of either sign"), (3000, "positive"))
 A = UNIT_ROUNDOFF["float32"]
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """A row for each vocabulary, kind of gradient, dtype and way."""
     device = device_of(request)
     if device is None:
@@ -56,7 +54,7 @@ def measure(
     return {"device": device}
 
 
-def _inputs(request: Mapping[str, Any], case: str, vocabulary: int, sign: str) -> Tensors:
+def _inputs(request: Request, case: str, vocabulary: int, sign: str) -> Tensors:
     """Gradients and tokens; every other token is number 7, the last of the vocabulary is never met."""
     import torch
 
@@ -74,24 +72,24 @@ def _candidate(problem: Problem, device: str, way: Callable[[Any, Any, Any], Any
     return {"dw": way(leaves["w"], leaves["tokens"], leaves["g"].detach())}
 
 
-def _embedding(w: Any, tokens: Any, g: Any) -> Any:
+def _embedding(w: Tensor, tokens: Tensor, g: Tensor) -> Any:
     import torch.nn.functional as F
 
     F.embedding(tokens, w).backward(g)
     return w.grad
 
 
-def _indexing(w: Any, tokens: Any, g: Any) -> Any:
+def _indexing(w: Tensor, tokens: Tensor, g: Tensor) -> Any:
     w[tokens].backward(g)
     return w.grad
 
 
-def _index_select(w: Any, tokens: Any, g: Any) -> Any:
+def _index_select(w: Tensor, tokens: Tensor, g: Tensor) -> Any:
     w.index_select(0, tokens).backward(g)
     return w.grad
 
 
-def _index_add(w: Any, tokens: Any, g: Any) -> Any:
+def _index_add(w: Tensor, tokens: Tensor, g: Tensor) -> Any:
     return w.detach().new_zeros(w.shape).index_add_(0, tokens, g)
 
 

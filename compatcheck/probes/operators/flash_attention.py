@@ -16,8 +16,9 @@ Request: seed, device, dtype (float16 and bfloat16 alone), rows_beyond, cases (s
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Generator, Mapping
+from typing import Any, Dict
 
+from compatcheck.probes._criterion import Measuring, Request, Stage, Tensor
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._attention_package import Case, cases, rows
 from compatcheck.probes.operators._attention_package import judge as judge
@@ -31,9 +32,7 @@ SECONDS: float = 3.0
 LOWER_RIGHT_SINCE = (2, 1)
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of each case and dtype."""
     import flash_attn
 
@@ -48,7 +47,7 @@ def measure(
     return {"device": device}
 
 
-def _kernel(case: Case, q: Any, k: Any, v: Any) -> Any:
+def _kernel(case: Case, q: Tensor, k: Tensor, v: Tensor) -> Any:
     import flash_attn
     import torch
 

@@ -23,9 +23,19 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation
+from compatcheck.probes._criterion import (
+    UNIT_ROUNDOFF,
+    Measuring,
+    Module,
+    Request,
+    Row,
+    Stage,
+    Tensor,
+    Tensors,
+    accumulation,
+)
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, draw, dtypes_of, rounded, trial
@@ -43,9 +53,7 @@ CASES = {"2-norm": (2.0, 1.0), "2-norm below the limit": (2.0, 1e-3), "largest e
 WIDE = ("bias", "scale")
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of one norm, dtype and way to compute it each; then the facts."""
     from torch.nn.utils import clip_grad_norm_
 
@@ -74,7 +82,7 @@ def measure(
 
 def _rows(
     problem: Problem, kind: float, device: str, ways: Mapping[str, Mapping[str, Any]], mixed: bool
-) -> Iterator[Dict[str, Any]]:
+) -> Iterator[Row]:
     yield trial(problem, "plain formula", _plain, kind, device, control=True)
     for way, options in ways.items():
         yield trial(problem, way, _clipped, kind, device, options, mixed)
@@ -104,7 +112,7 @@ def _norm(gradients: Tensors, kind: float) -> Any:
     return values.abs().max() if kind == math.inf else values.square().sum().sqrt()
 
 
-def _scaled(gradients: Tensors, norm: Any) -> Tensors:
+def _scaled(gradients: Tensors, norm: Module) -> Tensors:
     coefficient = (LIMIT / (norm + DIVISOR_CONSTANT)).clamp(max=1.0)
     return {name: value * coefficient for name, value in gradients.items()}
 
@@ -129,7 +137,7 @@ def _clipped(problem: Problem, kind: float, device: str, options: Mapping[str, A
     return {"norm": norm, **{name: parameter.grad for name, parameter in parameters.items()}}
 
 
-def _parameter(gradient: Any, dtype: str, device: str) -> Any:
+def _parameter(gradient: Tensor, dtype: str, device: str) -> Any:
     import torch
 
     parameter = torch.zeros(gradient.shape, dtype=getattr(torch, dtype), device=device, requires_grad=True)
@@ -145,18 +153,18 @@ def _with_inf(device: str) -> List[Any]:
     return parameters
 
 
-def _inf_row(variant: str, **marks: Any) -> Dict[str, Any]:
+def _inf_row(variant: str, **marks: Any) -> Row:
     row = {"case": "an inf with error_if_nonfinite", "variant": variant, "dtype": "float32", "tensor": "the norm"}
     return {**row, "theta": 0.0, "rho": 0.0, "nonfinite": 0, **marks}
 
 
-def _norm_of_inf(device: str) -> Dict[str, Any]:
+def _norm_of_inf(device: str) -> Row:
     """The control: the plain formula sees that the norm is not finite."""
     seen = _norm({str(index): one.grad for index, one in enumerate(_with_inf(device))}, 2.0).item()
     return _inf_row("plain formula", theta=0.0 if seen == math.inf else math.inf, control=True)
 
 
-def _raises(device: str, way: str, options: Mapping[str, Any]) -> Dict[str, Any]:
+def _raises(device: str, way: str, options: Mapping[str, Any]) -> Row:
     """theta 0 where error_if_nonfinite raises as documented, an error where it is silent."""
     from torch.nn.utils import clip_grad_norm_
 
@@ -169,7 +177,7 @@ def _raises(device: str, way: str, options: Mapping[str, Any]) -> Dict[str, Any]
     return _inf_row(way, error="nothing, although the norm is inf")
 
 
-def _facts(device: str) -> Dict[str, Any]:
+def _facts(device: str) -> Row:
     """What is left of gradients with an inf, and of a finite float16 gradient of norm 1e5."""
     import torch
     from torch.nn.utils import clip_grad_norm_

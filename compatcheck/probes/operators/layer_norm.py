@@ -23,9 +23,18 @@ Request: seed, device, dtype, usage.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Dict, Generator, Mapping, Tuple
+from typing import Any, Dict, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation
+from compatcheck.probes._criterion import (
+    UNIT_ROUNDOFF,
+    Measuring,
+    Module,
+    Request,
+    Stage,
+    Tensor,
+    Tensors,
+    accumulation,
+)
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, narrow_sums, placed, solved, trial
@@ -43,9 +52,7 @@ FEW = ("dx", "dw", "db")
 FEW_AT_A_MEAN = ("y", *FEW)
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """A row for each shape, mean and dtype."""
     device = device_of(request)
     if device is None:
@@ -85,7 +92,7 @@ def _formula(i: Tensors) -> Tensors:
     return {"y": normal * i["w"] + i["b"], "dx": dx, "dw": (i["g"] * normal).sum(0), "db": i["g"].sum(0)}
 
 
-def _normalised(x: Any) -> Tuple[Any, Any, Any]:
+def _normalised(x: Tensor) -> Tuple[Any, Any, Any]:
     """The rows normalised, 1 / std, and kappa."""
     mean = x.mean(-1, keepdim=True)
     inverse = ((x - mean).square().mean(-1, keepdim=True) + EPSILON).rsqrt()
@@ -102,7 +109,7 @@ def _budget(i: Tensors, exact: Tensors, dtype: str, saved: float) -> Tensors:
     error = error + (saved * (normal.abs() + kappa) if saved > A else 0.0)
     relative = 8 * A * (root + 1 + kappa) + (saved if saved > A else 0.0)
 
-    def mean(terms: Any, norm: Any) -> Any:
+    def mean(terms: Any, norm: Module) -> Any:
         return accumulation(width, terms.sum(-1, keepdim=True), norm, A, False) / width
 
     dy = g * i["w"]

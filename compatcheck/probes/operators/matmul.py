@@ -24,9 +24,18 @@ from __future__ import annotations
 
 import contextlib
 from functools import partial
-from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
-from compatcheck.probes._criterion import TF32_ROUNDOFF, UNIT_ROUNDOFF, Tensors, accumulation
+from compatcheck.probes._criterion import (
+    TF32_ROUNDOFF,
+    UNIT_ROUNDOFF,
+    Measuring,
+    Request,
+    Row,
+    Stage,
+    Tensors,
+    accumulation,
+)
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import (
@@ -55,9 +64,7 @@ SETTINGS = {
 }
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """A row for each shape, dtype and setting."""
     device = device_of(request)
     if device is None:
@@ -75,7 +82,7 @@ def measure(
     return {"device": device}
 
 
-def _variants(problem: Problem, device: str, request: Mapping[str, Any]) -> Iterator[Dict[str, Any]]:
+def _variants(problem: Problem, device: str, request: Request) -> Iterator[Row]:
     found = _permissive(problem.dtype) if device == "cuda" else []
     if found:
         policy = ", ".join(f"torch.backends.cuda.matmul.{name}" for name in found)

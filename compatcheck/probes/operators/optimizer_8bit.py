@@ -21,9 +21,9 @@ Request: seed, device, dtype (of the parameters), transposed_gradients.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, relative_rms
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensor, Tensors, relative_rms
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._bitsandbytes import blockwise, native_library, native_rows
@@ -46,14 +46,12 @@ UNCOMMON = "backward lays gradients out as their parameters; judged where the re
 class State(NamedTuple):
     """Parameter and moments as stored, float64 on the CPU."""
 
-    parameter: Any
+    parameter: Tensor
     first_moment: Any
     second_moment: Any
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of one optimiser, dtype and step each; then the facts."""
     device = device_of(request)
     if device is None:
@@ -71,11 +69,11 @@ def measure(
     return {"device": device, "library": native_library(), "facts": {"off_after_ten_steps": drifts}}
 
 
-def _gradients(request: Mapping[str, Any], dtype: str, steps: int) -> List[Any]:
+def _gradients(request: Request, dtype: str, steps: int) -> List[Any]:
     return [rounded(draw(request, f"gradient {number}", g=SHAPE), dtype)["g"] for number in range(steps)]
 
 
-def _optimizer(request: Mapping[str, Any], name: str, decay: float, dtype: str, device: str) -> Tuple[Any, Any]:
+def _optimizer(request: Request, name: str, decay: float, dtype: str, device: str) -> Tuple[Any, Any]:
     import bitsandbytes
     import torch
 
@@ -85,16 +83,14 @@ def _optimizer(request: Mapping[str, Any], name: str, decay: float, dtype: str, 
     return parameter, made([parameter], lr=LR, betas=(BETA1, BETA2), eps=EPSILON, weight_decay=decay)
 
 
-def _steps(
-    request: Mapping[str, Any], name: str, decay: float, dtype: str, device: str, transposed: bool
-) -> Iterator[Dict[str, Any]]:
+def _steps(request: Request, name: str, decay: float, dtype: str, device: str, transposed: bool) -> Iterator[Row]:
     """Rows of every step of one optimiser, each from the state the last one left."""
     parameter, optimizer = _optimizer(request, name, decay, dtype, device)
     suffix = f"{', decay' if decay else ''}{', transposed gradients' if transposed else ''}"
     for number, gradient in enumerate(_gradients(request, dtype, STEPS), 1):
         before = _state(parameter, optimizer)
 
-        def step(gradient: Any = gradient) -> Tensors:
+        def step(gradient: Tensor = gradient) -> Tensors:
             _step(parameter, optimizer, gradient, device, transposed)
             return dict(_state(parameter, optimizer)._asdict())
 
@@ -108,7 +104,7 @@ def _steps(
         yield trial(problem, "plain formula", _plainly, device, before, gradient, number, decay, control=True)
 
 
-def _step(parameter: Any, optimizer: Any, gradient: Any, device: str, transposed: bool) -> None:
+def _step(parameter: Tensor, optimizer: Any, gradient: Tensor, device: str, transposed: bool) -> None:
     import torch
 
     parameter.grad = gradient.to(device, parameter.dtype, copy=True)
@@ -119,7 +115,7 @@ def _step(parameter: Any, optimizer: Any, gradient: Any, device: str, transposed
         torch.cuda.synchronize()
 
 
-def _state(parameter: Any, optimizer: Any) -> State:
+def _state(parameter: Tensor, optimizer: Any) -> State:
     """The moments are 0 before the first step."""
     import torch
 
@@ -136,7 +132,7 @@ def _state(parameter: Any, optimizer: Any) -> State:
     return State(p, *moments)
 
 
-def _next(before: State, g: Any, number: int, decay: float) -> State:
+def _next(before: State, g: Tensor, number: int, decay: float) -> State:
     """One step; decay before it."""
     m, v = BETA1 * before.first_moment + (1 - BETA1) * g, BETA2 * before.second_moment + (1 - BETA2) * g * g
     root = (1 - BETA2**number) ** 0.5
@@ -145,7 +141,7 @@ def _next(before: State, g: Any, number: int, decay: float) -> State:
 
 
 def _problem(
-    case: str, dtype: str, before: State, g: Any, number: int, decay: float, stored: Mapping[str, Any]
+    case: str, dtype: str, before: State, g: Tensor, number: int, decay: float, stored: Mapping[str, Any]
 ) -> Problem:
     """The exact step from a stored state, and the budgets of what is stored after it."""
     exact = _next(before, g, number, decay)
@@ -170,7 +166,7 @@ def _wide(baseline: Tensors) -> Tensors:
     return {name: value.double() for name, value in baseline.items() if name != "parameter"}
 
 
-def _around(value: Any, code_book: Any) -> Tuple[Any, Any]:
+def _around(value: Any, code_book: Tensor) -> Tuple[Any, Any]:
     """Budget of storing a moment by the entries of a code book, and the nearest entries."""
     import torch
 
@@ -182,13 +178,13 @@ def _around(value: Any, code_book: Any) -> Tuple[Any, Any]:
     return (high - low + LOOKUP) * absmax, torch.where(scaled - low < high - scaled, low, high) * absmax
 
 
-def _plainly(problem: Problem, device: str, before: State, g: Any, number: int, decay: float) -> Tensors:
+def _plainly(problem: Problem, device: str, before: State, g: Tensor, number: int, decay: float) -> Tensors:
     """The step by the formula in float32 on the device; its parameters alone are compared."""
     found = _next(State(*(value.float().to(device) for value in before)), g.float().to(device), number, decay)
     return rounded({"parameter": found.parameter}, problem.dtype)
 
 
-def _drift(request: Mapping[str, Any], name: str, device: str) -> Any:
+def _drift(request: Request, name: str, device: str) -> Any:
     """Distance of ten float32 steps from those of float64, relative to the update; why where they cannot run."""
     parameter, optimizer = _optimizer(request, name, 0.0, "float32", device)
     exact = start = _state(parameter, optimizer)

@@ -26,9 +26,20 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any, Callable, Dict, Generator, Iterator, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, NamedTuple, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation, relative_rms
+from compatcheck.probes._criterion import (
+    UNIT_ROUNDOFF,
+    Measuring,
+    Module,
+    Request,
+    Row,
+    Stage,
+    Tensor,
+    Tensors,
+    accumulation,
+    relative_rms,
+)
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._bitsandbytes import blockwise, native_library, native_rows
@@ -53,13 +64,11 @@ IN_EVALUATION = "in evaluation a CPU computes 4-bit layers in bfloat16"
 class Weight(NamedTuple):
     """A quantised weight as the layer would multiply it; ``exact`` is float64 on the CPU."""
 
-    exact: Any
-    layer: Any
+    exact: Tensor
+    layer: Module
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of the stored weights, of the 4-bit and of the 8-bit layers."""
     device = device_of(request)
     if device is None:
@@ -80,9 +89,7 @@ def measure(
     return {"device": device, "library": native_library()}
 
 
-def _stored(
-    request: Mapping[str, Any], kind: str, block: int, shape: Tuple[int, int], dtype: str, device: str
-) -> Iterator[Dict[str, Any]]:
+def _stored(request: Request, kind: str, block: int, shape: Tuple[int, int], dtype: str, device: str) -> Iterator[Row]:
     """Rows of the quantised and of the dequantised weight."""
     from bitsandbytes import functional as F
 
@@ -112,7 +119,7 @@ def _stored(
     yield trial(problem, "plain formula", _given, baseline["the weight"], control=True)
 
 
-def _given(_: Problem, weight: Any) -> Tensors:
+def _given(_: Problem, weight: Tensor) -> Tensors:
     return {"the weight": weight}
 
 
@@ -135,7 +142,7 @@ def _weight_of(stored: Any, state: Any) -> Any:
     return blockwise(codes, state.code, absmax, state.blocksize)[: math.prod(state.shape)].reshape(state.shape)
 
 
-def _nearest(case: str, dtype: str, weight: Any, code_book: Any, block: int) -> Problem:
+def _nearest(case: str, dtype: str, weight: Tensor, code_book: Tensor, block: int) -> Problem:
     """The weight against which a quantised one is judged, and its nearest entries as baseline."""
     import torch
 
@@ -149,7 +156,7 @@ def _nearest(case: str, dtype: str, weight: Any, code_book: Any, block: int) -> 
     return Problem(case, dtype, {}, {"the weight": weight}, budget, {"the weight": nearest})
 
 
-def _layers(request: Mapping[str, Any], kind: str, double: bool, dtype: str, device: str) -> Iterator[Dict[str, Any]]:
+def _layers(request: Request, kind: str, double: bool, dtype: str, device: str) -> Iterator[Row]:
     """Rows of a 4-bit layer in training and in evaluation."""
     import bitsandbytes
     import torch
@@ -182,7 +189,7 @@ def _layers(request: Mapping[str, Any], kind: str, double: bool, dtype: str, dev
             yield row if training or device == "cuda" else {"recorded": IN_EVALUATION, **row}
 
 
-def _layer_problem(request: Mapping[str, Any], case: str, dtype: str, weight: Weight, bias: Any, rows: int) -> Problem:
+def _layer_problem(request: Request, case: str, dtype: str, weight: Weight, bias: Tensor, rows: int) -> Problem:
     inputs = rounded(draw(request, f"input of {rows} rows", x=(rows, IN), g=(rows, OUT)), dtype)
     inputs["b"], x, g, w, u = bias, inputs["x"], inputs["g"], weight.exact, UNIT_ROUNDOFF[dtype]
     exact = {"y": x @ w.t() + bias, "dx": g @ w}
@@ -219,7 +226,7 @@ def _through(problem: Problem, weight: Weight, device: str, training: bool) -> T
     return {"y": y, "dx": leaves["x"].grad}
 
 
-def _eight_bits(request: Mapping[str, Any], threshold: float, dtype: str, device: str) -> Iterator[Dict[str, Any]]:
+def _eight_bits(request: Request, threshold: float, dtype: str, device: str) -> Iterator[Row]:
     """The row of an 8-bit layer; with a threshold one input column is an outlier, which stays in 16 bits."""
     import bitsandbytes
     import torch

@@ -14,9 +14,18 @@ Request: seed, device, dtype.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Generator, Mapping
+from typing import Any, Dict
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation
+from compatcheck.probes._criterion import (
+    UNIT_ROUNDOFF,
+    Measuring,
+    Module,
+    Request,
+    Stage,
+    Tensor,
+    Tensors,
+    accumulation,
+)
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, placed, solved, trial
@@ -31,9 +40,7 @@ A = UNIT_ROUNDOFF["float32"]
 FEW = ("all", "mean", "norm")
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """A row for each kind of numbers, dtype and reduction."""
     device = device_of(request)
     if device is None:
@@ -95,7 +102,7 @@ def _by_halves(i: Tensors) -> Tensors:
     }
 
 
-def _halved(x: Any) -> Any:
+def _halved(x: Tensor) -> Any:
     """The sum over the first dimension, whose length is a power of two."""
     while x.shape[0] > 1:
         half = x.shape[0] // 2
@@ -106,7 +113,7 @@ def _halved(x: Any) -> Any:
 def _budget(i: Tensors, exact: Tensors, dtype: str) -> Tensors:
     u, x = UNIT_ROUNDOFF[dtype], i["x"]
 
-    def bound(name: str, terms: int, norm: Any) -> Any:
+    def bound(name: str, terms: int, norm: Module) -> Any:
         return u * exact[name].abs() + accumulation(terms, exact[name], norm, A, False)
 
     total = bound("all", x.numel(), x.norm())

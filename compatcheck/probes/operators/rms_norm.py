@@ -19,9 +19,18 @@ Request: seed, device, dtype, config (rms_norm_eps), usage.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Dict, Generator, Mapping
+from typing import Any, Callable, Dict, Mapping
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation, verdict
+from compatcheck.probes._criterion import (
+    UNIT_ROUNDOFF,
+    Measuring,
+    Request,
+    Stage,
+    Tensor,
+    Tensors,
+    accumulation,
+    verdict,
+)
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, placed, solved, trial
@@ -38,9 +47,7 @@ FEW = ("dw",)
 NARROW_STATISTICS = "torch 2.4 computes F.rms_norm in the dtype of its input; judged where usage is fused_rms_norm"
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """A row for each shape, size, dtype and implementation."""
     device = device_of(request)
     if device is None:
@@ -65,7 +72,7 @@ def measure(
     return {"device": device}
 
 
-def _by_release(row: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
+def _by_release(row: Mapping[str, Any], request: Request) -> bool:
     """Whether the row is what torch 2.4 does in 16 bits, and the request does not ask for it."""
     import torch
 
@@ -81,13 +88,13 @@ def _candidate(problem: Problem, device: str, function: Callable[[Any, Any, floa
     return {"y": y, "dx": leaves["x"].grad, "dw": leaves["w"].grad}
 
 
-def _fused(x: Any, w: Any, epsilon: float) -> Any:
+def _fused(x: Tensor, w: Tensor, epsilon: float) -> Any:
     import torch.nn.functional as F
 
     return F.rms_norm(x, w.shape, w, epsilon)
 
 
-def _eager(x: Any, w: Any, epsilon: float) -> Any:
+def _eager(x: Tensor, w: Tensor, epsilon: float) -> Any:
     wide = x.float()
     normal = wide * (wide.pow(2).mean(-1, keepdim=True) + epsilon).rsqrt()
     return w * normal.to(x.dtype)

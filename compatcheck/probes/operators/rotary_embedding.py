@@ -24,9 +24,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
-from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Module, Request, Row, Stage, Tensor, Tensors
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, dtypes_of, rounded, trial
@@ -46,16 +46,14 @@ class Rotary(NamedTuple):
     """How to build and call a family's module; ``layer_type`` where it keeps frequencies for several."""
 
     family: str
-    module: Any
+    module: Module
     config: Any
     length: int
     layer_type: str
     device: str
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of one family, length, dtype and way to build it each."""
     device = device_of(request)
     if device is None:
@@ -125,7 +123,7 @@ def _build(kind: Rotary, dtype: str) -> Any:
     return built.to(kind.device)
 
 
-def _rows(kind: Rotary, request: Mapping[str, Any], not_run: Dict[str, str]) -> Iterator[Dict[str, Any]]:
+def _rows(kind: Rotary, request: Request, not_run: Dict[str, str]) -> Iterator[Row]:
     import torch
 
     last = kind.length - 1
@@ -160,14 +158,14 @@ def _cast(kind: Rotary, dtype: str) -> Any:
     return _build(kind, "float32").to(getattr(torch, dtype))
 
 
-def _frequencies(module: Any, kind: Rotary) -> Optional[Any]:
+def _frequencies(module: Module, kind: Rotary) -> Optional[Any]:
     """The inverse frequencies the module holds, float64 on the CPU."""
     name = f"{kind.layer_type}_inv_freq" if kind.layer_type else "inv_freq"
     held = getattr(module, name, None)
     return None if held is None else held.detach().double().cpu()
 
 
-def _tables(module: Any, kind: Rotary, positions: List[int], dtype: str) -> Tensors:
+def _tables(module: Module, kind: Rotary, positions: List[int], dtype: str) -> Tensors:
     """cos and sin at the positions, one row each; empty where the module gives something else."""
     import torch
 
@@ -184,7 +182,7 @@ def _tables(module: Any, kind: Rotary, positions: List[int], dtype: str) -> Tens
     return {name: table.detach().reshape(len(positions), -1) for name, table in zip(("cos", "sin"), found)}
 
 
-def _called(_: Problem, module: Any, kind: Rotary, positions: List[int], dtype: str) -> Tensors:
+def _called(_: Problem, module: Module, kind: Rotary, positions: List[int], dtype: str) -> Tensors:
     return _tables(module, kind, positions, dtype)
 
 
@@ -192,7 +190,7 @@ def _rounded(_: Problem, tables: Tensors, dtype: str) -> Tensors:
     return rounded(tables, dtype)
 
 
-def _problem(case: str, dtype: str, positions: List[int], frequencies: Any, tables: Tensors) -> Problem:
+def _problem(case: str, dtype: str, positions: List[int], frequencies: Tensor, tables: Tensors) -> Problem:
     """Exact tables in the layout and scale of those of the module in float32."""
     import torch
 
@@ -211,7 +209,7 @@ def _problem(case: str, dtype: str, positions: List[int], frequencies: Any, tabl
     return Problem(case, dtype, {}, exact, budget, baseline)
 
 
-def _frequency_rows(case: str, kind: Rotary, frequencies: Any, request: Mapping[str, Any]) -> Iterator[Dict[str, Any]]:
+def _frequency_rows(case: str, kind: Rotary, frequencies: Tensor, request: Request) -> Iterator[Row]:
     """The frequencies against the formula, where the configuration asks for no scaling and names the base."""
     import torch
 
@@ -227,7 +225,7 @@ def _frequency_rows(case: str, kind: Rotary, frequencies: Any, request: Mapping[
     yield trial(problem, "built in float32", _held, frequencies, baseline=baseline)
 
 
-def _held(_: Problem, frequencies: Any) -> Tensors:
+def _held(_: Problem, frequencies: Tensor) -> Tensors:
     return {"inv_freq": frequencies}
 
 

@@ -15,9 +15,9 @@ Request: seed, device, dtype.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Generator, Mapping
+from typing import Any, Dict
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Stage, Tensor, Tensors, accumulation
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, placed, solved, trial
@@ -33,9 +33,7 @@ A = UNIT_ROUNDOFF["float32"]
 STORED = "torch rounds intermediate results to 16 bits on a CPU"
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """A row for each shape, function, dtype and way to compute it."""
     device = device_of(request)
     if device is None:
@@ -105,6 +103,6 @@ def _log_softmax_budget(i: Tensors, exact: Tensors, dtype: str) -> Tensors:
     return {"y": absolute, "dx": u * exact["dx"].abs() + inner + 2 * A * g.abs()}
 
 
-def _relative_error(x: Any) -> Any:
+def _relative_error(x: Tensor) -> Any:
     depth = x.amax(-1, keepdim=True) - x
     return A * (2 * depth + 4) + 8 * A * x.shape[-1] ** 0.5

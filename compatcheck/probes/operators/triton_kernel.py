@@ -20,9 +20,9 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
-from typing import Any, Callable, Dict, Generator, Mapping, Tuple
+from typing import Any, Callable, Dict, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Tensors, accumulation
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensors, accumulation
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, placed, solved, worst_of
@@ -38,9 +38,7 @@ INTERPRETED = ("float32", "float16")
 SIDE, INNER, BLOCK = 64, 256, 32
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of both kernels in each dtype."""
     import triton
 
@@ -65,7 +63,7 @@ def measure(
     return {"device": device, "triton": {"version": triton.__version__, "ptxas": os.environ.get("TRITON_PTXAS_PATH")}}
 
 
-def _row(problem: Problem, variant: str, run: Callable[[Problem, str], Tensors], device: str) -> Dict[str, Any]:
+def _row(problem: Problem, variant: str, run: Callable[[Problem, str], Tensors], device: str) -> Row:
     """As ``_operator.trial``; the compiler's own errors are faults too."""
     row = {"case": problem.case, "variant": variant, "dtype": problem.dtype}
     try:

@@ -14,8 +14,9 @@ Request: seed, device, dtype, cases (some of them by name).
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Generator, Mapping
+from typing import Any, Dict
 
+from compatcheck.probes._criterion import Measuring, Request, Stage, Tensor
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._attention_package import Case, cases, rows
 from compatcheck.probes.operators._attention_package import judge as judge
@@ -27,9 +28,7 @@ PROFILE: str = "quick"
 SECONDS: float = 3.0
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of each case and dtype."""
     device = device_of(request)
     if device is None:
@@ -41,7 +40,7 @@ def measure(
     return {"device": device}
 
 
-def _kernel(case: Case, q: Any, k: Any, v: Any) -> Any:
+def _kernel(case: Case, q: Tensor, k: Tensor, v: Tensor) -> Any:
     from xformers import ops
 
     bias = None

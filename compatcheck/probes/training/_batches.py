@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Sequence
 
+from compatcheck.probes._criterion import Row
+
 LENGTHS = (23, 64, 7, 41, 33, 64, 12, 50)
 IGNORED = -100
 REPEATED = 1
@@ -21,12 +23,12 @@ def sequences(vocabulary: int, special_ids: Sequence[int] = (), seed: int = 0) -
     return drawn
 
 
-def singles(chosen: Sequence[Any]) -> List[Dict[str, Any]]:
+def singles(chosen: Sequence[Any]) -> List[Row]:
     """A batch of one for each sequence."""
     return [padded([sequence], "right", 0) for sequence in chosen]
 
 
-def padded(chosen: Sequence[Any], side: str, pad_id: int, label_first: bool = False) -> Dict[str, Any]:
+def padded(chosen: Sequence[Any], side: str, pad_id: int, label_first: bool = False) -> Row:
     """One batch: input_ids, attention_mask and labels, with no label on padding.
 
     The first token of a sequence has no label either (with padding on the left its padding would predict it, which
@@ -46,7 +48,7 @@ def padded(chosen: Sequence[Any], side: str, pad_id: int, label_first: bool = Fa
     return {"input_ids": ids, "attention_mask": mask, "labels": labels}
 
 
-def packed(chosen: Sequence[Any], with_mask: bool = False) -> Dict[str, Any]:
+def packed(chosen: Sequence[Any], with_mask: bool = False) -> Row:
     """One row of all sequences, their position_ids restarting; ``with_mask`` adds an attention_mask of ones."""
     import torch
 
@@ -62,6 +64,6 @@ def predicted(batch: Dict[str, Any]) -> int:
     return int((batch["labels"][:, 1:] != IGNORED).sum())
 
 
-def on(batch: Dict[str, Any], device: Any) -> Dict[str, Any]:
+def on(batch: Dict[str, Any], device: Any) -> Row:
     """The batch on a device."""
     return {key: value.to(device) for key, value in batch.items()}

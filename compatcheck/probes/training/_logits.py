@@ -11,26 +11,24 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, Dict, List, Sequence
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, relative_rms
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Module, Row, Tensor, relative_rms
 from compatcheck.probes.operators._operator import FATAL
 from compatcheck.probes.training._model import BUILD_ERRORS
 
 ROUNDINGS = {"float64": 64, "float32": 64, "bfloat16": 16, "float16": 16}
 
-Row = Dict[str, Any]
 
-
-def takes(model: Any, name: str) -> bool:
+def takes(model: Module, name: str) -> bool:
     """Whether the model's forward names this argument."""
     return name in inspect.signature(model.forward).parameters
 
 
-def positions_of(mask: Any) -> Any:
+def positions_of(mask: Tensor) -> Any:
     """Positions that count the tokens a mask keeps, as generation computes them."""
     return (mask.cumsum(-1) - 1).clamp(min=0)
 
 
-def logits_of(model: Any, batch: Dict[str, Any], device: str) -> Any:
+def logits_of(model: Module, batch: Dict[str, Any], device: str) -> Any:
     """Logits in float64 on the CPU, of shape (row, position, vocabulary)."""
     import torch
 
@@ -39,7 +37,7 @@ def logits_of(model: Any, batch: Dict[str, Any], device: str) -> Any:
         return model(**inputs).logits.double().cpu()
 
 
-def singles_of(model: Any, chosen: Sequence[Any], device: str) -> List[Any]:
+def singles_of(model: Module, chosen: Sequence[Any], device: str) -> List[Any]:
     """Logits of each sequence by itself, with a mask of ones."""
     import torch
 

@@ -13,6 +13,7 @@ import os
 import zlib
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
+from compatcheck.probes._criterion import Module, Request, Row
 from compatcheck.probes.training._exact import float64_everywhere
 from compatcheck.probes.training._shrunk import DEFAULT_CONFIG, head_dim, shrink, special_ids, text_config
 
@@ -67,7 +68,7 @@ class Built(NamedTuple):
         return int(self.facts["pad_id"])
 
 
-def build(request: Mapping[str, Any]) -> Built:
+def build(request: Request) -> Built:
     """The model of the request's ``config`` (or a small llama), shrunk, checked to run forwards and backwards.
 
     Raises Unbuildable where transformers does not know the architecture, it does not build, or it is too
@@ -115,7 +116,7 @@ def exact_instance(built: Built, attention: str = "eager") -> Any:
         return instance(built, "float64", attention)
 
 
-def load(model: Any, weights: Mapping[str, Any]) -> None:
+def load(model: Module, weights: Mapping[str, Any]) -> None:
     """Give each parameter its value by plain name, rounded once to the parameter's dtype.
 
     Adapters are drawn here where ``weights`` lacks them. Raises KeyError for any other missing name.
@@ -127,7 +128,7 @@ def load(model: Any, weights: Mapping[str, Any]) -> None:
             parameter.copy_(weights[plain_name(name)].to(parameter.device, parameter.dtype))
 
 
-def draw(model: Any, seed: int, scale: float = 1.0) -> Iterator[Tuple[str, Any]]:
+def draw(model: Module, seed: int, scale: float = 1.0) -> Iterator[Tuple[str, Any]]:
     """Plain name and float64 value of each parameter, from seed and name alone but for the mean of vectors."""
     import torch
 
@@ -148,7 +149,7 @@ def plain_name(name: str) -> str:
     return name.replace(".base_layer.", ".").replace(".modules_to_save.default.", ".")
 
 
-def classes(config: Mapping[str, Any], request: Mapping[str, Any]) -> Tuple[Any, Any]:
+def classes(config: Mapping[str, Any], request: Request) -> Tuple[Any, Any]:
     """The configuration class and the causal language model's class."""
     from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING
 
@@ -195,7 +196,7 @@ def _remote_classes(auto_map: Mapping[str, str], folder: str) -> Tuple[Any, Any]
     return found[0], found[1]
 
 
-def with_defaults(config: Mapping[str, Any], config_class: Any) -> Dict[str, Any]:
+def with_defaults(config: Mapping[str, Any], config_class: Any) -> Row:
     """The config with the class's own value for each key it lacks."""
     try:
         given = {key: value for key, value in config.items() if key not in ("torch_dtype", "dtype", "auto_map")}
@@ -249,7 +250,7 @@ def _attentions(model_class: Any) -> Tuple[str, ...]:
     return ("eager", "sdpa") if getattr(model_class, "_supports_sdpa", False) else ("eager",)
 
 
-def _facts(model: Any, count: int) -> Dict[str, Any]:
+def _facts(model: Module, count: int) -> Row:
     config = model.config
     small = config.to_dict()
     vocabulary = model.get_input_embeddings().weight.shape[0]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from compatcheck.probes._criterion import RANK, UNIT_ROUNDOFF, verdict
+from compatcheck.probes._criterion import RANK, UNIT_ROUNDOFF, Module, Row, Tensor, verdict
 from compatcheck.probes.training._batches import on, predicted
 from compatcheck.probes.training._recipe import Recipe, computing, trainable
 
@@ -33,7 +33,7 @@ class Pass(NamedTuple):
     gradients: Dict[str, Any]
 
 
-def run(model: Any, recipe: Recipe, batches: Sequence[Mapping[str, Any]], device: str = "cpu") -> Pass:
+def run(model: Module, recipe: Recipe, batches: Sequence[Mapping[str, Any]], device: str = "cpu") -> Pass:
     """Loss and gradients of the batches together, each weighted by the tokens it predicts."""
     model.zero_grad(set_to_none=True)
     total = sum(predicted(dict(batch)) for batch in batches)
@@ -48,7 +48,7 @@ def run(model: Any, recipe: Recipe, batches: Sequence[Mapping[str, Any]], device
     return Pass(loss, {name: _taken(value.grad, scale) for name, value in trainable(model).items()})
 
 
-def sums(model: Any, chosen: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> Dict[int, Pass]:
+def sums(model: Module, chosen: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> Dict[int, Pass]:
     """Of float64 singles, the pass of the first ``size`` together, for each size; the loss is computed here.
 
     Call it inside `float64_everywhere`. The loss is not the model's own, so that a fault there shows.
@@ -76,9 +76,7 @@ def sums(model: Any, chosen: Sequence[Mapping[str, Any]], sizes: Sequence[int]) 
     return found
 
 
-def compared(
-    candidate: Pass, exact: Pass, baseline: Optional[Pass], dtype: str, magnifying: bool = False
-) -> Dict[str, Any]:
+def compared(candidate: Pass, exact: Pass, baseline: Optional[Pass], dtype: str, magnifying: bool = False) -> Row:
     """The worst of loss and gradients as theta, rho, nonfinite and tensor; ``lost`` names gradients that vanished.
 
     rho is the tensor's error over the larger of the baseline's own in that tensor and in all of them, and half the
@@ -116,13 +114,13 @@ def compared(
     return {**worst, "nonfinite": nonfinite, "loss": candidate.loss, "exact_loss": exact.loss, "lost": lost[:8]}
 
 
-def _scored(tensor: str, theta: float, rho: float, nonfinite: int) -> Dict[str, Any]:
+def _scored(tensor: str, theta: float, rho: float, nonfinite: int) -> Row:
     if nonfinite:
         theta = rho = math.inf
     return {"tensor": tensor, "theta": theta, "rho": rho, "nonfinite": nonfinite}
 
 
-def _taken(gradient: Any, scale: float) -> Any:
+def _taken(gradient: Tensor, scale: float) -> Any:
     return None if gradient is None else gradient.detach().double().cpu() / scale
 
 

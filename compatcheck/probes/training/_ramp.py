@@ -7,9 +7,9 @@ which are the baselines and the controls. All hold the suspect's weights, as doe
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from compatcheck.probes._criterion import verdict
+from compatcheck.probes._criterion import Module, Request, Row, Stage, Tensor, verdict
 from compatcheck.probes.training._batches import on, padded, sequences, singles
 from compatcheck.probes.training._exact import float64_everywhere
 from compatcheck.probes.training._model import BUILD_ERRORS, Built, Unbuildable, build, exact_instance, instance, load
@@ -32,7 +32,7 @@ class Variant(NamedTuple):
 
     name: str
     recipe: Recipe
-    model: Any
+    model: Module
     baseline: str
     control: bool
 
@@ -43,7 +43,7 @@ class Trial(NamedTuple):
     built: Built
     recipe: Recipe
     variants: Tuple[Variant, ...]
-    exact: Any
+    exact: Tensor
     samples: List[Any]
     weights: Mapping[str, Any]
     device: str
@@ -56,7 +56,7 @@ class Trial(NamedTuple):
         """Whether the architecture has a recurrence (linear attention, a state space) or latent projections (MLA)."""
         return any(part in name for name in self.built.weights for part in MAGNIFYING)
 
-    def facts(self) -> Dict[str, Any]:
+    def facts(self) -> Row:
         """What was measured, in words and numbers."""
         return {
             "model": self.built.facts,
@@ -68,7 +68,7 @@ class Trial(NamedTuple):
         }
 
 
-def prepare(request: Mapping[str, Any], device: str) -> Trial:
+def prepare(request: Request, device: str) -> Trial:
     """Build every model. Raises Unbuildable where the architecture or the recipe cannot be had here."""
     built, recipe = build(request), recipe_of(request)
     seed = int(request.get("seed", 0))
@@ -99,9 +99,7 @@ def prepare(request: Mapping[str, Any], device: str) -> Trial:
     return Trial(built, recipe, tuple(variants), exact, samples, weights, device, used, replaced, [])
 
 
-def batches(
-    trial: Trial, sizes: Sequence[int], request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Iterator[Dict[str, Any]]:
+def batches(trial: Trial, sizes: Sequence[int], request: Request, stage: Stage) -> Iterator[Row]:
     """A row for each batch size, side of padding and variant."""
     if trial.device == "cpu" and trial.recipe.dtype == "float16":
         sizes = [size for size in sizes if size in SLOW_SIZES]
@@ -130,12 +128,12 @@ def batches(
         yield from _dead_rows(trial, bool(request.get("label_first_token")))
 
 
-def steps(trial: Trial) -> Iterator[Dict[str, Any]]:
+def steps(trial: Trial) -> Iterator[Row]:
     """A row of the suspect's optimiser steps and one of its control's: eager float32, plain AdamW or SGD."""
     suspect = trial.variants[0]
     data = [padded(trial.samples[number : number + 2], "right", trial.built.pad_id) for number in (0, 2, 4, 6)]
     case = f"{3 * len(data)} optimiser steps"
-    row: Dict[str, Any] = {"case": case, "variant": "eager float32", "dtype": "float32", "control": True}
+    row: Row = {"case": case, "variant": "eager float32", "dtype": "float32", "control": True}
     control = _plain_steps(trial, data)
     yield {**row, **scored(control, control)}
     if scored(control, control)["theta"] > 0:
@@ -181,7 +179,7 @@ def _plain_optimizer(name: str) -> str:
     return name if name in ("sgd", "adafactor", "adagrad") else "adamw_torch"
 
 
-def _rows(trial: Trial, batch: Mapping[str, Any], exact: Pass) -> List[Dict[str, Any]]:
+def _rows(trial: Trial, batch: Mapping[str, Any], exact: Pass) -> List[Row]:
     """A row per variant, each measured by its baseline.
 
     Where all of them fail they share a fault, and a last control takes the probe's own loss for the model's.
@@ -189,7 +187,7 @@ def _rows(trial: Trial, batch: Mapping[str, Any], exact: Pass) -> List[Dict[str,
     passes: Dict[str, Pass] = {}
     rows = []
     for variant in reversed(trial.variants):
-        row: Dict[str, Any] = {"variant": variant.name, "dtype": variant.recipe.dtype}
+        row: Row = {"variant": variant.name, "dtype": variant.recipe.dtype}
         if variant.control:
             row["control"] = True
         if _uses_tf32(variant, trial.device):
@@ -207,7 +205,7 @@ def _rows(trial: Trial, batch: Mapping[str, Any], exact: Pass) -> List[Dict[str,
     return rows[::-1]
 
 
-def _own_loss(trial: Trial, batch: Mapping[str, Any], exact: Pass) -> List[Dict[str, Any]]:
+def _own_loss(trial: Trial, batch: Mapping[str, Any], exact: Pass) -> List[Row]:
     """The control whose loss is computed here; none where no variant is float32 throughout."""
     wide = next((each for each in trial.variants if each.recipe.dtype == "float32"), None)
     if wide is None:
@@ -221,7 +219,7 @@ def _own_loss(trial: Trial, batch: Mapping[str, Any], exact: Pass) -> List[Dict[
     return [{**row, **compared(own, exact, None, "float32", trial.magnifying)}]
 
 
-def _formula(trial: Trial, side: str, alone: Pass) -> Dict[str, Any]:
+def _formula(trial: Trial, side: str, alone: Pass) -> Row:
     """Whether the architecture in float64 gives a padded batch of two what it gives its sequences one by one."""
     together = _exactly(trial, padded(trial.samples[:2], side, trial.built.pad_id))
     total = sum(float(value.norm()) ** 2 for value in alone.gradients.values()) ** 0.5
@@ -230,7 +228,7 @@ def _formula(trial: Trial, side: str, alone: Pass) -> Dict[str, Any]:
         found = float((together.gradients[name] - value).norm()) / (total or 1.0)
         if not found <= error:
             worst, error = f"gradient of {name}", found
-    row: Dict[str, Any] = {"case": f"formula, batch 2, padded on the {side}", "variant": "padded, float64"}
+    row: Row = {"case": f"formula, batch 2, padded on the {side}", "variant": "padded, float64"}
     row.update(dtype="float64", tensor=worst, theta=error / EXACT_AGREEMENT, rho=0.0, nonfinite=int(error != error))
     if row["theta"] > 1 and side == "left":
         if _learned_positions(trial.exact):
@@ -247,7 +245,7 @@ def _exactly(trial: Trial, batch: Mapping[str, Any]) -> Pass:
     return tokens[1]
 
 
-def _dead_rows(trial: Trial, judged: bool) -> Iterator[Dict[str, Any]]:
+def _dead_rows(trial: Trial, judged: bool) -> Iterator[Row]:
     """Sequences padded on the left whose first token has a label; the math kernel is the control."""
     batch = padded(trial.samples[:2], "left", trial.built.pad_id, label_first=True)
     try:
@@ -262,7 +260,7 @@ def _dead_rows(trial: Trial, judged: bool) -> Iterator[Dict[str, Any]]:
     with _math_kernel():
         plain = run(suspect.model, suspect.recipe, [batch], trial.device)
     found = run(suspect.model, suspect.recipe, [batch], trial.device)
-    row: Dict[str, Any] = {"case": "batch 2, padded on the left, first token labelled", "dtype": suspect.recipe.dtype}
+    row: Row = {"case": "batch 2, padded on the left, first token labelled", "dtype": suspect.recipe.dtype}
     if not judged:
         row["recorded"] = DEAD_ROWS
     for name, each, control in ((suspect.name, found, False), (f"{suspect.name}, math kernel", plain, True)):
@@ -278,7 +276,7 @@ def _math_kernel() -> Any:
     return torch.backends.cuda.sdp_kernel(enable_flash=False, enable_mem_efficient=False, enable_math=True)
 
 
-def _learned_positions(model: Any) -> bool:
+def _learned_positions(model: Module) -> bool:
     return any("pos" in name or "wpe" in name for name, _ in model.named_parameters())
 
 

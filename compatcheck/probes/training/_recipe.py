@@ -9,6 +9,7 @@ import contextlib
 import inspect
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from compatcheck.probes._criterion import Module, Request, Row, Tensor
 from compatcheck.probes.training._model import ADAPTER_SCALE, BUILD_ERRORS, Unbuildable, draw, plain_name
 
 AUTOCAST = {"bf16": "bfloat16", "fp16": "float16"}
@@ -72,7 +73,7 @@ class Recipe(NamedTuple):
         return ", ".join(words)
 
 
-def recipe_of(request: Mapping[str, Any]) -> Recipe:
+def recipe_of(request: Request) -> Recipe:
     """The recipe a request states; what it leaves open is the default of Recipe."""
     stated: Mapping[str, Any] = request.get("training") or {}
     mixed = AUTOCAST.get(str(stated.get("mixed_precision")))
@@ -99,7 +100,7 @@ def recipe_of(request: Mapping[str, Any]) -> Recipe:
     )
 
 
-def apply(recipe: Recipe, model: Any, seed: int = 0) -> Any:
+def apply(recipe: Recipe, model: Module, seed: int = 0) -> Any:
     """The model as the recipe trains it: base quantised, adapters with seeded weights, checkpointing on.
 
     Raises Unbuildable where a package for it is missing here or refuses.
@@ -116,12 +117,12 @@ def apply(recipe: Recipe, model: Any, seed: int = 0) -> Any:
     return model.train()
 
 
-def dense(model: Any) -> Dict[str, Any]:
+def dense(model: Module) -> Row:
     """Float64 values on the CPU by plain name, quantised weights as what they stand for."""
     return {plain_name(name): _value(parameter).double().cpu() for name, parameter in model.named_parameters()}
 
 
-def trainable(model: Any) -> Dict[str, Any]:
+def trainable(model: Module) -> Row:
     """The parameters to train, by plain name."""
     return {plain_name(name): value for name, value in model.named_parameters() if value.requires_grad}
 
@@ -165,7 +166,7 @@ def optimizer_of(recipe: Recipe, parameters: List[Any]) -> Tuple[Any, str]:
     raise Unbuildable(f"optimiser {name} is not one this probe can make")
 
 
-def _value(parameter: Any) -> Any:
+def _value(parameter: Tensor) -> Any:
     """What a parameter stands for."""
     state = getattr(parameter, "quant_state", None)
     if state is not None:
@@ -177,7 +178,7 @@ def _value(parameter: Any) -> Any:
     return parameter.detach()
 
 
-def _quantize(recipe: Recipe, model: Any) -> None:
+def _quantize(recipe: Recipe, model: Module) -> None:
     """Replace each linear layer but the output by one of bitsandbytes, as transformers does."""
     import torch
 
@@ -203,7 +204,7 @@ def _quantized_linear(linear: Any, stated: Mapping[str, Any], bits: int, dtype: 
 
     device, bias = linear.weight.device, linear.bias is not None
     shape = (linear.in_features, linear.out_features)
-    layer: Any
+    layer: Module
     if bits == 8:
         layer = bitsandbytes.nn.Linear8bitLt(*shape, bias=bias, has_fp16_weights=False, threshold=6.0)
         layer.weight = bitsandbytes.nn.Int8Params(linear.weight.data.cpu(), requires_grad=False, has_fp16_weights=False)
@@ -221,7 +222,7 @@ def _quantized_linear(linear: Any, stated: Mapping[str, Any], bits: int, dtype: 
     return layer.to(device)
 
 
-def _with_adapters(recipe: Recipe, model: Any, seed: int) -> Any:
+def _with_adapters(recipe: Recipe, model: Module, seed: int) -> Any:
     import peft
 
     if recipe.kbit_prepared:
@@ -241,7 +242,7 @@ def _with_adapters(recipe: Recipe, model: Any, seed: int) -> Any:
     return model
 
 
-def _targets(stated: Mapping[str, Any], model: Any) -> Any:
+def _targets(stated: Mapping[str, Any], model: Module) -> Any:
     """The modules named that this model has, or every linear layer but the output."""
     import torch
 
@@ -256,7 +257,7 @@ def _targets(stated: Mapping[str, Any], model: Any) -> Any:
     return named or sorted(linear)
 
 
-def _fill_adapters(model: Any, seed: int) -> None:
+def _fill_adapters(model: Module, seed: int) -> None:
     import torch
 
     drawn = dict(draw(model, seed, ADAPTER_SCALE))
@@ -266,7 +267,7 @@ def _fill_adapters(model: Any, seed: int) -> None:
                 parameter.copy_(drawn[plain_name(name)].to(parameter.device, parameter.dtype))
 
 
-def _checkpoint(recipe: Recipe, model: Any) -> None:
+def _checkpoint(recipe: Recipe, model: Module) -> None:
     """Switch checkpointing on as the Trainer does, and let inputs carry gradients where the base is frozen."""
     options: Dict[str, Any] = {}
     if recipe.use_reentrant is not None:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import copy
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from compatcheck.probes._criterion import Row
+
 VOCABULARY = 512
 WIDTH = 256
 WINDOW = 16
@@ -87,7 +89,7 @@ DEFAULT_CONFIG: Dict[str, Any] = {
 }
 
 
-def shrink(config: Mapping[str, Any], square: bool = False, longest: Optional[float] = None) -> Dict[str, Any]:
+def shrink(config: Mapping[str, Any], square: bool = False, longest: Optional[float] = None) -> Row:
     """A small config of the same kind, its head dimension named; ``config`` is left as it is.
 
     ``square``: hidden size equal to heads times head dimension, for architectures to which it cannot be named.
@@ -117,7 +119,7 @@ def _never_bites(config: Mapping[str, Any], window: float, longest: Optional[flo
     return config.get("use_sliding_window") is False or longest is not None and longest <= window
 
 
-def text_config(config: Mapping[str, Any]) -> Dict[str, Any]:
+def text_config(config: Mapping[str, Any]) -> Row:
     """The part of a config that describes the language model: itself, or what a multi-modal one holds."""
     inner = config.get("text_config") or config.get("llm_config") or config.get("language_config")
     if not isinstance(inner, Mapping):

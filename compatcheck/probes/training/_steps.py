@@ -9,6 +9,7 @@ import contextlib
 import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
+from compatcheck.probes._criterion import Module, Row, Tensor
 from compatcheck.probes.training._batches import on
 from compatcheck.probes.training._recipe import SGD_RATE, Recipe, computing, optimizer_of, trainable
 
@@ -64,7 +65,7 @@ class WrittenOut:
 
 
 def descend(
-    model: Any,
+    model: Module,
     recipe: Recipe,
     batches: Sequence[Mapping[str, Any]],
     device: str = "cpu",
@@ -111,13 +112,13 @@ def descend(
     return Descent(losses, len(moved), unmoved, left_out, infinite, name)
 
 
-def scored(descent: Descent, control: Descent) -> Dict[str, Any]:
+def scored(descent: Descent, control: Descent) -> Row:
     """theta 0 where the loss falls at least half as far as the control's, 2 where it falls less, 8 where it does not.
 
     Values that are not finite, a model of which no parameter moved, and one left out of every step give infinity.
     """
     lost = sum(not math.isfinite(loss) for loss in descent.losses)
-    row: Dict[str, Any] = {"tensor": "loss", "rho": 0.0, "nonfinite": lost, "losses": descent.losses}
+    row: Row = {"tensor": "loss", "rho": 0.0, "nonfinite": lost, "losses": descent.losses}
     row.update(unmoved=descent.unmoved[:8], optimizer=descent.optimizer)
     if lost or descent.nonfinite:
         named = descent.nonfinite[0] if descent.nonfinite else "loss"
@@ -132,13 +133,13 @@ def scored(descent: Descent, control: Descent) -> Dict[str, Any]:
     return {**row, "theta": theta}
 
 
-def _gradients(parameters: Mapping[str, Any], scale: float) -> Dict[str, Any]:
+def _gradients(parameters: Mapping[str, Any], scale: float) -> Row:
     """Copies of the gradients; none at all where one is not finite, as a scaler then leaves the step out."""
     found = {name: value.grad.detach() / scale for name, value in parameters.items() if value.grad is not None}
     return found if all(bool(gradient.isfinite().all()) for gradient in found.values()) else {}
 
 
-def _would_move(value: Any, gradient: Any, recipe: Recipe) -> bool:
+def _would_move(value: Any, gradient: Tensor, recipe: Recipe) -> bool:
     """Whether half of the first step changes the value in its own dtype: a small step is lost in 16 bits."""
     step = gradient.float() * SGD_RATE
     if recipe.optimizer != "sgd":

@@ -18,7 +18,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
+
+from compatcheck.probes._criterion import Measured, Measuring, Request, Row, Stage, Tensor
 
 if TYPE_CHECKING:
     from compatcheck.results.findings import Outcome
@@ -46,9 +48,7 @@ OTHER = {"role": "assistant", "content": "0"}
 ANSWERS = ({"role": "assistant", "content": "7"}, {"role": "assistant", "content": "yes"})
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """A row for each conversation; then the tokenizer, its template and one row in pieces."""
     if not (request.get("model_file") and request.get("rows_file")):
         return {"unreadable": "no model folder and no rows were given"}
@@ -79,7 +79,7 @@ def measure(
     return {**about, "shown": worst[1] if worst else None}
 
 
-def judge(measured: Mapping[str, Any]) -> tuple[Outcome, str]:
+def judge(measured: Measured) -> tuple[Outcome, str]:
     """The short form; `compatcheck data` says more, and says it of rows."""
     if "unreadable" in measured:
         return "skip", str(measured["unreadable"])
@@ -128,7 +128,7 @@ def _code_of(named: Any) -> str:
     return str(first).rpartition("--")[2].partition(".")[0] + ".py"
 
 
-def _json(folder: str, name: str) -> Dict[str, Any]:
+def _json(folder: str, name: str) -> Row:
     try:
         with open(os.path.join(folder, name), encoding="utf-8") as stream:
             found = json.load(stream)
@@ -137,7 +137,7 @@ def _json(folder: str, name: str) -> Dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _about(tokenizer: Any, special: Mapping[int, str], folder: str) -> Dict[str, Any]:
+def _about(tokenizer: Any, special: Mapping[int, str], folder: str) -> Row:
     import transformers
 
     source = getattr(tokenizer, "chat_template", None)
@@ -166,7 +166,7 @@ def _about(tokenizer: Any, special: Mapping[int, str], folder: str) -> Dict[str,
     return {**about, **endings, "markers": _markers(tokenizer, written)}
 
 
-def _markers(tokenizer: Any, written: str) -> List[Dict[str, Any]]:
+def _markers(tokenizer: Any, written: str) -> List[Row]:
     """Markers of the template, and of known families in the vocabulary: ids, and how many pieces each makes."""
     vocabulary = tokenizer.get_vocab()
     named = dict.fromkeys(MARKER.findall(written))
@@ -198,7 +198,7 @@ def _own_tokens(tokenizer: Any) -> Dict[str, int]:
     return {text: number for text, number in pairs if isinstance(text, str) and isinstance(number, int)}
 
 
-def _endings(tokenizer: Any, special: Mapping[int, str]) -> Dict[str, Any]:
+def _endings(tokenizer: Any, special: Mapping[int, str]) -> Row:
     """What follows an answer whatever it says: its closing tokens; and the first token of the turn after it."""
     in_parts = _wants_parts(tokenizer)
     one, other = ([ASKED, answer] for answer in ANSWERS)
@@ -250,7 +250,7 @@ def _decoded(tokenizer: Any, number: int) -> str:
     return text if text and "\ufffd" not in text else _word(tokenizer, number)
 
 
-def _written(tokenizer: Any, messages: List[Dict[str, Any]], prompt: bool = False, in_parts: bool = False) -> Any:
+def _written(tokenizer: Any, messages: List[Row], prompt: bool = False, in_parts: bool = False) -> Any:
     turns = _split_content(messages) if in_parts else messages
     found = tokenizer.apply_chat_template(turns, tokenize=True, add_generation_prompt=prompt, return_dict=False)
     return found.tolist() if hasattr(found, "tolist") else found
@@ -268,15 +268,15 @@ def _wants_parts(tokenizer: Any) -> bool:
     return written == [False, True]
 
 
-def _split_content(messages: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+def _split_content(messages: List[Row]) -> List[Row]:
     return [{**each, "content": [{"type": "text", "text": each["content"]}]} for each in messages]
 
 
-def _nested(ids: Any) -> bool:
+def _nested(ids: Tensor) -> bool:
     return isinstance(ids, list) and bool(ids) and isinstance(ids[0], list)
 
 
-def _flat(ids: Any) -> List[int]:
+def _flat(ids: Tensor) -> List[int]:
     return list(ids[0]) if _nested(ids) else list(ids)
 
 
@@ -299,9 +299,7 @@ def _refusals() -> Tuple[Any, ...]:
 class _Row:
     """One conversation as its tokens, with a label on those of the answers."""
 
-    def __init__(
-        self, tokenizer: Any, special: Mapping[int, str], row: Dict[str, Any], templated: bool, in_parts: bool
-    ) -> None:
+    def __init__(self, tokenizer: Any, special: Mapping[int, str], row: Row, templated: bool, in_parts: bool) -> None:
         self.tokenizer = tokenizer
         self.in_parts = in_parts
         self.special = special

@@ -31,9 +31,19 @@ from __future__ import annotations
 import inspect
 import math
 import tempfile
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, verdict
+from compatcheck.probes._criterion import (
+    UNIT_ROUNDOFF,
+    Measured,
+    Measuring,
+    Module,
+    Request,
+    Row,
+    Stage,
+    Tensor,
+    verdict,
+)
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._model import Unbuildable, build, instance
 
@@ -66,9 +76,7 @@ LLAMA = {
 }
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of the ratio and the relative distance (error) of the two updates, with the bound of the latter."""
     device = device_of(request)
     if device is None:
@@ -99,7 +107,7 @@ def measure(
     return {"device": device}
 
 
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+def judge(measured: Measured) -> Tuple[Outcome, str]:
     """The judged row furthest above its bound decides, and fails only where plain torch meets the reference."""
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])
@@ -125,7 +133,7 @@ def _excess(row: Mapping[str, Any]) -> float:
     return error / float(row["bound"]) if math.isfinite(error) else math.inf
 
 
-def _models(request: Mapping[str, Any]) -> Dict[str, Make]:
+def _models(request: Request) -> Dict[str, Make]:
     """Makers of equal models by name; ``own`` only where the request has a config."""
     import torch
     from torch.nn.functional import cross_entropy
@@ -134,7 +142,7 @@ def _models(request: Mapping[str, Any]) -> Dict[str, Make]:
     class NoKwargs(LlamaForCausalLM):  # type: ignore[misc]
         """Computes its own loss, as remote code does."""
 
-        def forward(self, input_ids: Any = None, attention_mask: Any = None, labels: Any = None) -> Dict[str, Any]:
+        def forward(self, input_ids: Tensor = None, attention_mask: Tensor = None, labels: Tensor = None) -> Row:
             hidden = self.model(input_ids=input_ids, attention_mask=attention_mask)[0]
             logits = self.lm_head(hidden).float()
             targets = labels[:, 1:].reshape(-1)
@@ -142,8 +150,8 @@ def _models(request: Mapping[str, Any]) -> Dict[str, Make]:
 
     class IgnoredKwargs(NoKwargs):
         def forward(
-            self, input_ids: Any = None, attention_mask: Any = None, labels: Any = None, **kwargs: Any
-        ) -> Dict[str, Any]:
+            self, input_ids: Tensor = None, attention_mask: Tensor = None, labels: Tensor = None, **kwargs: Any
+        ) -> Row:
             return super().forward(input_ids, attention_mask, labels)
 
     def maker(model_class: Any) -> Make:
@@ -176,7 +184,7 @@ def _samples(lengths: str, count: int, seed: int) -> List[Any]:
     return [{"input_ids": torch.randint(3, VOCABULARY, (size,), generator=generator)} for size in sizes]
 
 
-def _pad(samples: List[Any]) -> Dict[str, Any]:
+def _pad(samples: List[Any]) -> Row:
     import torch
 
     length = max(len(sample["input_ids"]) for sample in samples)
@@ -247,7 +255,7 @@ def _arguments(folder: str, batch_size: int, steps: int, device: str) -> Any:
     return arguments
 
 
-def _flat(model: Any) -> Any:
+def _flat(model: Module) -> Any:
     import torch
 
     return torch.cat([parameter.detach().double().cpu().flatten() for parameter in model.parameters()])

@@ -23,13 +23,13 @@ embeddings without that call).
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Dict, Generator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Module, Request, Row, Stage
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._batches import on, padded, sequences
-from compatcheck.probes.training._logits import ROUNDINGS, Row, attempted
+from compatcheck.probes.training._logits import ROUNDINGS, attempted
 from compatcheck.probes.training._model import Built, Unbuildable, build, instance
 from compatcheck.probes.training._recipe import Recipe, apply, recipe_of
 
@@ -65,9 +65,7 @@ class Setting(NamedTuple):
     by_hand: bool = False
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Two rows (bytes kept, gradients) for each variant, with all parameters trained and with frozen embeddings."""
     device = device_of(request)
     if device is None:
@@ -194,7 +192,7 @@ def _attention(setting: Setting) -> Optional[str]:
     return asked if asked in setting.built.attentions else None
 
 
-def _switch_on(model: Any, setting: Setting) -> None:
+def _switch_on(model: Module, setting: Setting) -> None:
     """As the Trainer does, or each layer of the longest list of layers by hand."""
     if setting.by_hand:
         _wrap_layers(model)
@@ -204,7 +202,7 @@ def _switch_on(model: Any, setting: Setting) -> None:
         model.gradient_checkpointing_enable()
 
 
-def _wrap_layers(model: Any) -> None:
+def _wrap_layers(model: Module) -> None:
     import torch
     from torch.utils.checkpoint import checkpoint
 
@@ -219,7 +217,7 @@ def _wrap_layers(model: Any) -> None:
 class _Counted:
     """Counts the bytes of distinct storages that autograd keeps inside it, but those of parameters and buffers."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Module) -> None:
         self.own = {value.data_ptr() for value in (*model.parameters(), *model.buffers())}
         self.seen: Dict[int, Any] = {}
         self.size = 0

@@ -17,7 +17,9 @@ Request: samples (lists of labels) or samples_file (JSON lines holding `labels`)
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+
+from compatcheck.probes._criterion import Measured, Request, Row, Stage, Tensor
 
 if TYPE_CHECKING:
     from compatcheck.results.findings import Outcome
@@ -33,7 +35,7 @@ IGNORED = -100
 MOST_NAMED = 16
 
 
-def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> Dict[str, Any]:
+def measure(request: Request, stage: Stage) -> Row:
     """Counts of samples (numbered from 1) without a target, and what an all-masked batch gives here."""
     stage("mechanism")
     measured: Dict[str, Any] = {"mechanism": _mechanism(), "batch_size": int(request.get("batch_size") or 1)}
@@ -47,7 +49,7 @@ def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> Dict[st
     return measured
 
 
-def judge(measured: Mapping[str, Any]) -> tuple[Outcome, str]:
+def judge(measured: Measured) -> tuple[Outcome, str]:
     """Only the user's own samples can fail or pass."""
     shown = measured["mechanism"]
     if "unreadable" in measured:
@@ -87,7 +89,7 @@ def _mechanism() -> Dict[str, float]:
     }
 
 
-def _samples(request: Mapping[str, Any]) -> Optional[Iterable[Any]]:
+def _samples(request: Request) -> Optional[Iterable[Any]]:
     if request.get("samples_file"):
         return _read(str(request["samples_file"]))
     samples: Optional[Iterable[Any]] = request.get("samples")
@@ -105,7 +107,7 @@ def _read(path: str) -> Iterator[Any]:
                 raise ValueError(f"{path}, line {number}: no JSON object with labels") from error
 
 
-def _count(samples: Iterable[Any]) -> Dict[str, Any]:
+def _count(samples: Iterable[Any]) -> Row:
     total, empty, nested, fewest = 0, 0, 0, None
     first: List[int] = []
     for number, labels in enumerate(samples, 1):
@@ -125,7 +127,7 @@ def _count(samples: Iterable[Any]) -> Dict[str, Any]:
     }
 
 
-def _targets(labels: Any, number: int) -> Tuple[int, bool]:
+def _targets(labels: Tensor, number: int) -> Tuple[int, bool]:
     """How many labels a causal model learns from, and whether they are nested (then none)."""
     if not isinstance(labels, list):
         raise ValueError(f"sample {number}: labels are not a list")

@@ -25,8 +25,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Tuple
 
+from compatcheck.probes._criterion import Measured, Module, Request, Row, Stage
 from compatcheck.probes._device import NO_DEVICE, device_of
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ LOW: Tuple[Tuple[str, Outcome], ...] = (("float16", "fail"), ("bfloat16", "watch
 GEMMA_WIDTH, ZERO_ROWS, RMS_EPSILON, UPSTREAM_DEVIATION = 3072, 8, 1e-6, 2.0
 
 
-def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> Dict[str, Any]:
+def measure(request: Request, stage: Stage) -> Row:
     """Trainable parameters by dtype, those that one step breaks, and the facts."""
     device = device_of(request)
     if device is None:
@@ -65,7 +66,7 @@ def measure(request: Mapping[str, Any], stage: Callable[[str], None]) -> Dict[st
     return measured
 
 
-def judge(measured: Mapping[str, Any]) -> tuple[Outcome, str]:
+def judge(measured: Measured) -> tuple[Outcome, str]:
     """float16 or broken adapters fail, bfloat16 ones are watched."""
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])
@@ -84,7 +85,7 @@ def judge(measured: Mapping[str, Any]) -> tuple[Outcome, str]:
     return outcome, f"all {total} trainable tensors are {kinds} on a {measured['dtype']} model; {after}"
 
 
-def _adapted(request: Mapping[str, Any], dtype: str, device: str) -> Any:
+def _adapted(request: Request, dtype: str, device: str) -> Any:
     import torch
     from peft import LoraConfig, get_peft_model
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -111,11 +112,11 @@ def _adapted(request: Mapping[str, Any], dtype: str, device: str) -> Any:
     return get_peft_model(model, lora, **options)
 
 
-def _trainable(model: Any) -> Dict[str, Any]:
+def _trainable(model: Module) -> Row:
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
-def _by_dtype(model: Any) -> Dict[str, Dict[str, Any]]:
+def _by_dtype(model: Module) -> Dict[str, Dict[str, Any]]:
     found: Dict[str, Dict[str, Any]] = {}
     for name, parameter in _trainable(model).items():
         entry = found.setdefault(str(parameter.dtype).replace("torch.", ""), {"count": 0, "example": name})
@@ -123,7 +124,7 @@ def _by_dtype(model: Any) -> Dict[str, Dict[str, Any]]:
     return found
 
 
-def _step(model: Any, device: str, seed: int) -> Dict[str, Any]:
+def _step(model: Module, device: str, seed: int) -> Row:
     """One forward, backward and AdamW step; ``not_run`` where this torch cannot compute in the dtype."""
     import torch
 

@@ -23,8 +23,9 @@ torch sees), world_size, trust_remote_code and model_folder (for a model's own c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
 
+from compatcheck.probes._criterion import Measured, Measuring, Request, Stage
 from compatcheck.probes.training._memory.estimate import GIB, Model, estimate, plain, remedies, tokens_that_fit
 from compatcheck.probes.training._memory.measured import (
     BY_FORMULA,
@@ -50,9 +51,7 @@ PROBE_LENGTH = 512
 MIB = 2.0**20
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of the settings and the GiB that each needs, the user's own first."""
     if not request.get("config"):
         return {"unsupported": "no config.json is known; name the model with --model"}
@@ -95,7 +94,7 @@ def measure(
     }
 
 
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+def judge(measured: Measured) -> Tuple[Outcome, str]:
     """The stated settings against the memory; the first other setting that fits is named."""
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])
@@ -119,7 +118,7 @@ def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
     return "pass", "%s, the GPU has %.1f GiB" % (needs, memory)
 
 
-def _remedy(measured: Mapping[str, Any]) -> str:
+def _remedy(measured: Measured) -> str:
     fitting = [row for row in measured["rows"][1:] if row["fits"]]
     if fitting:
         return "; fits with %s: %s" % (fitting[0]["setting"], _gib(fitting[0]))
@@ -151,7 +150,7 @@ def _activations(built: Architecture, setup: Setup, notes: List[str]) -> Activat
         return formula(built.values, setup)
 
 
-def _gpu(request: Mapping[str, Any]) -> Tuple[Optional[float], int]:
+def _gpu(request: Request) -> Tuple[Optional[float], int]:
     """Bytes of one GPU's memory, None where it is not known, and the number of GPUs seen, 0 likewise."""
     import torch
 

@@ -22,8 +22,9 @@ from __future__ import annotations
 import gc
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
 
+from compatcheck.probes._criterion import Measured, Measuring, Request, Row, Stage, Tensor
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._batches import on, padded, sequences
 from compatcheck.probes.training._model import Unbuildable, build, instance
@@ -44,9 +45,7 @@ COUNT = 2
 Step = Callable[[], None]
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Two windows of readings in bytes, of the model and of the control."""
     device = device_of(request)
     if device is None:
@@ -63,7 +62,7 @@ def measure(
     return {"device": device, **facts}
 
 
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+def judge(measured: Measured) -> Tuple[Outcome, str]:
     """A leak that goes on in the second window fails, where plain torch keeps its memory."""
     from compatcheck.symptoms.growth import Floor, grows, slope
 
@@ -84,7 +83,7 @@ def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
     return "fail", f"{rate:.0f} bytes a step stay behind, where plain torch keeps nothing ({where})"
 
 
-def _training_step(request: Mapping[str, Any], device: str) -> Tuple[Step, Dict[str, Any]]:
+def _training_step(request: Request, device: str) -> Tuple[Step, Dict[str, Any]]:
     """One forward, backward and optimiser step of the user's recipe, gradients dropped at its end."""
     import torch
 
@@ -143,7 +142,7 @@ def _storages_can_be_followed() -> bool:
     return not died
 
 
-def _windows(step: Step, device: str, meter: str) -> Dict[str, Any]:
+def _windows(step: Step, device: str, meter: str) -> Row:
     """Readings of two windows after the warm-up, and the resident set before and after."""
     import torch
 
@@ -158,7 +157,7 @@ def _windows(step: Step, device: str, meter: str) -> Dict[str, Any]:
         return _readings(step, lambda: living.size)
 
 
-def _readings(step: Step, read: Callable[[], int]) -> Dict[str, Any]:
+def _readings(step: Step, read: Callable[[], int]) -> Row:
     for _ in range(WARM_UP):
         step()
     gc.collect()
@@ -219,7 +218,7 @@ class _Living:
         elif isinstance(made, torch.Tensor):
             self._enter(made)
 
-    def _enter(self, tensor: Any) -> None:
+    def _enter(self, tensor: Tensor) -> None:
         if self.storages:
             owner = tensor.untyped_storage()
             place, size = owner.data_ptr(), int(owner.nbytes())

@@ -30,9 +30,9 @@ label_first_token.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
 
-from compatcheck.probes._criterion import judge_rows, verdict
+from compatcheck.probes._criterion import Measured, Measuring, Request, Stage, judge_rows, verdict
 from compatcheck.probes._device import NO_DEVICE, device_of
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ ASKED_BY: Tuple[str, ...] = ()
 SIZES = {"quick": (1, 2, 8), "deep": (1, 2, 4, 8)}
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of one batch and variant each, with the worst tensor; then facts."""
     import torch
 
@@ -72,7 +70,7 @@ def measure(
     return {"device": device, **trial.facts()}
 
 
-def judge(measured: Mapping[str, Any]) -> tuple[Outcome, str]:
+def judge(measured: Measured) -> tuple[Outcome, str]:
     """The worst row decides; a model that passes with another attention than the user's is not judged."""
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])

@@ -22,13 +22,13 @@ Request: seed, device, dtype, config, training; packed ("positions" or "with mas
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from compatcheck.probes._criterion import judge_rows, verdict
+from compatcheck.probes._criterion import Measured, Measuring, Module, Request, Row, Stage, judge_rows, verdict
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._batches import packed, padded, sequences
 from compatcheck.probes.training._exact import float64_everywhere
-from compatcheck.probes.training._logits import Row, attempted, deviation, logits_of, positions_of, singles_of, takes
+from compatcheck.probes.training._logits import attempted, deviation, logits_of, positions_of, singles_of, takes
 from compatcheck.probes.training._model import Built, Unbuildable, build, exact_instance, instance
 from compatcheck.probes.training._recipe import recipe_of
 
@@ -55,7 +55,7 @@ HAS_RECURRENCE = "layers with a recurrence need more than positions to tell sequ
 class Trial(NamedTuple):
     """One model at one dtype with one attention implementation; ``exact`` and ``alone`` are logits by sequence."""
 
-    model: Any
+    model: Module
     built: Built
     dtype: str
     attention: str
@@ -65,9 +65,7 @@ class Trial(NamedTuple):
     alone: List[Any]
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """A row for each dtype, attention implementation and way of batching."""
     device = device_of(request)
     if device is None:
@@ -103,7 +101,7 @@ def measure(
     return {"device": device, "mask_unknown": unknown, "model": built.facts}
 
 
-def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
+def judge(measured: Measured) -> Tuple[Outcome, str]:
     """The worst judged row; a leak that only some trainers reach is watched where the training file packs."""
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])
@@ -120,7 +118,7 @@ def judge(measured: Mapping[str, Any]) -> Tuple[Outcome, str]:
     return outcome, why
 
 
-def _alone(model: Any, chosen: List[Any], device: str, row: Row) -> Tuple[List[Any], Row]:
+def _alone(model: Module, chosen: List[Any], device: str, row: Row) -> Tuple[List[Any], Row]:
     """Logits of the sequences one by one; where there are none, the row tells what was raised."""
     found: List[Any] = []
 
@@ -131,13 +129,13 @@ def _alone(model: Any, chosen: List[Any], device: str, row: Row) -> Tuple[List[A
     return found, attempted(row, measured)
 
 
-def _dtypes(request: Mapping[str, Any], device: str) -> List[str]:
+def _dtypes(request: Request, device: str) -> List[str]:
     """float32 and the user's dtype; float16 on a CPU is slow and shows nothing more."""
     own = recipe_of(request).dtype
     return ["float32"] if own == "float32" or (own == "float16" and device == "cpu") else ["float32", own]
 
 
-def _attentions(request: Mapping[str, Any], built: Built, dtype: str, device: str) -> List[str]:
+def _attentions(request: Request, built: Built, dtype: str, device: str) -> List[str]:
     """The one the user names, or all that the class offers; flash attention needs a GPU and 16 bits."""
     asked = recipe_of(request).attention
     if asked in FLASH:

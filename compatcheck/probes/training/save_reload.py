@@ -18,12 +18,13 @@ import copy
 import inspect
 import os
 import tempfile
-from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
+from compatcheck.probes._criterion import Measuring, Module, Request, Row, Stage, Tensor
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._batches import padded, sequences
-from compatcheck.probes.training._logits import Row, attempted, deviation, logits_of
+from compatcheck.probes.training._logits import attempted, deviation, logits_of
 from compatcheck.probes.training._model import Built, Unbuildable, build, instance
 from compatcheck.probes.training._recipe import Recipe, apply, recipe_of
 
@@ -43,14 +44,12 @@ class Journey(NamedTuple):
     dtype: str
     device: str
     attention: str
-    model: Any
+    model: Module
     batch: Dict[str, Any]
-    logits: Any
+    logits: Tensor
 
 
-def measure(
-    request: Mapping[str, Any], stage: Callable[[str], None]
-) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def measure(request: Request, stage: Stage) -> Measuring:
     """A row for the control and the journey of each kind of model."""
     device = device_of(request)
     if device is None:
@@ -166,7 +165,7 @@ def _row(journey: Journey, variant: str, made: Callable[[], Any], **notes: Any) 
     return attempted(row, measured)
 
 
-def _changed(model: Any, other: Any) -> List[str]:
+def _changed(model: Module, other: Any) -> List[str]:
     """Parameters that differ in any bit, are missing or new, and ties that came or went."""
     import torch
 
@@ -179,7 +178,7 @@ def _changed(model: Any, other: Any) -> List[str]:
     return names
 
 
-def _tied(model: Any) -> bool:
+def _tied(model: Module) -> bool:
     output = model.get_output_embeddings()
     return output is not None and output.weight.data_ptr() == model.get_input_embeddings().weight.data_ptr()
 

@@ -39,6 +39,7 @@ from typing import (
 )
 
 from compatcheck.probes import _criterion
+from compatcheck.probes._criterion import Measured, Measuring, Request, Row, Stage
 
 if TYPE_CHECKING:
     from compatcheck.results.findings import Outcome
@@ -65,10 +66,7 @@ UNANSWERED = "no answer"
 
 Case = Dict[str, Any]
 Answer = Dict[str, Any]
-Row = Dict[str, Any]
 Outcomes = Tuple[Case, List[Answer], str]
-Request = Mapping[str, Any]
-Measuring = Generator[Row, None, Dict[str, Any]]
 
 
 class Place(NamedTuple):
@@ -84,7 +82,7 @@ class Place(NamedTuple):
     stands_in: bool
 
 
-def place(request: Mapping[str, Any], world: int = 2) -> Union[Place, str]:
+def place(request: Request, world: int = 2) -> Union[Place, str]:
     """Where the ranks run, or why they cannot."""
     import torch
 
@@ -105,7 +103,7 @@ def place(request: Mapping[str, Any], world: int = 2) -> Union[Place, str]:
 def measure(
     probe: str,
     request: Request,
-    stage: Callable[[str], None],
+    stage: Stage,
     cases: Callable[[Request, str], List[Case]],
     environ: Callable[[str], Mapping[str, str]] = lambda device: {},
     several: bool = False,
@@ -125,7 +123,7 @@ def measure(
 
 
 def run(
-    probe: str, cases: Sequence[Case], where: Place, stage: Callable[[str], None], environ: Mapping[str, str]
+    probe: str, cases: Sequence[Case], where: Place, stage: Stage, environ: Mapping[str, str]
 ) -> Iterator[Tuple[Case, List[Answer], str]]:
     """Each case with the answers of all ranks in order, or with none and what went wrong.
 
@@ -144,9 +142,7 @@ def passes(number: int) -> str:
     return "%d backward pass%s" % (number, "" if number == 1 else "es")
 
 
-def rows(
-    probe: str, cases: Sequence[Case], where: Place, stage: Callable[[str], None], environ: Mapping[str, str]
-) -> Iterator[Row]:
+def rows(probe: str, cases: Sequence[Case], where: Place, stage: Stage, environ: Mapping[str, str]) -> Iterator[Row]:
     """The rows of all cases, run here; see `outcome_rows`."""
     yield from outcome_rows(run(probe, cases, where, stage, environ), where.stands_in)
 
@@ -195,7 +191,7 @@ def _minority(digests: Sequence[str]) -> str:
     return "rank%s %s against the others" % ("" if len(odd) == 1 else "s", shown)
 
 
-def judge(measured: Mapping[str, Any]) -> "Tuple[Outcome, str]":
+def judge(measured: Measured) -> "Tuple[Outcome, str]":
     """As `_criterion.judge`; a case without an answer keeps the whole from passing."""
     outcome, why = _criterion.judge(measured)
     silent = [row for row in measured.get("rows", ()) if row.get("recorded") == UNANSWERED]
@@ -205,7 +201,7 @@ def judge(measured: Mapping[str, Any]) -> "Tuple[Outcome, str]":
 
 
 def _launch(
-    probe: str, cases: Sequence[Case], where: Place, stage: Callable[[str], None], environ: Mapping[str, str]
+    probe: str, cases: Sequence[Case], where: Place, stage: Stage, environ: Mapping[str, str]
 ) -> Iterator[Tuple[Case, List[Answer], str]]:
     """One set of processes, until the last case or the first that went wrong."""
     with tempfile.TemporaryDirectory(prefix="ranks-") as folder:

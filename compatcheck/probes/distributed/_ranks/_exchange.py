@@ -13,7 +13,7 @@ import os
 import time
 from typing import Any, Dict, Mapping, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, accumulation, compare
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Module, Row, Tensor, accumulation, compare
 from compatcheck.probes.distributed._ranks._rank import Rank
 
 PERIOD = 251
@@ -28,7 +28,7 @@ PIECE_PERIODS = 4096
 BUFFERS = 6
 
 
-def over_sizes(case: Mapping[str, Any], rank: Rank) -> Dict[str, Any]:
+def over_sizes(case: Mapping[str, Any], rank: Rank) -> Row:
     """The row of the worst, with each size that was tried, and the digest of what all ranks have to share."""
     worst: Dict[str, Any] = {}
     control = _row(0.0, 1.0, "one process")
@@ -173,8 +173,8 @@ def _settle(rank: Rank) -> None:
 
 
 def _compare_parts(
-    case: Mapping[str, Any], rank: Rank, size: int, found: Any, exact: Any, norm: Any, kind: str
-) -> Dict[str, Any]:
+    case: Mapping[str, Any], rank: Rank, size: int, found: Any, exact: Tensor, norm: Module, kind: str
+) -> Row:
     """The row of one result: whole numbers are right or wrong, drawn ones within their budget."""
 
     tensor = "%s, %s numbers" % (size_label(size), kind)
@@ -197,7 +197,7 @@ def _compare_parts(
     return worst
 
 
-def _within(case: Mapping[str, Any], rank: Rank, block: Any, period: Any, norm: Any) -> Dict[str, Any]:
+def _within(case: Mapping[str, Any], rank: Rank, block: Module, period: Any, norm: Module) -> Row:
     """The worst row over pieces of whole periods; the sum of one process has its own row."""
     worst = _row(0.0, 1.0, "%s, drawn numbers" % case["operation"])
     for piece in block.detach().split(PERIOD * PIECE_PERIODS):
@@ -208,14 +208,14 @@ def _within(case: Mapping[str, Any], rank: Rank, block: Any, period: Any, norm: 
     return {**worst, "rho": math.inf if worst["nonfinite"] else 1.0}
 
 
-def _budget(case: Mapping[str, Any], world: int, exact: Any, norm: Any) -> Any:
+def _budget(case: Mapping[str, Any], world: int, exact: Tensor, norm: Module) -> Any:
     roundoff = UNIT_ROUNDOFF[case["dtype"]]
     if case["dtype"] == "float32":
         return roundoff * exact.abs() + accumulation(world, exact, norm, roundoff, False)
     return roundoff * exact.abs() + 2 * (world - 1) * roundoff * norm
 
 
-def _control(case: Mapping[str, Any], parts: Any, exact: Any, norm: Any) -> Dict[str, Any]:
+def _control(case: Mapping[str, Any], parts: Any, exact: Tensor, norm: Module) -> Row:
     """The sum of the same parts in one process."""
     import torch
 
@@ -225,7 +225,7 @@ def _control(case: Mapping[str, Any], parts: Any, exact: Any, norm: Any) -> Dict
     return {**row, "rho": 1.0, "tensor": "one process"}
 
 
-def _missing_part(case: Mapping[str, Any], rank: Rank, block: Any, period: Any, length: int) -> str:
+def _missing_part(case: Mapping[str, Any], rank: Rank, block: Module, period: Any, length: int) -> str:
     """Whose part the sum lacks, where it is the sum of all others."""
     if case["operation"] != "all_reduce" or length < PERIOD:
         return ""
@@ -235,7 +235,7 @@ def _missing_part(case: Mapping[str, Any], rank: Rank, block: Any, period: Any, 
     return "; it is the sum without the part of rank %d" % missing[0] if missing else ""
 
 
-def _bits(tensor: Any) -> Any:
+def _bits(tensor: Tensor) -> Any:
     import torch
 
     return tensor.view(torch.int32 if tensor.dtype == torch.float32 else torch.int16)
@@ -252,7 +252,7 @@ def _rounds(size: int) -> int:
     return 8 if size < 2**20 else 4 if size < 2**24 else 2
 
 
-def _row(theta: float, rho: float, tensor: str) -> Dict[str, Any]:
+def _row(theta: float, rho: float, tensor: str) -> Row:
     return {"theta": theta, "rho": rho, "tensor": tensor, "nonfinite": 0}
 
 

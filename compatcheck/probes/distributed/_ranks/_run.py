@@ -16,7 +16,7 @@ import hashlib
 import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Module, Row, Tensor
 from compatcheck.probes.distributed._ranks._toy import ROUNDINGS
 
 WIDTH, DEPTH, ROWS = 16, 12, 2
@@ -37,7 +37,7 @@ class Trial(NamedTuple):
     """Data of all steps in float64 by step and part, where parameters begin, and two courses of one process."""
 
     inputs: Any
-    targets: Any
+    targets: Tensor
     dtype: str
     clip: float
     start: Parameters
@@ -84,7 +84,7 @@ def network(seed: int, dtype: str) -> Any:
     return model
 
 
-def loss_of(model: Any, of: Trial, step: int, part: int, device: str) -> Any:
+def loss_of(model: Module, of: Trial, step: int, part: int, device: str) -> Any:
     """The loss of one micro-batch; a step's gradient is the mean over its parts."""
     import torch
 
@@ -123,7 +123,7 @@ def answer(found: Course, of: Trial) -> Mapping[str, Any]:
     return {"measured": _compared(found, of), "control": _compared(of.baseline, of), "digest": digest}
 
 
-def _compared(found: Course, of: Trial) -> Dict[str, Any]:
+def _compared(found: Course, of: Trial) -> Row:
     errors, usual = _errors(found, of), _errors(of.baseline, of)
     sizes = {"sizes": found.sizes, "exact_sizes": of.exact.sizes}
     lost = [name for name, error in errors.items() if not math.isfinite(error)]

@@ -18,7 +18,7 @@ import hashlib
 import math
 from typing import Any, Dict, NamedTuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, relative_rms
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Module, Row, Tensor, relative_rms
 
 WIDTH, OUTPUTS, BATCH = 32, 8, 16
 ROUNDINGS = {"float32": 64.0, "bfloat16": 16.0, "float16": 16.0}
@@ -30,7 +30,7 @@ class Problem(NamedTuple):
     """Data of the global batch in float64, the exact gradient, and that of one process at the dtype."""
 
     inputs: Any
-    targets: Any
+    targets: Tensor
     exact: Gradients
     baseline: Gradients
     dtype: str
@@ -95,20 +95,20 @@ def part(of: Problem, number: int, parts: int, device: str) -> Any:
     return of.inputs[rows].to(device, narrow), of.targets[rows].to(device, narrow)
 
 
-def loss_of(model: Any, data: Any) -> Any:
+def loss_of(model: Module, data: Any) -> Any:
     import torch
 
     wide = torch.float64 if data[1].dtype == torch.float64 else torch.float32
     return (model(data[0]).to(wide) - data[1].to(wide)).pow(2).mean()
 
 
-def _gradient(model: Any, of: Problem, dtype: Any, device: str) -> Gradients:
+def _gradient(model: Module, of: Problem, dtype: Any, device: str) -> Gradients:
     model = model.to(device)
     loss_of(model, (of.inputs.to(device, dtype), of.targets.to(device, dtype))).backward()
     return gradients(model)
 
 
-def gradients(model: Any) -> Gradients:
+def gradients(model: Module) -> Gradients:
     """As float64 on the CPU; zero for a parameter that got none."""
     import torch
 
@@ -119,7 +119,7 @@ def gradients(model: Any) -> Gradients:
     return found
 
 
-def compare(found: Gradients, of: Problem) -> Dict[str, Any]:
+def compare(found: Gradients, of: Problem) -> Row:
     """theta, rho and the parameter that is worst, with the size of the whole gradient over the exact one's."""
     import torch
 
@@ -146,7 +146,7 @@ def _errors(found: Gradients, of: Problem, share: float) -> Dict[str, float]:
     return errors
 
 
-def answer(found: Gradients, of: Problem) -> Dict[str, Any]:
+def answer(found: Gradients, of: Problem) -> Row:
     """What a rank says of its gradients."""
     return {"measured": compare(found, of), "control": compare(of.baseline, of), "digest": digest(found)}
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Dict, Mapping, Sequence
 
+from compatcheck.probes._criterion import Module, Request, Row
 from compatcheck.probes.distributed._ranks import _run, _toy
 from compatcheck.probes.distributed._ranks._rank import Rank
 
@@ -142,7 +143,7 @@ def _inside_init(deepspeed: Any, of: _toy.Problem, config: Mapping[str, Any]) ->
     return model
 
 
-def _parameters(engine: Any, case: Mapping[str, Any]) -> _toy.Gradients:
+def _parameters(engine: Module, case: Mapping[str, Any]) -> _toy.Gradients:
     """The parameters the optimiser steps, in float64 on the CPU: the wide copies where there are some."""
     import deepspeed
     from deepspeed.utils import safe_get_full_fp32_param
@@ -157,19 +158,19 @@ def _parameters(engine: Any, case: Mapping[str, Any]) -> _toy.Gradients:
     return found
 
 
-def stages(request: Mapping[str, Any]) -> Sequence[int]:
+def stages(request: Request) -> Sequence[int]:
     """The stages asked for, else that of the training, else all."""
     section = (request.get("training") or {}).get("deepspeed") or {}
     return request.get("stages") or ([int(section["zero_stage"])] if "zero_stage" in section else STAGES)
 
 
-def dtypes(request: Mapping[str, Any]) -> Sequence[str]:
+def dtypes(request: Request) -> Sequence[str]:
     """float32 and the user's own dtype; bfloat16 where that is not known, or is one the CPU accelerator refuses."""
     wanted = request.get("dtype")
     return ("float32",) if wanted == "float32" else ("float32", "bfloat16")
 
 
-def own_settings(section: Mapping[str, Any]) -> Dict[str, Any]:
+def own_settings(section: Mapping[str, Any]) -> Row:
     """What the user's section says of how gradients are reduced and where states live."""
     own = {key: section[key] for key in OWN_SETTINGS if isinstance(section.get(key), bool)}
     for key in ("offload_optimizer", "offload_param"):

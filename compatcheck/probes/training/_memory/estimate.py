@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+from compatcheck.probes._criterion import Row
 from compatcheck.probes.training._memory.measured import Activations
 from compatcheck.probes.training._memory.setup import WIDTH, Setup
 from compatcheck.probes.training._memory.states import Counts, Range, states
@@ -188,7 +189,7 @@ MOVES: Tuple[Move, ...] = (
 )
 
 
-def plain(estimated: Estimate) -> Dict[str, Any]:
+def plain(estimated: Estimate) -> Row:
     """The estimate in GiB for a report."""
     parts = {name: [round(size / GIB, 2) for size in sizes] for name, sizes in estimated.parts.items()}
     return {"low": round(estimated.total[0] / GIB, 2), "high": round(estimated.total[1] / GIB, 2), "parts": parts}

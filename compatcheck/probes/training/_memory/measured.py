@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
+from compatcheck.probes._criterion import Module, Request, Tensor
 from compatcheck.probes.training._memory.setup import Setup
 from compatcheck.probes.training._memory.states import Counts
 from compatcheck.probes.training._model import Unbuildable, classes, config_errors, with_defaults
@@ -60,7 +61,7 @@ class Architecture(NamedTuple):
         raise Unbuildable("the config names no number of layers")
 
 
-def architecture(config: Mapping[str, Any], request: Mapping[str, Any]) -> Architecture:
+def architecture(config: Mapping[str, Any], request: Request) -> Architecture:
     """What the config describes. Raises Unbuildable where the installed transformers does not know it."""
     config_class, model_class = classes(config, request)
     dropped = ("quantization_config", "torch_dtype", "dtype", "auto_map", "model_type", "architectures")
@@ -181,18 +182,18 @@ def _offers_sdpa(known: Architecture) -> bool:
     return bool(getattr(known.model_class, "_supports_sdpa", False))
 
 
-def _forward(backbone: Any, model: Any, setup: Setup) -> Tuple[float, float]:
+def _forward(backbone: Any, model: Module, setup: Setup) -> Tuple[float, float]:
     import torch
 
     held = {_storage(parameter): 0 for parameter in model.parameters()}
     kept: Dict[int, Any] = {}
     inputs: List[int] = []
 
-    def keep(tensor: Any) -> Any:
+    def keep(tensor: Tensor) -> Any:
         kept.setdefault(_storage(tensor), tensor)
         return tensor
 
-    def note(module: Any, positional: Sequence[Any], named: Mapping[str, Any]) -> None:
+    def note(module: Module, positional: Sequence[Any], named: Mapping[str, Any]) -> None:
         hidden = positional[0] if positional else named["hidden_states"]
         inputs.append(hidden.numel() * hidden.element_size())
 
@@ -209,7 +210,7 @@ def _forward(backbone: Any, model: Any, setup: Setup) -> Tuple[float, float]:
     return float(size), float(inputs[0] if inputs else 0)
 
 
-def _adapt(model: Any, setup: Setup) -> None:
+def _adapt(model: Module, setup: Setup) -> None:
     """Freeze the model and add to each adapted layer what LoRA does: B(A(x)), in float32 outside DeepSpeed.
 
     Written out, as peft's own modules cannot be moved between fake devices.
@@ -221,7 +222,7 @@ def _adapt(model: Any, setup: Setup) -> None:
     dtype = torch.float32 if setup.engine != "deepspeed" else getattr(torch, setup.weights)
     output = model.get_output_embeddings()
 
-    def add(module: Any, positional: Sequence[Any], result: Any) -> Any:
+    def add(module: Module, positional: Sequence[Any], result: Any) -> Any:
         down, up = adapters[module]
         return (result + up(down(positional[0].to(dtype)))).to(result.dtype)
 
@@ -238,7 +239,7 @@ def _adapt(model: Any, setup: Setup) -> None:
     model.adapters = torch.nn.ModuleList(part for pair in adapters.values() for part in pair)
 
 
-def _layers(model: Any) -> List[Any]:
+def _layers(model: Module) -> List[Any]:
     """The blocks of the model: the list of modules with the most parameters."""
     import torch
 
@@ -253,7 +254,7 @@ def _is_target(name: str, targets: Sequence[str]) -> bool:
     return "all-linear" in targets or any(name == target or name.endswith("." + target) for target in targets)
 
 
-def _storage(tensor: Any) -> int:
+def _storage(tensor: Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from compatcheck.probes._criterion import Request
+
 WIDTH = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}
 SHARDING = {"FULL_SHARD": 3, "HYBRID_SHARD": 3, "1": 3, "4": 3, "SHARD_GRAD_OP": 2, "2": 2, "NO_SHARD": 0, "3": 0}
 MANY = 1024
@@ -66,7 +68,7 @@ class Stated(NamedTuple):
     unknown: Tuple[str, ...]
 
 
-def stated(request: Mapping[str, Any], devices: int) -> Stated:
+def stated(request: Request, devices: int) -> Stated:
     """What a request says. ``devices``: the GPUs seen here, for a world size that is not stated; 0 unknown.
 
     Batch size and length that are not stated are 1 and 1, so that what is found is a lower bound.
@@ -113,7 +115,7 @@ def stated(request: Mapping[str, Any], devices: int) -> Stated:
     return Stated(tuple(setups), tuple(unknown))
 
 
-def _dtypes(request: Mapping[str, Any], engine: str) -> List[Tuple[str, str]]:
+def _dtypes(request: Request, engine: str) -> List[Tuple[str, str]]:
     """Dtypes of products and weights: both of the latter where a 16-bit run does not say how it loads them."""
     training: Mapping[str, Any] = request.get("training") or {}
     mixed = {"bf16": "bfloat16", "fp16": "float16"}.get(str(training.get("mixed_precision")))
