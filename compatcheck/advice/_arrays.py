@@ -53,14 +53,14 @@ def parse(text: str, path: str) -> TOMLDocument:
         raise InputError("reading TOML from", path, str(error), "correct it there") from None
 
 
-def at(value: Any, *keys: str) -> Any:
+def at(value: object, *keys: str) -> Any:
     """What is found below nested keys, or None."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
-def counted(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def counted(document: Mapping[str, object]) -> list[tuple[str, ...]]:
     """Where the requirements stand that count: the project's, its default groups', and the extras it names itself."""
     found: list[tuple[str, ...]] = [("project", "dependencies")]
     groups = _by_name(document, "dependency-groups")
@@ -79,7 +79,7 @@ def counted(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [path for path in found if isinstance(at(document, *path), list)]
 
 
-def uncounted(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def uncounted(document: Mapping[str, object]) -> list[tuple[str, ...]]:
     """Where other requirements stand: extras and groups that are installed only where somebody asks for them."""
     extras = _by_name(document, "project", "optional-dependencies")
     groups = _by_name(document, "dependency-groups")
@@ -87,20 +87,20 @@ def uncounted(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [path for path in (*extras.values(), *groups.values()) if path not in chosen and path[-1] != GROUP]
 
 
-def listed(document: Mapping[str, Any], path: tuple[str, ...]) -> list[Any]:
+def listed(document: Mapping[str, object], path: tuple[str, ...]) -> list[Any]:
     """The values of an array; none where there is no such array."""
     found = at(document, *path)
     return found if isinstance(found, list) else []
 
 
-def own_extras(document: Mapping[str, Any], text: str) -> list[str]:
+def own_extras(document: Mapping[str, object], text: str) -> list[str]:
     """The project's own extras that a requirement on the project itself names."""
     found = _SELF.match(text)
     own = normalised(str(at(document, "project", "name") or ""))
     return [each.strip() for each in found[2].split(",")] if found and normalised(found[1]) == own else []
 
 
-def _by_name(document: Mapping[str, Any], *keys: str) -> dict[str, tuple[str, ...]]:
+def _by_name(document: Mapping[str, object], *keys: str) -> dict[str, tuple[str, ...]]:
     """Where each key of a table is, by its normalised name."""
     table = at(document, *keys)
     return {normalised(name): (*keys, name) for name in table} if isinstance(table, Mapping) else {}

@@ -30,7 +30,7 @@ def judge_rows(found: Survey, with_tokenizer: bool) -> tuple[DataProblem, ...]:
 
 
 def judge_tokens(
-    measured: Mapping[str, Any], shape: str, limit: int | None, framework: str | None = None
+    measured: Mapping[str, object], shape: str, limit: int | None, framework: str | None = None
 ) -> tuple[DataProblem, ...]:
     """What the probe ``chat_template`` measured says."""
     from compatcheck.data import _token_checks

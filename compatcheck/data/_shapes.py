@@ -40,7 +40,7 @@ class Row(NamedTuple):
     odd: str | None = None
 
 
-def has_media(value: Any) -> bool:
+def has_media(value: object) -> bool:
     """Whether a record brings images, sound or film along, beside its texts or among them."""
     if not isinstance(value, Mapping):
         return False
@@ -52,7 +52,7 @@ def has_media(value: Any) -> bool:
     )
 
 
-def recognise(value: Any) -> Row | None:
+def recognise(value: object) -> Row | None:
     """The conversation that a record holds, or None where it has none of the known shapes."""
     if isinstance(value, list):
         return _row_of_turns("messages", value) if _has_roles(value) else None
@@ -89,7 +89,7 @@ def _conversation(key: str, value: Mapping[str, Any]) -> Row | None:
     return row
 
 
-def _xtuner_messages(turn: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _xtuner_messages(turn: Mapping[str, object]) -> Iterator[dict[str, Any]]:
     for role, key in (("system", "system"), ("user", "input"), ("assistant", "output")):
         if isinstance(turn.get(key), str) and (turn[key] or role == "assistant"):
             yield {"role": role, "content": turn[key]}
@@ -119,7 +119,7 @@ def _row_of_turns(shape: str, turns: list[Any], role_key: str = "role", content_
     return Row(shape, messages, odd)
 
 
-def _chatglm3_messages(turn: Mapping[str, Any]) -> Messages:
+def _chatglm3_messages(turn: Mapping[str, object]) -> Messages:
     """A call and what it returned, which ChatGLM3 writes as one message.
 
     https://github.com/zai-org/ChatGLM3/tree/main/finetune_demo
@@ -129,7 +129,7 @@ def _chatglm3_messages(turn: Mapping[str, Any]) -> Messages:
     return [asked, {"role": "tool", "content": str(turn["observation"])}]
 
 
-def _text(content: Any) -> str | None:
+def _text(content: object) -> str | None:
     """The text of a message, also where it comes in parts beside images."""
     if isinstance(content, list):
         parts = [part.get("text") if isinstance(part, Mapping) else part for part in content]
@@ -177,5 +177,5 @@ def _paired(value: Mapping[str, Any], question: str, answer: str) -> Row:
     return Row("prompt-completion", _turns(_text(value[question]) or "", value[answer]), odd)
 
 
-def _turns(question: str, answer: Any) -> Messages:
+def _turns(question: str, answer: object) -> Messages:
     return [{"role": "user", "content": question}, {"role": "assistant", "content": _text(answer) or ""}]

@@ -20,7 +20,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def judge(
-    measured: Mapping[str, Any], shape: str, limit: int | None, framework: str | None = None
+    measured: Mapping[str, object], shape: str, limit: int | None, framework: str | None = None
 ) -> Iterator[DataProblem]:
     """The problems of what the child measured on rows of this shape.
 
@@ -55,7 +55,7 @@ def _problems(measured: Mapping[str, Any], shape: str, limit: int | None) -> Ite
     yield from _padding(measured)
 
 
-def _template(measured: Mapping[str, Any], shape: str) -> Iterator[DataProblem]:
+def _template(measured: Mapping[str, object], shape: str) -> Iterator[DataProblem]:
     if measured.get("template_file_unread"):
         yield _problem(
             "template-unread",

@@ -112,7 +112,7 @@ class StatedFacts:
             locations[path] = Location(self._path, line)
         return Environment(known, {}, locations)
 
-    def _state(self, path: str, value: Any, number: int) -> None:
+    def _state(self, path: str, value: object, number: int) -> None:
         if value is not None:
             self._found[path] = (value, number)
 

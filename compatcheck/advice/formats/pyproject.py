@@ -80,7 +80,7 @@ def left_out(wanted: Wanted, previous: str | None, text: str) -> Iterator[str]:
         yield f"{'.'.join(path)} is neither resolved nor judged"
 
 
-def _secrets(document: Any) -> list[tuple[Any, tuple[str, ...]]]:
+def _secrets(document: object) -> list[tuple[Any, tuple[str, ...]]]:
     """The tables of tools that hold a value whose key calls it secret, with the path of that key."""
     found = []
     for path, value in _strings(document):
@@ -96,7 +96,7 @@ def _at(value: Any, path: tuple[str, ...]) -> Any:
     return value
 
 
-def _strings(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+def _strings(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
     """Every text in a document with its path; of an array the number counts as a key."""
     if isinstance(value, str):
         yield path, str(value)

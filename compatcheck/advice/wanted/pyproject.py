@@ -54,7 +54,7 @@ def pins(path: str) -> dict[str, str]:
 
 
 def _placed(
-    document: Mapping[str, Any], keys: tuple[str, ...], text: str, path: str
+    document: Mapping[str, object], keys: tuple[str, ...], text: str, path: str
 ) -> Iterator[tuple[str, str, Location]]:
     """The strings of an array with their comments and lines."""
     array = _arrays.at(document, *keys)
@@ -102,7 +102,7 @@ def _place(source: Mapping[str, Any], file: str) -> str | None:
     return Path(absolute(str(source["path"]), file)).as_uri() if "path" in source else None
 
 
-def _why_nothing(document: Mapping[str, Any]) -> tuple[str, str]:
+def _why_nothing(document: Mapping[str, object]) -> tuple[str, str]:
     if "dependencies" in _arrays.listed(document, ("project", "dynamic")):
         return "its dependencies are dynamic", "give the file that they are read from"
     if _arrays.at(document, "tool", "poetry", "dependencies"):

@@ -87,7 +87,7 @@ _KINDS = {
 _TOLD_OF_MANY = ("training.framework", "training.runs_on", "training.objective", "training.method")
 
 
-def rare_choices(conditions: Mapping[str, Any]) -> frozenset[str]:
+def rare_choices(conditions: Mapping[str, object]) -> frozenset[str]:
     """The facts of which a table asks for what few choose: each value it allows, or a variable that has to be set."""
     return frozenset(
         path
@@ -97,7 +97,7 @@ def rare_choices(conditions: Mapping[str, Any]) -> frozenset[str]:
     )
 
 
-def _allowed(condition: Any) -> list[Any]:
+def _allowed(condition: object) -> list[Any]:
     return condition if isinstance(condition, list) else [condition]
 
 

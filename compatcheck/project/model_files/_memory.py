@@ -33,7 +33,7 @@ def _of_traits(traits: list[dict[str, Any]], config: Mapping[str, Any]) -> Itera
         yield "checkpointing runs with use_reentrant=False, which the authors of ChatGLM3 say may take more memory"
 
 
-def _of_dtype(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+def _of_dtype(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
     """The dtype that the configuration states is the one that ``torch_dtype="auto"`` loads."""
     before, after = old.get("torch_dtype"), new.get("torch_dtype")
     if before != after and before in _BYTES and after in _BYTES and _BYTES[before] != _BYTES[after]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 DEFAULT_BASE = 10000
 
 
-def scales(config: Mapping[str, Any]) -> bool:
+def scales(config: Mapping[str, object]) -> bool:
     """Whether the configuration, or a part of it, states a kind of scaling other than the default."""
     for key, value in config.items():
         if isinstance(value, Mapping):
@@ -20,10 +19,10 @@ def scales(config: Mapping[str, Any]) -> bool:
     return False
 
 
-def has_base(stated: Mapping[str, Any]) -> bool:
+def has_base(stated: Mapping[str, object]) -> bool:
     return isinstance(stated.get("rope_theta"), (int, float))
 
 
-def differs(stated: Mapping[str, Any], base: int) -> bool:
+def differs(stated: Mapping[str, object], base: int) -> bool:
     """Whether settings mean another base, or a scaling."""
     return bool(stated["rope_theta"] != base or stated.get("rope_type", "default") != "default")

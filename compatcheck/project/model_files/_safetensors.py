@@ -145,7 +145,7 @@ def _end(tensors: Mapping[str, Tensor]) -> int:
 
 
 def index_problems(
-    index: Mapping[str, Any], names: Iterable[str], shards: Mapping[str, Shard]
+    index: Mapping[str, object], names: Iterable[str], shards: Mapping[str, Shard]
 ) -> Iterator[tuple[str | None, str]]:
     """What an index states that the files do not hold, as the file at fault (None: the index) and the words."""
     weight_map = index.get("weight_map")
@@ -163,7 +163,7 @@ def index_problems(
                 yield name, f"lacks {len(lost)} of the {len(wanted)} tensors that the index places in it: {lost[0]:.80}"
 
 
-def size_note(index: Mapping[str, Any], shards: Iterable[Shard]) -> str | None:
+def size_note(index: Mapping[str, object], shards: Iterable[Shard]) -> str | None:
     """Where the index states another total size than its shards have; some published ones do and load all the same."""
     metadata = index.get("metadata")
     stated = metadata.get("total_size") if isinstance(metadata, dict) else None

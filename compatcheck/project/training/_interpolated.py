@@ -24,7 +24,7 @@ def interpolated(document: Document) -> Document:
     return document._replace(value=_resolved(document.value, document.value))
 
 
-def _resolved(value: Any, top: Mapping[str, Any]) -> Any:
+def _resolved(value: object, top: Mapping[str, object]) -> Any:
     if isinstance(value, dict):
         return {key: _resolved(each, top) for key, each in value.items()}
     if isinstance(value, list):
@@ -32,7 +32,7 @@ def _resolved(value: Any, top: Mapping[str, Any]) -> Any:
     return None if value == _MISSING else _substituted(value, top, _DEEPEST)
 
 
-def _substituted(value: Any, top: Mapping[str, Any], depth: int) -> Any:
+def _substituted(value: object, top: Mapping[str, object], depth: int) -> Any:
     if not isinstance(value, str) or "${" not in value:
         return value
     if depth == 0:
@@ -51,7 +51,7 @@ def _substituted(value: Any, top: Mapping[str, Any], depth: int) -> Any:
     return result
 
 
-def _looked_up(path: str, top: Mapping[str, Any], depth: int) -> Any:
+def _looked_up(path: str, top: Mapping[str, object], depth: int) -> Any:
     found: Any = top
     for name in path.split("."):
         found = found.get(name) if isinstance(found, Mapping) else None

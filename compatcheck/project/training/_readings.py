@@ -43,7 +43,7 @@ class Sheet:
         parent = self.given(*keys[:-1]) if len(keys) > 1 else self.document.value
         return isinstance(parent, Mapping) and keys[-1] in parent
 
-    def state(self, fact: str, value: Any, keys: Keys | None = None) -> None:
+    def state(self, fact: str, value: object, keys: Keys | None = None) -> None:
         """A fact, read at these keys of the file; without keys it follows from what the file does not say."""
         self._known[fact] = value
         self._reasons.pop(fact, None)
@@ -93,13 +93,13 @@ class Sheet:
         """Leave a fact open because of the value at these keys, with what that is not."""
         self.unknown(fact, mismatch_of(".".join(map(str, keys)), self.given(*keys), mismatch), keys)
 
-    def name(self, kind: str, path: Any, keys: Keys | None = None) -> None:
+    def name(self, kind: str, path: object, keys: Keys | None = None) -> None:
         """Another file, folder or hub id that this one names, as it is written there; by default under its kind."""
         if isinstance(path, str) and path.strip():
             self._names[kind] = path
             self._places[kind] = self.document.place(keys or (kind,))
 
-    def inline(self, kind: str, keys: Keys, value: Mapping[str, Any]) -> None:
+    def inline(self, kind: str, keys: Keys, value: Mapping[str, object]) -> None:
         """A file of another kind that is written out at these keys."""
         self._inlined[kind] = self.document.section(keys, value)
 

@@ -73,7 +73,7 @@ def model_named(sheet: Sheet, *keys: str | int) -> str | None:
     return value
 
 
-def unquantized(sheet: Sheet, model: Any) -> None:
+def unquantized(sheet: Sheet, model: object) -> None:
     """State that nothing quantizes the weights, unless the name of the model says that they are so already."""
     if isinstance(model, str) and _QUANTIZED_NAME.search(model):
         sheet.unknown("training.quantization", f"{model:.80} may be quantized as it is stored")

@@ -49,7 +49,7 @@ class Document(NamedTuple):
             return Location(self.path, next(known, None))
         return Location(self.path, line_of(self.text, [key for key in whole if isinstance(key, str)]))
 
-    def section(self, keys: Keys, value: Any) -> Document:
+    def section(self, keys: Keys, value: object) -> Document:
         """What stands at nested keys as a document of its own, with the places it has here."""
         return self._replace(value=value, under=(*self.under, *keys))
 

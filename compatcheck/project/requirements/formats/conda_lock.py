@@ -58,13 +58,13 @@ def platform_among(platforms: set[str]) -> str:
     return next((each for each in (f"{system}-{machine}", "linux-64") if each in platforms), min(platforms, default=""))
 
 
-def _counts(package: Mapping[str, Any]) -> bool:
+def _counts(package: Mapping[str, object]) -> bool:
     """Whether it is Python, a library for it, or a part of CUDA that we speak of; compilers and C libraries are not."""
     name = str(package.get("name"))
     return name == "python" or name in CUDA_PACKAGES or bool({*mapping(package.get("dependencies"))} & {*_OF_PYTHON})
 
 
-def _conda(package: Mapping[str, Any], path: str) -> CondaPackage:
+def _conda(package: Mapping[str, object], path: str) -> CondaPackage:
     file = of_file_name(str(package.get("url", "")))
     at = Location(path, line_of(package.get("name")))
     return CondaPackage(str(package["name"]), f"=={package['version']}", at, file[2] if file else "")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
@@ -37,7 +36,7 @@ def read(path: str, python: str | None = None) -> Environment:
     return facts_of(_locked(listed, Place(stated or python), path, content))
 
 
-def _locked(listed: Mapping[str, Any], place: Place, path: str, content: str) -> Iterator[Locked]:
+def _locked(listed: Mapping[str, object], place: Place, path: str, content: str) -> Iterator[Locked]:
     for name, given in listed.items():
         package = table(given)
         marker = text(package.get("markers"))

@@ -41,13 +41,13 @@ def read(path: str, python: str | None = None) -> Environment:
     return facts_of_conda(conda, list(_of_pypi(used, described, path)))
 
 
-def _location(entry: Mapping[str, Any]) -> tuple[str, str]:
+def _location(entry: Mapping[str, object]) -> tuple[str, str]:
     """How one entry names its file: ``conda`` or ``pypi`` and the URL; before version 6 a description says its kind."""
     kind = str(entry.get("kind") or ("pypi" if "pypi" in entry else "conda"))
     return kind, str(entry.get("url") or entry.get(kind) or entry.get("path") or "")
 
 
-def _conda(use: Mapping[str, Any], said: Mapping[str, Any], path: str) -> CondaPackage | None:
+def _conda(use: Mapping[str, object], said: Mapping[str, object], path: str) -> CondaPackage | None:
     """The package, or None for what is no library of Python."""
     file = of_file_name(_location(use)[1])
     name, version = (

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from compatcheck.environment import Environment
 from compatcheck.packages.names import normalised
@@ -30,7 +29,7 @@ def read(path: str, python: str | None = None) -> Environment:
     return facts_of_manifest(sheet, sheet.value)
 
 
-def facts_of_manifest(sheet: Sheet, manifest: Mapping[str, Any]) -> Environment:
+def facts_of_manifest(sheet: Sheet, manifest: Mapping[str, object]) -> Environment:
     """The same of the tables that pixi knows, as ``pyproject.toml`` has them below ``tool.pixi``."""
     targets = table(manifest.get("target"))
     ours = platform_among(set(targets) | {"linux-64"})
@@ -39,14 +38,14 @@ def facts_of_manifest(sheet: Sheet, manifest: Mapping[str, Any]) -> Environment:
     return facts_of_conda(conda, [each for part in parts for each in _of_pypi(part, sheet)])
 
 
-def _of_conda(dependencies: Mapping[str, Any], sheet: Sheet) -> Iterator[CondaPackage]:
+def _of_conda(dependencies: Mapping[str, object], sheet: Sheet) -> Iterator[CondaPackage]:
     for name, given in dependencies.items():
         version = text(given) or text(table(given).get("version"))
         build = text(table(given).get("build")).strip("*_ ")
         yield CondaPackage(name.lower(), conda_specifier_of(version), sheet.at(name), build)
 
 
-def _of_pypi(part: Mapping[str, Any], sheet: Sheet) -> Iterator[Asked]:
+def _of_pypi(part: Mapping[str, object], sheet: Sheet) -> Iterator[Asked]:
     for name, given in table(part.get("pypi-dependencies")).items():
         stated = table(given)
         located = next((key for key in ("git", "path", "url") if key in stated), None)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from compatcheck.environment import Environment
 from compatcheck.errors import InputError
@@ -67,7 +66,7 @@ def _requirements(lines: list[str], sheet: Sheet, place: Place) -> Iterator[Aske
             yield found
 
 
-def _of_project(project: Mapping[str, Any], sheet: Sheet, place: Place) -> Iterator[Asked]:
+def _of_project(project: Mapping[str, object], sheet: Sheet, place: Place) -> Iterator[Asked]:
     own = normalised(text(project.get("name")))
     optional = {normalised(name): texts(lines) for name, lines in table(project.get("optional-dependencies")).items()}
     waiting = texts(project.get("dependencies"))
@@ -83,7 +82,7 @@ def _of_project(project: Mapping[str, Any], sheet: Sheet, place: Place) -> Itera
             yield from _requirements([line], sheet, place)
 
 
-def _of_groups(sheet: Sheet, uv: Mapping[str, Any], place: Place) -> Iterator[Asked]:
+def _of_groups(sheet: Sheet, uv: Mapping[str, object], place: Place) -> Iterator[Asked]:
     groups = {normalised(name): lines for name, lines in table(sheet.value.get("dependency-groups")).items()}
     chosen = uv.get("default-groups", ["dev"])
     waiting = list(groups) if chosen == "all" else [normalised(name) for name in texts(chosen)]
@@ -98,7 +97,7 @@ def _of_groups(sheet: Sheet, uv: Mapping[str, Any], place: Place) -> Iterator[As
         yield from _requirements(texts(lines), sheet, place)
 
 
-def _of_poetry(poetry: Mapping[str, Any], sheet: Sheet, place: Place) -> Iterator[Asked]:
+def _of_poetry(poetry: Mapping[str, object], sheet: Sheet, place: Place) -> Iterator[Asked]:
     """https://python-poetry.org/docs/dependency-specification/"""
     for name, given in poetry.items():
         if normalised(name) == "python":
@@ -121,11 +120,11 @@ def _of_poetry(poetry: Mapping[str, Any], sheet: Sheet, place: Place) -> Iterato
             yield Asked(normalised(name), specifier, sheet.at(name), source, condition)
 
 
-def _python_of(poetry: Mapping[str, Any]) -> str:
+def _python_of(poetry: Mapping[str, object]) -> str:
     return specifier_of(text(poetry.get("python"))) or ""
 
 
-def _label(name: str, uv: Mapping[str, Any]) -> str | None:
+def _label(name: str, uv: Mapping[str, object]) -> str | None:
     """The local label of PyTorch's own index, where uv is told to take a package from there."""
     indexes = uv.get("index")
     urls = {

@@ -74,7 +74,7 @@ def _reached(
     return reached
 
 
-def _entries(package: Mapping[str, Any], is_root: bool, extras: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
+def _entries(package: Mapping[str, object], is_root: bool, extras: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
     lists = [package.get("dependencies")]
     lists += [table(package.get("optional-dependencies")).get(extra) for extra in extras]
     if is_root:
@@ -84,7 +84,7 @@ def _entries(package: Mapping[str, Any], is_root: bool, extras: tuple[str, ...])
 
 
 def _meant(
-    entry: Mapping[str, Any], parent: Package, by_name: Mapping[str, list[Package]], sheet: Sheet
+    entry: Mapping[str, object], parent: Package, by_name: Mapping[str, list[Package]], sheet: Sheet
 ) -> list[Package]:
     name = text(entry.get("name"))
     found = [

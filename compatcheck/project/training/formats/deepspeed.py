@@ -47,7 +47,7 @@ class _Key(NamedTuple):
     undecided: str = ""
 
 
-def _zero(name: str, kind: Kind[Any], default: Any = None) -> _Key:
+def _zero(name: str, kind: Kind[Any], default: object = None) -> _Key:
     return _Key(name, ("zero_optimization", name), kind, default)
 
 
@@ -243,7 +243,7 @@ def _precision(said: Environment) -> str | Unknown:
     return {"bfloat16": "bf16", "float16": "fp16", "float32": "no"}.get(str(dtype)) or Unknown()
 
 
-def _match(sheet: Sheet, keys: tuple[str, ...], fact: str, ours: Any, name: str) -> None:
+def _match(sheet: Sheet, keys: tuple[str, ...], fact: str, ours: object, name: str) -> None:
     if isinstance(ours, Unknown) or ours is None:
         return
     if _is_auto(sheet, keys):
@@ -254,7 +254,7 @@ def _match(sheet: Sheet, keys: tuple[str, ...], fact: str, ours: Any, name: str)
         sheet.unknown(fact, why, keys)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

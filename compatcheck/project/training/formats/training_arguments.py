@@ -126,7 +126,7 @@ def read(document: Document, framework: str | None = None) -> Said:
     return sheet.said()
 
 
-def _flattened(value: Mapping[str, Any]) -> list[str]:
+def _flattened(value: Mapping[str, object]) -> list[str]:
     inner = value.get("training_args")
     return [*value, *(inner if isinstance(inner, dict) else ())]
 

@@ -317,14 +317,14 @@ def _strategy(sheet: Sheet, trainer: bool) -> None:
         sheet.state("training.resume_from_checkpoint", True, ("resume",))
 
 
-def _below(value: Any) -> Iterator[Any]:
+def _below(value: object) -> Iterator[Any]:
     yield value
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for each in inner:
         yield from _below(each)
 
 
-def _places(value: Any, keys: Keys, name: str) -> Iterator[Keys]:
+def _places(value: object, keys: Keys, name: str) -> Iterator[Keys]:
     """Where a key of this name is given, anywhere below."""
     if isinstance(value, dict):
         for key, each in value.items():
@@ -337,5 +337,5 @@ def _places(value: Any, keys: Keys, name: str) -> Iterator[Keys]:
             yield from _places(each, (*keys, i), name)
 
 
-def _ends(value: Any, name: str) -> bool:
+def _ends(value: object, name: str) -> bool:
     return isinstance(value, Reference) and value.name.endswith(f".{name}")
