@@ -26,7 +26,7 @@ from compatcheck.verbs._group import VerbGroup
 def cli() -> None:
     """Find the combinations of versions, GPUs, settings and model files that break language-model training.
 
-    Without a verb, `check` is meant.
+    `check` is the default command.
     """
 
 
@@ -37,7 +37,7 @@ def _choose_language() -> None:
     if wanted != language.ENGLISH:
         why = language.use(wanted, getattr(sys.stdout, "encoding", None))
         if why is not None:
-            click.echo(f"compatcheck: speaking English: {why}", err=True)
+            click.echo(f"compatcheck: using English: {why}", err=True)
 
 
 def main() -> NoReturn:

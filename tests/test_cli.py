@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -410,7 +413,7 @@ def test_an_entry_is_proved_alone_and_without_a_folder_one_of_the_checkout(tmp_p
 
 def test_a_misspelt_verb_is_told_unless_a_file_is_called_that(tmp_path: Path) -> None:
     done = run("explian", GLM, cwd=tmp_path)
-    assert done.returncode == 2 and "explian is no verb and no file here; did you mean explain?" in done.stderr
+    assert done.returncode == 2 and "no command or file named explian; did you mean explain?" in done.stderr
     (tmp_path / "explian").write_text("accelerate launch --mixed_precision bf16 train.py\n", encoding="utf-8")
     assert "did you mean" not in run("explian", cwd=tmp_path).stderr
 
@@ -457,3 +460,30 @@ def waited_for(path: Path) -> str:
             return text
         time.sleep(0.02)
     raise AssertionError(f"{path} was not written")
+
+
+VERBS = [
+    ".".join(path.relative_to(ROOT / "compatcheck" / "verbs").with_suffix("").parts)
+    for path in sorted((ROOT / "compatcheck" / "verbs").rglob("*.py"))
+    if not path.name.startswith("_")
+]
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_help_ends_with_examples_that_parse(name: str) -> None:
+    verb = import_module(f"compatcheck.verbs.{name}")
+    assert len(verb.EXAMPLES) >= 2
+    for example in verb.EXAMPLES:
+        words = shlex.split(example)
+        words = words[words.index("compatcheck") + 1 :]
+        path, rest = name.split("."), list(takewhile(lambda word: word not in ("|", ">"), words))
+        assert rest[: len(path)] == path
+        verb.command.make_context(path[-1], rest[len(path) :])
+
+
+def test_formats_lists_what_check_reads(tmp_path: Path) -> None:
+    done = run_command(sys.executable, "formats", cwd=tmp_path)
+    assert done.returncode == 0 and not done.stderr
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if not line.startswith("  ")] == ["training", "models", "packages"]
+    assert {"  a DeepSpeed JSON", "  a model folder with config.json", "  a uv.lock"} <= {*lines}

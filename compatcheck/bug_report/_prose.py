@@ -78,7 +78,7 @@ _QUESTION = re.compile(r"\((?:[CGT]PU|accelerator)[^()]{0,30}\?\)|\?(?=\s*:)")
 _SENTENCES = re.compile(r"(?<=[。!！;；?？])|(?<=\.)(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)\s+(?=[A-Za-z\u4e00-\u9fff])")
 _DIGIT = re.compile(r"\d")
 _ITEM = re.compile(r"\s{0,12}(?:[-*+•]|\d{1,2}[.)、])\s")
-_WHICH = "says CUDA {}, and not whether torch's, the driver's or the toolkit's"
+_WHICH = "is ambiguous: CUDA {} could be torch's, the driver's or the toolkit's"
 _OTHER = "speaks of {} in a sentence on what was tried, advised or asked for"
 
 

@@ -86,7 +86,7 @@ def load(folder: str | None = None) -> Matrix:
         if fetched is not None:
             return load_compiled(fetched, REFETCH)
     except DataError as error:
-        print(f"compatcheck: {error}; until then the matrix of this installation counts", file=sys.stderr)
+        print(f"compatcheck: {error}; using the bundled matrix instead", file=sys.stderr)
     return load_compiled(_COMPILED)
 
 

@@ -26,4 +26,4 @@ def described_environment(file: str, assume: Sequence[str] = ()) -> Environment:
         path, why = next(iter(found.reasons.items()))
         seen = f"nothing in it is settled; of {path}, {why}"
     source = "standard input" if file == "-" else file
-    raise NothingInspectedError("reading the report", source, seen, "paste versions, or state facts with --assume")
+    raise NothingInspectedError("reading the report", source, seen, "paste versions, or supply facts with --assume")

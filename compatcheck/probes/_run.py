@@ -156,7 +156,7 @@ def _place(trace: Trace) -> str:
     stage = trace.last("stage")
     if stage:
         return f"last stage {stage['name']!r} at {stage['seconds']:g} s"
-    return "before the first stage" if trace.events else "the child said nothing"
+    return "before the first stage" if trace.events else "the probe process produced no output"
 
 
 def _last_words(trace: Trace) -> str:

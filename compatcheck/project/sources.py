@@ -52,12 +52,12 @@ def recognised(path: str) -> Source:
         kind = requirements.PLAIN
     kind = kind or training.recognised(path) or (scripts.KIND if scripts.recognised(path) else None)
     if kind is None:
-        raise InputError("reading", path, "it is nothing compatcheck reads", f"give {_kinds()}")
+        raise InputError("reading", path, "unrecognised file", "`compatcheck formats` lists what is supported")
     return Source(kind, path)
 
 
 def _meant(path: str) -> str:
-    """What to do where nothing is there: what stands beside it under a name like it, or what could be given."""
+    """What to do if nothing is there: a similarly named sibling."""
     from difflib import get_close_matches
 
     folder, name = os.path.split(path.rstrip("/\\"))
@@ -66,14 +66,14 @@ def _meant(path: str) -> str:
     except OSError:
         beside = []
     near = get_close_matches(name, beside, 1, _NEAR)
-    return f"did you mean {os.path.join(folder, near[0])}?" if near else f"give {_kinds()}"
+    return f"did you mean {os.path.join(folder, near[0])}?" if near else "check the path"
 
 
-def _kinds() -> str:
-    titles = [reader.TITLE for reader in training.readers().values() if reader.SUFFIXES]
-    first = sorted(titles, key=lambda title: "DeepSpeed" not in title)
-    first.append(scripts.TITLE)
-    return f"{', '.join(first)}, a model folder with config.json, or a requirements or lock file"
+def formats() -> tuple[list[str], list[str], list[str]]:
+    """The titles of what can be named: training configurations, models, and lists of packages."""
+    configurations = [reader.TITLE for reader in training.readers().values()]
+    packages = [reader.TITLE for reader in requirements.readers().values()]
+    return [*configurations, scripts.TITLE], ["a model folder with config.json"], packages
 
 
 def scan(folder: str) -> Iterator[Source]:

@@ -19,7 +19,10 @@ _NEAR = 0.75
 
 
 class VerbGroup(click.Group):
-    """The verbs of ``package``; ``default`` is the one that is meant where none is named."""
+    """The verbs of ``package``; ``default`` is the one to use where none is named.
+
+    A verb's module may hold ``EXAMPLES``, command lines that end its help.
+    """
 
     def __init__(self, *args: Any, package: str, default: str | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -39,8 +42,11 @@ class VerbGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = importlib.import_module(self.module(cmd_name)).command
+        module = importlib.import_module(self.module(cmd_name))
+        command: click.Command = module.command
         command.name = cmd_name
+        examples = "".join(f"\n  {example}" for example in getattr(module, "EXAMPLES", ()))
+        command.epilog = f"\b\n{_('Examples')}:{examples}" if examples else None
         if "lang" not in (parameter.name for parameter in command.params):
             command.params.append(_language_option())
         if ctx.resilient_parsing:
@@ -79,13 +85,13 @@ class VerbGroup(click.Group):
 
         near = get_close_matches(args[0], self.list_commands(ctx), 1, _NEAR)
         if near:
-            ctx.fail(_("{word} is no verb and no file here; did you mean {verb}?").format(word=args[0], verb=near[0]))
+            ctx.fail(_("no command or file named {word}; did you mean {verb}?").format(word=args[0], verb=near[0]))
 
 
 def _language_option() -> click.Option:
     """What every verb takes, before its name or after; the language is chosen before options are parsed."""
-    said = f"Language of what people read; without it {VARIABLE} counts, and on a terminal the locale."
-    return click.Option(["--lang"], type=click.Choice(LANGUAGES), expose_value=False, help=said)
+    words = f"Output language. Default: ${VARIABLE}, then the terminal's locale."
+    return click.Option(["--lang"], type=click.Choice(LANGUAGES), expose_value=False, help=words)
 
 
 def _split_language(args: list[str]) -> tuple[list[str], list[str]]:

@@ -14,11 +14,20 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-python = click.option("--python", metavar="PATH", help="Interpreter, venv folder or version to inspect.")
-output = click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
-snapshot = click.option("--snapshot", metavar="FILE", help="Judge a recorded environment; - is standard input.")
+python = click.option(
+    "--python",
+    metavar="PATH",
+    help="Inspect this interpreter, venv folder or Python version. Default: the active environment.",
+)
+output = click.option("-o", "--output", metavar="FILE", help="Write to this file. Default: standard output.")
+snapshot = click.option(
+    "--snapshot", metavar="FILE", help="Judge the environment recorded in this file; - is standard input."
+)
 assume = click.option(
-    "--assume", multiple=True, metavar="KEY=VALUE", help="State a fact, as gpu.compute_capability=9.0."
+    "--assume",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Supply a fact, such as gpu.compute_capability=9.0; repeatable.",
 )
 
 
@@ -33,7 +42,7 @@ def _not_both(context: click.Context, parameter: click.Parameter, value: bool) -
 
 
 quiet = click.option(
-    "-q", "--quiet", is_flag=True, callback=_not_both, help="Print only what fails, a line each, and no progress."
+    "-q", "--quiet", is_flag=True, callback=_not_both, help="Print only failures, one per line, and no progress."
 )
 
 
@@ -42,7 +51,12 @@ def verbose(explanation: str) -> Callable[[_Command], _Command]:
 
 
 page_format = click.option(
-    "--format", "format_name", type=click.Choice(PAGE_FORMATS), default="text", show_default=True
+    "--format",
+    "format_name",
+    type=click.Choice(PAGE_FORMATS),
+    default="text",
+    show_default=True,
+    help="Output format.",
 )
 
 
@@ -56,14 +70,21 @@ def _reports(
     return tuple(split)
 
 
-report_format = click.option("--format", "format_name", type=click.Choice(FORMATS), default="text", show_default=True)
+report_format = click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
 reports = click.option(
     "--report",
     "reports",
     multiple=True,
     metavar="FORMAT=FILE",
     callback=_reports,
-    help="Also write the same verdict here in another format; repeatable.",
+    help="Also write the report to this file in this format; repeatable.",
 )
 
 
@@ -76,36 +97,44 @@ def _known_device(context: click.Context, parameter: click.Parameter, value: str
 
 
 device = click.option(
-    "--device", metavar="auto|cpu|cuda", default="auto", callback=_known_device, help="Where probes compute."
+    "--device",
+    metavar="auto|cpu|cuda",
+    default="auto",
+    callback=_known_device,
+    help="Device for probes. Default: a GPU if there is one.",
 )
-fresh = click.option("--fresh", is_flag=True, help="Measure again what a probe measured in this environment before.")
+fresh = click.option("--fresh", is_flag=True, help="Ignore earlier results and run every probe again.")
 
 imports = click.option(
     "--imports/--no-imports",
     default=None,
-    help="Follow every import of a training run (some ten seconds, then remembered); else what is remembered counts.",
+    help="Follow all imports of a training run (about ten seconds, then cached). Default: use the cached result.",
 )
 
 
 fail_on = click.option(
     "--fail-on",
     type=click.Choice(["confirmed", "affected", "possible", "never"]),
-    show_default="affected",
-    help="The least status that makes the exit status 1.",
+    help="Exit with 1 if any finding has at least this status. Default: affected.",
 )
-select = click.option("--select", multiple=True, metavar="ID", help="Only these entries.")
-ignore = click.option("--ignore", multiple=True, metavar="ID", help="All but these entries.")
+select = click.option("--select", multiple=True, metavar="ID", help="Check only this entry; repeatable.")
+ignore = click.option("--ignore", multiple=True, metavar="ID", help="Skip this entry; repeatable.")
 
 
-baseline = click.option("--baseline", metavar="FILE", help="Set aside what an earlier JSON report knows already.")
+baseline = click.option("--baseline", metavar="FILE", help="Suppress findings that this earlier JSON report contains.")
 
 
 def project(command: Any) -> Any:
     """The options of every verb that works in the name of a project, whose settings then count."""
     for option in reversed(
         [
-            click.option("--settings", "settings_file", metavar="FILE", help="Read [tool.compatcheck] of this file."),
-            click.option("--isolated", is_flag=True, help="Read no settings of the project."),
+            click.option(
+                "--settings",
+                "settings_file",
+                metavar="FILE",
+                help="Read [tool.compatcheck] from this file. Default: the nearest pyproject.toml.",
+            ),
+            click.option("--isolated", is_flag=True, help="Ignore the project's settings."),
         ]
     ):
         command = option(command)
@@ -133,9 +162,9 @@ def verdict(command: Any) -> Any:
             fail_on,
             select,
             ignore,
-            click.option("--show-refuted", is_flag=True, help="Also list what a probe refuted here."),
+            click.option("--show-refuted", is_flag=True, help="Also list findings that a probe refuted."),
             quiet,
-            verbose("Also evidence, what was refuted, every fact that is not known and why, and times."),
+            verbose("Also print evidence, refuted findings, unknown facts with reasons, and timings."),
         ]
     ):
         command = option(command)

@@ -12,6 +12,11 @@ from compatcheck.verbs import _options
 from compatcheck.verbs._output import progress
 from compatcheck.verbs._verdict import judge_and_exit, options_of, view_of
 
+EXAMPLES = (
+    "compatcheck check train.yaml requirements.txt",
+    "compatcheck check --snapshot node.json --report sarif=findings.sarif",
+)
+
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
@@ -23,12 +28,19 @@ from compatcheck.verbs._verdict import judge_and_exit, options_of, view_of
 @_options.project
 @_options.imports
 @click.option(
-    "--probe/--no-probe", default=None, help="Run the probes of what matched in the target's interpreter, or only read."
+    "--probe/--no-probe",
+    default=None,
+    help="Run the probes of the findings in the target's interpreter. Default: run them.",
 )
-@click.option("--require-probe", is_flag=True, help="Exit with 4 where a probe could not run.")
+@click.option("--require-probe", is_flag=True, help="Exit with 4 if a probe could not run.")
 @_options.device
 @_options.fresh
-@click.option("--budget", type=click.FloatRange(min=0), metavar="SECONDS", help="Start no probe after this long.")
+@click.option(
+    "--budget",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Start no probe after this many seconds. Default: no limit.",
+)
 def command(
     paths: tuple[str, ...],
     python: str | None,
@@ -45,14 +57,14 @@ def command(
     isolated: bool,
     **options: Any,
 ) -> NoReturn:
-    """Judge an environment.
+    """Report known-bad combinations in an environment.
 
-    A PATH is a file or folder of the project: a training configuration, launch script, requirements, lock file,
-    Dockerfile or model folder. Pinned requirements count over what is installed in an active environment; with --python
-    what is installed counts.
+    PATH is a file or folder of the project: a training configuration, launch script, requirements, lock file,
+    Dockerfile or model folder. Pinned requirements override what is installed in the active environment; with
+    --python, what is installed counts.
 
-    Options that are not given are those of [tool.compatcheck] in the nearest pyproject.toml that has it; its paths and
-    what it assumes say nothing of a --snapshot.
+    Defaults come from [tool.compatcheck] in the nearest pyproject.toml. Its `paths` and `assume` are ignored with
+    --snapshot.
     """
     from compatcheck import matrix
     from compatcheck.pipelines.verdict import Probing

@@ -16,20 +16,25 @@ from compatcheck.verbs._output import make_folder, screen_of, write
 if TYPE_CHECKING:
     from compatcheck.results.cluster import ClusterReport
 
+EXAMPLES = (
+    "srun python -m compatcheck cluster ds.json",
+    "compatcheck cluster --snapshots snapshots/ --fail-on confirmed",
+)
+
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--snapshots", metavar="FOLDER", help="Judge the machines whose snapshots lie there.")
-@click.option("--record", metavar="FOLDER", help="Only write this machine's snapshot there, without asking others.")
+@click.option("--snapshots", metavar="FOLDER", help="Judge the machines whose snapshots are in this folder.")
+@click.option("--record", metavar="FOLDER", help="Only write this machine's snapshot to this folder.")
 @_options.python
-@click.option("--hash-weights", is_flag=True, help="Hash the weight files of a model folder as well.")
-@click.option("--no-probe", is_flag=True, help="Compare what is here; try nothing.")
-@click.option("--probe", "probes", multiple=True, metavar="PROBE", help="Try only this one; may be repeated.")
+@click.option("--hash-weights", is_flag=True, help="Also hash the weight files of a model folder.")
+@click.option("--no-probe", is_flag=True, help="Compare the machines without running probes.")
+@click.option("--probe", "probes", multiple=True, metavar="PROBE", help="Run only this probe; repeatable.")
 @click.option(
     "--budget",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="For all sizes of all collectives together; 20 on the CPU, 60 on GPUs.",
+    help="Total time budget for the collectives probe. Default: 20 on the CPU, 60 on GPUs.",
 )
 @_options.device
 @click.option(
@@ -38,7 +43,7 @@ if TYPE_CHECKING:
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long a rank may take to come, or one operation to end.",
+    help="Timeout for a rank to connect or an operation to finish.",
 )
 @_options.report_format
 @_options.output
@@ -47,10 +52,10 @@ if TYPE_CHECKING:
     type=click.Choice(["confirmed", "affected", "possible", "never"]),
     default="affected",
     show_default=True,
-    help="The least status that makes the exit status 1; with never, differences and probes do not either.",
+    help="Exit with 1 if any finding has at least this status; never also covers differences and probes.",
 )
-@click.option("--select", multiple=True, metavar="ID", help="Only these entries.")
-@click.option("--ignore", multiple=True, metavar="ID", help="All but these entries.")
+@click.option("--select", multiple=True, metavar="ID", help="Check only this entry; repeatable.")
+@click.option("--ignore", multiple=True, metavar="ID", help="Skip this entry; repeatable.")
 @_options.project
 def command(
     paths: tuple[str, ...],
@@ -69,12 +74,12 @@ def command(
     isolated: bool,
     **options: Any,
 ) -> NoReturn:
-    """Judge many machines at once: what they share, where they differ, and whether they can work together.
+    """Compare many machines and report what will not work together.
 
-    Start it as the training is started: torchrun --nnodes=2 --nproc-per-node=8 ... -m compatcheck cluster, or under
-    srun or mpirun. Each rank says what it has, rank 0 prints one verdict. A PATH is a file or folder of the project, as
-    for check. Where machines cannot talk: --record FOLDER on each, then --snapshots FOLDER. What [tool.compatcheck]
-    ignores in every file is ignored here.
+    Start it like the training: torchrun --nnodes=2 --nproc-per-node=8 ... -m compatcheck cluster, or under srun or
+    mpirun. Each rank reports its environment and rank 0 prints one report. PATH is a file or folder of the project,
+    as for check. If the machines cannot connect, run --record FOLDER on each, then --snapshots FOLDER. Entries that
+    [tool.compatcheck] ignores in every file are ignored.
     """
     from compatcheck import matrix
     from compatcheck.pipelines import cluster

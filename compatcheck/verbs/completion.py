@@ -8,19 +8,20 @@ from compatcheck.verbs._output import write
 
 _VARIABLE = "_COMPATCHECK_COMPLETE"
 
+EXAMPLES = (
+    "compatcheck completion bash > ~/.local/share/bash-completion/completions/compatcheck",
+    'compatcheck completion zsh > "${fpath[1]}/_compatcheck"',
+    "compatcheck completion fish > ~/.config/fish/completions/compatcheck.fish",
+)
+
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
-    """Print the script that lets a SHELL complete verbs, options, ids of entries, probes and files.
+    """Print the completion script for a shell.
 
-    \b
-    bash  compatcheck completion bash > ~/.local/share/bash-completion/completions/compatcheck
-    zsh   compatcheck completion zsh > "${fpath[1]}/_compatcheck"
-    fish  compatcheck completion fish > ~/.config/fish/completions/compatcheck.fish
-
-    Or only for now: eval "$(compatcheck completion bash)".
+    For this session only: eval "$(compatcheck completion bash)".
     """
     from click.shell_completion import get_completion_class
 

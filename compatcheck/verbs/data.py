@@ -11,15 +11,27 @@ from compatcheck.results import exit_status
 from compatcheck.verbs import _options
 from compatcheck.verbs._output import progress, screen_of, write
 
+EXAMPLES = (
+    "compatcheck data train.jsonl",
+    "compatcheck data train.jsonl --model Qwen3-8B/ --max-length 4096",
+)
+
 
 @click.command()
 @click.argument("file")
-@click.option("--model", metavar="DIR", help="The model's folder: its tokenizer and chat template are run on a sample.")
-@click.option("--training", metavar="FILE", help="Training configuration that states the length rows are cut to.")
-@click.option("--max-length", type=click.IntRange(min=1), metavar="TOKENS", help="State that length here.")
-@click.option("--rows", type=click.IntRange(min=1), default=200, show_default=True, help="Size of the sample.")
-@click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model, offline all the same.")
-@click.option("--timeout", type=click.FloatRange(min=1), metavar="SECONDS", help="End the tokenizer after this long.")
+@click.option("--model", metavar="DIR", help="Model folder whose tokenizer and chat template run on a sample.")
+@click.option("--training", metavar="FILE", help="Training configuration that sets the maximum length.")
+@click.option(
+    "--max-length",
+    type=click.IntRange(min=1),
+    metavar="TOKENS",
+    help="Maximum length in tokens. Default: from --training.",
+)
+@click.option("--rows", type=click.IntRange(min=1), default=200, show_default=True, help="Number of rows to sample.")
+@click.option("--trust-remote-code", is_flag=True, help="Run the model's own code, offline.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=1), metavar="SECONDS", help="Stop the tokenizer after this many seconds."
+)
 @_options.python
 @_options.page_format
 @_options.output
@@ -37,7 +49,7 @@ def command(
     output: str | None,
     quiet: bool,
 ) -> NoReturn:
-    """Look at training data: broken rows, rows with nothing to learn, templates and tokens that do not fit.
+    """Check training data for broken rows, rows without labels, and template or token errors.
 
     FILE holds conversations as JSON or JSON lines, also gzipped: messages with roles, ShareGPT, Alpaca, prompt and
     completion, preference pairs.

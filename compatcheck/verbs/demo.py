@@ -9,11 +9,16 @@ import click
 from compatcheck.verbs import _options
 from compatcheck.verbs._verdict import judge_and_exit, options_of, view_of
 
+EXAMPLES = (
+    "compatcheck demo",
+    "compatcheck demo --format html -o demo.html",
+)
+
 
 @click.command()
 @_options.verdict
 def command(**options: Any) -> NoReturn:
-    """Judge a recorded environment. It is that of a GLM-4 fine-tune on torch 2.5.0."""
+    """Check a recorded environment: a GLM-4 fine-tune on torch 2.5.0."""
     from importlib import resources
 
     from compatcheck import matrix

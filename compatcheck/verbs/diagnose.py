@@ -14,6 +14,11 @@ from compatcheck.verbs._output import screen_of, write
 if TYPE_CHECKING:
     from compatcheck.environment import Environment
 
+EXAMPLES = (
+    "compatcheck diagnose trainer_state.json",
+    "compatcheck diagnose train.log --snapshot node.json --svg loss.svg",
+)
+
 
 @click.command()
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
@@ -25,13 +30,13 @@ if TYPE_CHECKING:
     "paths",
     multiple=True,
     metavar="PATH",
-    help="A file or folder of the project, as for check; repeatable.",
+    help="File or folder of the project, as for check; repeatable.",
 )
 @_options.report_format
 @_options.output
-@click.option("--svg", metavar="FILE", help="Draw the curves into an SVG file as well.")
+@click.option("--svg", metavar="FILE", help="Also draw the curves to this SVG file.")
 @_options.quiet
-@_options.verbose("Also name what the known facts rule out, and where each entry is documented.")
+@_options.verbose("Also print entries that known facts rule out, and each entry's evidence.")
 def command(
     logs: tuple[str, ...],
     python: str | None,
@@ -44,11 +49,11 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> NoReturn:
-    """Say what a training log shows, when it began, and what explains it.
+    """Find symptoms in a training log, when they began, and what explains them.
 
-    A LOG is what a trainer printed, trainer_state.json, a .jsonl log, a TensorBoard event file or a traceback; - is
-    standard input. A log often comes from another machine, so no environment is taken for granted: name the one that
-    wrote it by --python, --snapshot or --config. Exit status 1 where a symptom was found, 3 where nothing is known.
+    LOG is a trainer's output, trainer_state.json, a .jsonl log, a TensorBoard event file or a traceback; - is standard
+    input. No environment is assumed, as logs often come from another machine: name it with --python, --snapshot or
+    --config. Exits with 1 if a symptom was found, with 3 if nothing is known.
     """
     from compatcheck import matrix
     from compatcheck.pipelines.diagnose import diagnose

@@ -8,6 +8,11 @@ from compatcheck.pipelines.environment import environment as environment_of
 from compatcheck.verbs import _options
 from compatcheck.verbs._output import write
 
+EXAMPLES = (
+    "compatcheck env -o node.json",
+    "compatcheck env train.yaml --python .venv",
+)
+
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
@@ -15,7 +20,7 @@ from compatcheck.verbs._output import write
 @_options.assume
 @_options.output
 @_options.imports
-@click.option("--hash-weights", is_flag=True, help="Hash the weight files of a model folder as well.")
+@click.option("--hash-weights", is_flag=True, help="Also hash the weight files of a model folder.")
 def command(
     paths: tuple[str, ...],
     python: str | None,
@@ -24,7 +29,7 @@ def command(
     imports: bool | None,
     hash_weights: bool,
 ) -> None:
-    """Print every fact that `check` would judge. The snapshot is JSON; `check --snapshot` reads it back."""
+    """Print every fact that `check` would judge, as JSON. `check --snapshot` reads it back."""
     import json
 
     from compatcheck import matrix

@@ -15,17 +15,22 @@ if TYPE_CHECKING:
 
 _MOST_NEAR = 3
 
+EXAMPLES = (
+    "compatcheck explain CC-2024-0001",
+    "compatcheck explain attention_masked --no-pager",
+)
+
 
 @click.command()
 @click.argument("name", metavar="ID|PROBE")
 @_options.page_format
 @_options.output
-@click.option("--no-pager", is_flag=True, help="Never use a pager, however long the page is.")
+@click.option("--no-pager", is_flag=True, help="Never use a pager.")
 def command(name: str, format_name: str, output: str | None, no_pager: bool) -> None:
-    """Show one entry or probe as a page.
+    """Show an entry or a probe in full.
 
-    Of an entry what goes wrong, why, the evidence, the way out, the advice that misleads; of a probe what it measures,
-    its bound and what a failure means. A page that is longer than the terminal goes through PAGER.
+    For an entry: what goes wrong, why, the evidence, the fix, and advice that misleads. For a probe: what it
+    measures, its bound and what a failure means. A page longer than the terminal goes through $PAGER.
     """
     from compatcheck.report import render
 

@@ -10,6 +10,11 @@ import click
 from compatcheck.results import exit_status
 from compatcheck.verbs import _options
 
+EXAMPLES = (
+    "compatcheck hook configs/sft.yaml requirements.txt",
+    "compatcheck hook ds.json --assume gpu.compute_capability=9.0",
+)
+
 
 @click.command()
 @click.argument("files", nargs=-1, metavar="[FILE]...")
@@ -29,12 +34,11 @@ def command(
     settings_file: str | None,
     isolated: bool,
 ) -> NoReturn:
-    """Judge the files of a commit, for pre-commit and the like.
+    """Check the files of a commit, as a pre-commit hook.
 
-    Each training configuration among them is judged with the packages that its own project lists, and where such a list
-    changes, all of the project's configurations are. Files that are none of ours are passed over. What is installed
-    here does not count, and nothing is run or fetched: state the machine that trains with --assume, or in
-    [tool.compatcheck].
+    Each training configuration is judged with the packages that its project lists; when such a list changes, all
+    configurations of the project are. Other files are skipped. What is installed here does not count, and nothing
+    is run or fetched: describe the machine that trains with --assume or in [tool.compatcheck].
     """
     from compatcheck.project.commit import read_changes
 

@@ -9,17 +9,29 @@ import click
 if TYPE_CHECKING:
     from datetime import date
 
+EXAMPLES = (
+    "compatcheck ignore CC-2024-0001 --reason 'batch size is 1' --until 2027-01-31",
+    "compatcheck ignore CC-2024-0001 --remove",
+)
+
 
 @click.command()
 @click.argument("entry", metavar="ID")
-@click.option("--reason", metavar="TEXT", help="Why it does no harm here, or what it waits for.")
-@click.option("--until", metavar="YYYY-MM-DD", help="The last day on which it is ignored.")
-@click.option("--path", "paths", multiple=True, metavar="GLOB", help="Only in these files, named from pyproject.toml.")
-@click.option("--remove", is_flag=True, help="Take the ignore out again.")
+@click.option("--reason", metavar="TEXT", help="Why it is harmless here, or what it waits for.")
+@click.option("--until", metavar="YYYY-MM-DD", help="Last day on which it is ignored.")
+@click.option(
+    "--path",
+    "paths",
+    multiple=True,
+    metavar="GLOB",
+    help="Ignore it only in these files, relative to pyproject.toml; repeatable.",
+)
+@click.option("--remove", is_flag=True, help="Remove the ignore.")
 def command(entry: str, reason: str | None, until: str | None, paths: tuple[str, ...], remove: bool) -> None:
-    """Set a finding aside until a day, with the reason, in the project's pyproject.toml.
+    """Ignore an entry until a date, with a reason, in the project's pyproject.toml.
 
-    It is the file whose [tool.compatcheck] counts here, else the nearest one, else a new one. Comments and order stay.
+    Edits the file whose [tool.compatcheck] is in effect here, then the nearest one, else a new one. Comments and
+    order are kept.
     """
     from compatcheck import matrix, settings
     from compatcheck.files import storage

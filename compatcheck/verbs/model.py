@@ -11,12 +11,17 @@ from compatcheck.results import exit_status
 from compatcheck.verbs import _options
 from compatcheck.verbs._output import screen_of, write
 
+EXAMPLES = (
+    "compatcheck model THUDM/glm-4-9b-chat",
+    "compatcheck model base/ --against merged/",
+)
+
 
 @click.command()
 @click.argument("model")
-@click.option("--against", metavar="MODEL", help="Show what changed from MODEL, the first one, to this one.")
-@click.option("--online", is_flag=True, help="Ask the hub for a model that is not here, and fetch its small files.")
-@click.option("--hash-weights", is_flag=True, help="Hash the weight files as well.")
+@click.option("--against", metavar="MODEL", help="Show what changed from the first model to this one.")
+@click.option("--online", is_flag=True, help="Fetch the small files of a model from the hub if it is not cached.")
+@click.option("--hash-weights", is_flag=True, help="Also hash the weight files.")
 @_options.assume
 @_options.report_format
 @_options.output
@@ -31,10 +36,10 @@ def command(
     output: str | None,
     quiet: bool,
 ) -> NoReturn:
-    """Show what a model's files say, and what the matrix says of them.
+    """Check a model's files: their facts, damage, and known faults.
 
-    MODEL is a folder, or a hub id as org/name or org/name@revision that is in a local cache. Weights are not read but
-    for their headers, and no code is run. Exit status 1 where a file is damaged or a finding is affected.
+    MODEL is a folder or a cached hub id such as org/name or org/name@revision. Only the headers of weights are
+    read, and no code is run. Exits with 1 if a file is damaged or a finding is affected.
     """
     from compatcheck import matrix
     from compatcheck.environment.assumptions import assume_all

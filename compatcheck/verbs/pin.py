@@ -28,46 +28,71 @@ _OF_SUBJECT = (
     "prefer",
 )  # fmt: skip
 
+EXAMPLES = (
+    "compatcheck pin requirements.in -o requirements.txt",
+    "compatcheck pin --target node.json --torch-backend cu126",
+)
+
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @_options.python
-@click.option("--target", "snapshot", metavar="FILE", help="Pin for the machine of this snapshot; - is standard input.")
-@click.option("--python-version", metavar="VERSION", help="Pin for this Python rather than the interpreter's own.")
-@click.option("--platform", metavar="NAME", help="Pin for this platform, as uv names it: aarch64-manylinux_2_28.")
-@click.option("--torch-backend", metavar="NAME", help="The build of torch: cpu, cu126, or index for your own indexes.")
+@click.option("--target", "snapshot", metavar="FILE", help="Pin for the machine in this snapshot; - is standard input.")
+@click.option(
+    "--python-version", metavar="VERSION", help="Pin for this Python version. Default: the interpreter's own."
+)
+@click.option(
+    "--platform", metavar="NAME", help="Pin for this platform, in uv's spelling, such as aarch64-manylinux_2_28."
+)
+@click.option("--torch-backend", metavar="NAME", help="Build of torch: cpu, cu126, or index to use your own indexes.")
 @_options.assume
 @click.option(
-    "--format", "format_name", type=click.Choice(formats.names()), help="Else what the name of the file tells."
+    "--format",
+    "format_name",
+    type=click.Choice(formats.names()),
+    help="Output format. Default: inferred from the file name.",
 )
 @click.option("--generate-hashes", is_flag=True, help="Write the hash of every file that may be installed.")
 @_options.output
-@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit with 1 where the file is out of date.")
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit with 1 if the file is out of date.")
 @click.option("--diff", "only_diff", is_flag=True, help="Write nothing; show what would change in the file.")
-@click.option("--upgrade-to-latest", "latest", is_flag=True, help="Start from the newest versions, not those at hand.")
-@click.option("--verify", is_flag=True, help="Build the pins apart, and run there what failed here.")
 @click.option(
-    "--prefer", type=click.Choice(["pins", "config"]), help="How to clear what a setting would clear as well."
+    "--upgrade-to-latest", "latest", is_flag=True, help="Start from the newest versions. Default: the current ones."
 )
-@click.option("--strict", is_flag=True, help="Steer clear of what is only possible, too.")
-@click.option("--ignore", multiple=True, metavar="ID", help="Let these entries steer nothing.")
-@click.option("--budget", type=click.FloatRange(min=0), default=120.0, show_default=True, metavar="SECONDS")
+@click.option(
+    "--verify", is_flag=True, help="Build the pinned set in a temporary environment and re-run the failed probes there."
+)
+@click.option(
+    "--prefer",
+    type=click.Choice(["pins", "config"]),
+    help="When both a pin and a setting would fix a finding, prefer this.",
+)
+@click.option("--strict", is_flag=True, help="Also avoid possible findings.")
+@click.option("--ignore", multiple=True, metavar="ID", help="Ignore this entry; repeatable.")
+@click.option(
+    "--budget",
+    type=click.FloatRange(min=0),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Stop resolving after this many seconds.",
+)
 @click.option(
     "--report",
     "report_file",
     metavar="FILE",
-    help="Write what moved, and why, as JSON, or as a page into an .html file.",
+    help="Write the changes and their reasons as JSON, or as a page if the name ends in .html.",
 )
-@click.option("--offline", is_flag=True, help="Resolve from uv's cache alone.")
+@click.option("--offline", is_flag=True, help="Resolve from uv's cache only.")
 @_options.project
 @_options.quiet
-@_options.verbose("Also every package that moves along, and times.")
+@_options.verbose("Also print every package that changes, and timings.")
 def command(**options: Any) -> NoReturn:
-    """Print pins that leave no affected finding, as near as can be to what there is.
+    """Print version pins without affected findings, as close as possible to the current versions.
 
-    A PATH is a file or folder of the project, as for `check`. The pins come from the requirements or pyproject.toml
-    among them, else from what is installed. What [tool.compatcheck] assumes counts, and what it ignores in every file
-    steers nothing.
+    PATH is a file or folder of the project, as for `check`. Pins start from its requirements or pyproject.toml,
+    else from what is installed. Facts that [tool.compatcheck] assumes count, and entries that it ignores in every
+    file are ignored.
     """
     from compatcheck import matrix
     from compatcheck.advice import search

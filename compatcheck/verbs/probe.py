@@ -22,27 +22,40 @@ def _profile(name: str, explanation: str) -> Callable[[_Command], _Command]:
     return click.option(f"--{name}", "profile", flag_value=name, help=explanation)
 
 
+EXAMPLES = (
+    "compatcheck probe --smoke",
+    "compatcheck probe attention_masked --model merged/ --device cuda",
+)
+
+
 @click.command()
 @click.argument("names", nargs=-1, metavar="[PROBE]...")
-@click.option("--list", "listed", is_flag=True, help="Show every probe, or those that would run, and run none.")
-@_profile("smoke", "Only what takes some seconds in all.")
-@_profile("quick", "What takes a minute at most in all; the default.")
-@_profile("deep", "Everything: also what compiles, or trains on several processes.")
+@click.option("--list", "listed", is_flag=True, help="List all probes, or those that would run, without running them.")
+@_profile("smoke", "Run probes that take a few seconds in all.")
+@_profile("quick", "Run probes that take at most a minute in all (default).")
+@_profile("deep", "Run all probes, including those that compile or train on several processes.")
 @_options.python
 @_options.device
 @click.option(
-    "--model", metavar="MODEL", help="Try this architecture: a model folder, a config.json or a cached hub id."
+    "--model", metavar="MODEL", help="Use this architecture: a model folder, a config.json or a cached hub id."
 )
-@click.option("--training", metavar="FILE", help="Try these settings: a training configuration or launch script.")
-@click.option("--trust-remote-code", is_flag=True, help="Let probes run the code in the model folder.")
-@click.option("--request", metavar="JSON", default="{}", help='What to ask besides, as {"dtype": "float16"}.')
-@click.option("--budget", type=click.FloatRange(min=0), metavar="SECONDS", help="Start no probe after this long.")
+@click.option("--training", metavar="FILE", help="Use these settings: a training configuration or launch script.")
+@click.option("--trust-remote-code", is_flag=True, help="Allow probes to run code from the model folder.")
+@click.option(
+    "--request", metavar="JSON", default="{}", help='Extra request for the probes, such as {"dtype": "float16"}.'
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Start no probe after this many seconds. Default: no limit.",
+)
 @_options.fresh
-@click.option("--require-probe", is_flag=True, help="Exit with 4 where a probe could not run.")
+@click.option("--require-probe", is_flag=True, help="Exit with 4 if a probe could not run.")
 @_options.page_format
 @_options.output
 @_options.quiet
-@_options.verbose("Also the times of the kinds of work of each probe.")
+@_options.verbose("Also print how long each step of a probe took.")
 def command(
     names: tuple[str, ...],
     listed: bool,
@@ -61,11 +74,11 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> NoReturn:
-    """Run probes in the target's interpreter: those named, or those of a profile.
+    """Run probes in the target's interpreter: the named ones, or a profile.
 
-    A probe is a small numeric experiment whose error bound is derived; with --model and --training it is done on the
-    user's own architecture and settings. What was measured in the same environment before is not measured again,
-    unless --fresh. Exit status 1 where a probe fails; 4 where one crashed or none could run.
+    A probe is a small numeric experiment with a derived error bound; --model and --training run it on your
+    architecture and settings. Results from the same environment are reused unless --fresh is given. Exits with 1 if
+    a probe fails, with 4 if one crashed or none could run.
     """
     from compatcheck import probes
     from compatcheck.pipelines import probe as probing

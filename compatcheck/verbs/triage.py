@@ -10,21 +10,26 @@ from compatcheck.verbs import _options
 from compatcheck.verbs._output import write
 from compatcheck.verbs._verdict import judge_and_exit, options_of, view_of
 
+EXAMPLES = (
+    "compatcheck triage issue.txt",
+    "gh issue view 35 --json title,body,comments | compatcheck triage -",
+)
+
 
 @click.command()
 @click.argument("file", metavar="FILE")
 @_options.assume
 @_options.verdict
-@click.option("--env", "env_only", is_flag=True, help="Print the snapshot that the report makes, and judge nothing.")
-@click.option("--snapshot-out", metavar="FILE", help="Also write that snapshot here.")
+@click.option("--env", "env_only", is_flag=True, help="Print the snapshot of the report without judging it.")
+@click.option("--snapshot-out", metavar="FILE", help="Also write that snapshot to this file.")
 def command(
     file: str, assume: tuple[str, ...], env_only: bool, snapshot_out: str | None, **options: Any
 ) -> NoReturn | None:
-    """Judge the environment that a bug report describes.
+    """Check the environment that a bug report describes.
 
-    FILE holds its text as people paste it, or the JSON that gh or GitHub's API gives; - is standard input. Read are the
-    output of transformers env, accelerate env, collect_env, ds_report, llamafactory-cli env, pip, conda or nvidia-smi,
-    tracebacks, and plain words in English or Chinese. What its lines contradict is unknown.
+    FILE is the pasted text, or JSON from gh or GitHub's API; - is standard input. It reads the output of
+    transformers env, accelerate env, collect_env, ds_report, llamafactory-cli env, pip, conda and nvidia-smi,
+    tracebacks, and prose in English or Chinese. A fact on which lines contradict one another is unknown.
     """
     import json
 

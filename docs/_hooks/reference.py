@@ -30,7 +30,7 @@ What `compatcheck env` prints and `--snapshot` reads back: JSON, `schema_version
 one that is `null` is known to be absent. Keys that are not listed here are kept, and judge nothing."""
 _COMMANDS = """# Commands
 
-What `compatcheck VERB --help` says. Without a verb `check` is meant. [Exit statuses](exit-status.md) have
+What `compatcheck VERB --help` says. `check` is the default command. [Exit statuses](exit-status.md) have
 a page of their own."""
 _PROBES = """# Probes
 

@@ -70,7 +70,7 @@ def test_an_output_that_cannot_show_it_gets_english_and_is_told_once(tmp_path: P
     english = run_command(sys.executable, "demo", cwd=tmp_path)
     done = run_command(sys.executable, "demo", "--lang", "zh", cwd=tmp_path, PYTHONIOENCODING="cp1252")
     assert done.stdout == english.stdout
-    assert done.stderr.startswith("compatcheck: speaking English: an output in cp1252 cannot show the texts in 'zh'")
+    assert done.stderr.startswith("compatcheck: using English: an output in cp1252 cannot show the texts in 'zh'")
     assert done.stderr.count("\n") == 1
 
 
@@ -143,7 +143,7 @@ def test_an_entry_is_explained_in_chinese_and_found_by_chinese_words(tmp_path: P
 
 def test_help_is_read_in_chinese(tmp_path: Path) -> None:
     done = run_command(sys.executable, "matrix", "search", "--help", "--lang", "zh", cwd=tmp_path)
-    assert done.returncode == 0 and "按所有 WORDS 搜索条目" in done.stdout and "--lang [en|zh]" in done.stdout
+    assert done.returncode == 0 and "搜索含有全部 WORDS 的条目" in done.stdout and "--lang [en|zh]" in done.stdout
 
 
 def test_a_sentence_that_was_edited_is_told_in_english(tmp_path: Path) -> None:

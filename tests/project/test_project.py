@@ -56,8 +56,8 @@ def test_two_configurations_in_a_folder_decide_nothing_until_one_is_named(tmp_pa
 @pytest.mark.parametrize(
     ("name", "content", "seen"),
     [
-        ("notes.md", "hello", "it is nothing compatcheck reads; give a DeepSpeed JSON"),
-        ("other.json", "{}", "it is nothing compatcheck reads"),
+        ("notes.md", "hello", "unrecognised file; `compatcheck formats` lists what is supported"),
+        ("other.json", "{}", "unrecognised file"),
         ("broken.json", "{", "line 1, column 2"),
         (None, None, "there is no such file or folder"),
     ],
@@ -74,7 +74,7 @@ def test_a_file_that_is_not_there_is_told_with_what_stands_beside_it(tmp_path: P
     (tmp_path / "train.sh").write_text("accelerate launch train.py\n")
     with pytest.raises(InputError, match=r"trian.sh: there is no such file or folder; did you mean .*train.sh\?$"):
         read_paths([str(tmp_path / "trian.sh")])
-    with pytest.raises(InputError, match=r"there is no such file or folder; give a DeepSpeed JSON"):
+    with pytest.raises(InputError, match=r"there is no such file or folder; check the path"):
         read_paths([str(tmp_path / "other" / "train.sh")])
 
 
@@ -186,7 +186,7 @@ def test_a_script_with_a_trainer_of_its_own_is_read_and_has_its_line(tmp_path: P
         assert lookup(reading.environment, "trainer.traits") == [LACKS]
         at = reading.environment.locations[f"trainer.traits.{LACKS}"]
         assert (at.file, at.line) == (str(script), 3)
-    with pytest.raises(InputError, match="nothing compatcheck reads"):
+    with pytest.raises(InputError, match="unrecognised file"):
         read_paths([str(tmp_path / "other.py")])
 
 

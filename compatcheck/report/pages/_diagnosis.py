@@ -51,7 +51,7 @@ def _facts(diagnosis: Diagnosis) -> Html:
     if run.healthy:
         rows.append(("Last healthy", moment_in_words(run.healthy, path)))
     elif run.onset and run.readings and not run.signature.benign:
-        rows.append(("Last healthy", "none: it is so from the start"))
+        rows.append(("Last healthy", "none: present from the first reading"))
     if run.last:
         rows.append(("Last reading", f"{moment_in_words(run.last, path)}, the last of {run.readings}"))
     rows += [("Also", note.words) for note in run.notes]
@@ -80,7 +80,7 @@ def _explained(diagnosis: Diagnosis) -> Html:
         return Html()
     known = "" if diagnosis.environment_given else ", as far as it is known"
     none = None if diagnosis.explanations else tag("p", f"No entry of the matrix explains this{known}.")
-    more = tag("p", f"{diagnosis.more} more would fit less well.") if diagnosis.more else None
+    more = tag("p", f"{diagnosis.more} weaker matches not shown.") if diagnosis.more else None
     hint = None if diagnosis.environment_given else tag("p", _NO_ENVIRONMENT, class_="meta")
     return section("What explains it", none, hint, *map(_explanation, diagnosis.explanations), more)
 

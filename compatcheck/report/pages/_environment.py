@@ -152,4 +152,4 @@ def unknown(environment: Environment) -> Html:
 
 def _advice(environment: Environment) -> str:
     files = [words for path, words in _FILES.items() if isinstance(lookup(environment, path), Unknown)]
-    return f"Name {' or '.join(files)}, or state facts: " if files else "State facts: "
+    return f"Pass {' or '.join(files)}, or supply facts with " if files else "Supply facts with "

@@ -75,7 +75,7 @@ def _shape(report: Report, exit: Exit) -> Mapping[str, Any]:
 
 def _findings(report: Report, shown: Collection[Finding], verbose: bool) -> Iterator[Findings]:
     leads = {
-        "possible": _("these fit as far as the facts go; those that are missing decide"),
+        "possible": _("may apply; the missing facts below decide"),
         "refuted": _("matched, but the probe passed on this machine"),
     }
     if report.bad:
@@ -113,7 +113,7 @@ def _open(report: Report, verbose: bool) -> Iterator[Line]:
     wanted = [_(file) for path, file in _FILES.items() if isinstance(lookup(report.environment, path), Unknown)]
     yield from stale(report)
     if wanted:
-        text = _("name {files}, or state facts: --assume training.attention=sdpa")
+        text = _("pass {files}, or supply facts: --assume training.attention=sdpa")
         yield Line(text.format(files=_(" or ").join(wanted)), "dim")
 
 

@@ -98,7 +98,7 @@ def _seen(diagnosis: Diagnosis) -> Iterator[Block]:
     if run.healthy:
         yield _labelled(_("before"), _("last healthy: {moment}").format(moment=moment_in_words(run.healthy, path)))
     elif run.onset and run.readings and not run.signature.benign:
-        yield _labelled(_("before"), _("no healthy reading came before: it is so from the start"))
+        yield _labelled(_("before"), _("present from the first reading"))
     if run.signature.benign and run.last:
         said = _("{moment}, the last of {count} readings")
         yield _labelled(_("last"), said.format(moment=moment_in_words(run.last, path), count=run.readings))
@@ -128,7 +128,7 @@ def _explained(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
         yield from _explanation(number, explanation, verbose)
     if diagnosis.more:
         yield Line()
-        yield Line(_("{count} more would fit less well").format(count=diagnosis.more))
+        yield Line(_("{count} weaker matches not shown").format(count=diagnosis.more))
 
 
 def _explanation(number: int, explanation: Explanation, verbose: bool) -> Iterator[Line]:

@@ -27,12 +27,12 @@ def _lines(environment: Environment) -> Iterator[Line]:
         if (at := environment.locations.get(path)) or path.startswith("report.")
     ]
     width = max((min(len(path), _WIDEST) for path, _, _ in facts), default=0)
-    yield Line(_("the report states"))
+    yield Line(_("Facts in the report"))
     for path, value, line in sorted(facts, key=lambda fact: (fact[2] or 0, fact[0])):
         place = _("line {number}").format(number=line) if line else ""
         yield _row(place, path, width, value)
     if environment.reasons:
-        yield Line(_("and leaves open"))
+        yield Line(_("Unclear"))
         for path, why in environment.reasons.items():
             yield _row("", path, width, why)
     yield Line()

@@ -8,6 +8,11 @@ import click
 
 from compatcheck.verbs._output import make_folder, write
 
+EXAMPLES = (
+    "compatcheck matrix export --format csv -o matrix.csv",
+    "compatcheck matrix export --format osv -o osv/",
+)
+
 
 @click.command()
 @click.option("--format", "format_name", type=click.Choice(["osv", "csv"]), required=True)

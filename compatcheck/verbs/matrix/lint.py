@@ -8,6 +8,11 @@ import click
 
 from compatcheck.results import exit_status
 
+EXAMPLES = (
+    "compatcheck matrix lint",
+    "compatcheck matrix lint matrix/",
+)
+
 
 @click.command()
 @click.argument("folder", required=False)

@@ -6,9 +6,14 @@ import click
 
 from compatcheck.verbs._output import screen_of, write
 
+EXAMPLES = (
+    "compatcheck matrix list",
+    "compatcheck matrix list --package deepspeed",
+)
+
 
 @click.command()
-@click.option("--package", metavar="NAME", help="Only entries about this distribution.")
+@click.option("--package", metavar="NAME", help="List only entries about this distribution.")
 def command(package: str | None) -> None:
     """List the entries."""
     from compatcheck import matrix

@@ -10,13 +10,18 @@ from compatcheck.language import gettext as _
 from compatcheck.results import exit_status
 from compatcheck.verbs._output import screen_of, write
 
+EXAMPLES = (
+    "compatcheck matrix search deepspeed zero3 hang",
+    'compatcheck matrix search "RuntimeError: expected scalar type"',
+)
+
 
 @click.command()
 @click.argument("words", nargs=-1, required=True)
 def command(words: tuple[str, ...]) -> None:
-    """Search the entries for all of the WORDS, or for the line of an error that they are.
+    """Search the entries for all WORDS, or for a line of an error.
 
-    Exit status 1 where no entry fits.
+    Exits with 1 if no entry matches.
     """
     from compatcheck import matrix
     from compatcheck.report import render

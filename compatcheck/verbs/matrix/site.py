@@ -10,10 +10,15 @@ import click
 if TYPE_CHECKING:
     from compatcheck.report.pages.site import Source
 
+EXAMPLES = (
+    "compatcheck matrix site public/",
+    "compatcheck matrix site public/ --matrix matrix/",
+)
+
 
 @click.command()
 @click.argument("folder", default="compatcheck-site")
-@click.option("--matrix", "matrix_folder", metavar="FOLDER", help="Of this folder of matrix sources.")
+@click.option("--matrix", "matrix_folder", metavar="FOLDER", help="Use this folder of matrix sources.")
 def command(folder: str, matrix_folder: str | None) -> None:
     """Write the matrix as a site into FOLDER: entries to search and filter, and a map of versions.
 

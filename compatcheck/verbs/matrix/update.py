@@ -6,17 +6,24 @@ import os
 
 import click
 
+EXAMPLES = (
+    "compatcheck matrix update",
+    "compatcheck matrix update --url https://mirror.example/compatcheck --root root.json",
+)
+
 
 @click.command()
-@click.option("--url", metavar="URL", help="The repository; else COMPATCHECK_MATRIX_URL, or that of the last update.")
 @click.option(
-    "--root", metavar="FILE", help="The root of trust; else COMPATCHECK_MATRIX_ROOT, or the one trusted there."
+    "--url", metavar="URL", help="Repository URL. Default: $COMPATCHECK_MATRIX_URL, then that of the last update."
+)
+@click.option(
+    "--root", metavar="FILE", help="Root of trust. Default: $COMPATCHECK_MATRIX_ROOT, then the one trusted before."
 )
 def command(url: str | None, root: str | None) -> None:
     """Fetch a newer matrix, verified by The Update Framework.
 
-    What is tampered with, older than before, expired or cut short is refused (exit status 5), and the matrix in use
-    stays. So it does where the server cannot be reached (exit status 2).
+    Needs compatcheck[update]. A matrix that is tampered with, older, expired or truncated is refused with exit
+    status 5; an unreachable server gives 2. In both cases the current matrix stays in use.
     """
     from compatcheck.pipelines import update
 
