@@ -20,7 +20,7 @@ from compatcheck.environment import Target
 from compatcheck.import_check._entry_points import statements
 from compatcheck.import_check._finder import Finder
 from compatcheck.import_check._interpreter import Interpreter
-from compatcheck.import_check._report import record
+from compatcheck.import_check._report import Failure, failure_of
 from compatcheck.import_check._values import Module
 
 _STACK = 256 << 20
@@ -41,7 +41,7 @@ def main(order: dict[str, Any]) -> None:
 
 
 def _report_failures(target: Target, model_folders: tuple[str, ...]) -> None:
-    _write("failures", _failures(target, model_folders))
+    _write("failures", [each._asdict() for each in _failures(target, model_folders)])
     os._exit(0)  # millions of syntax nodes need not be taken apart
 
 
@@ -50,17 +50,18 @@ def _write(event: str, content: object) -> None:
     sys.stdout.flush()
 
 
-def _failures(target: Target, model_folders: tuple[str, ...]) -> list[dict[str, Any]]:
+def _failures(target: Target, model_folders: tuple[str, ...]) -> list[Failure]:
     finder = Finder(target)
     interpreter = Interpreter(finder, target.version, lambda module: _write("module", module))
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    found: dict[tuple[object, ...], Failure] = {}
     lines = _model_imports(interpreter, model_folders) if model_folders else statements(finder.versions)
     for line in lines:
         error = interpreter.statement(line)
-        failure = record(error, line, finder) if error is not None else None
+        failure = failure_of(error, line, finder) if error is not None else None
         if failure is not None:
-            first = found.setdefault(tuple(failure[key] for key in ("file", "line", "module", "name")), failure)
-            first["statements"].append(line)
+            key = failure.file, failure.line, failure.module, failure.name
+            first = found.get(key)
+            found[key] = first._replace(statements=(*first.statements, line)) if first else failure
     return list(found.values())
 
 

@@ -10,7 +10,6 @@ import glob
 import mmap
 import os
 import re
-from typing import Any
 
 from compatcheck.import_check import _source
 from compatcheck.import_check._values import Module
@@ -19,7 +18,7 @@ _STUBS: dict[str, str] = {}
 _SEEN: dict[tuple[str, str], bool] = {}
 
 
-def may_define(extension: Any, holder: Module, name: str) -> bool:
+def may_define(extension: object, holder: Module, name: str) -> bool:
     """Whether the names that ``holder`` took over from an extension module may include this one."""
     if not isinstance(extension, Module) or extension.file is None:
         return True

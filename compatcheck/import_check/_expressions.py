@@ -368,8 +368,8 @@ class Evaluator:
         unsure = bool(frame.unsure or self._state.shaky)
         if holder is SYS_MODULES:
             if isinstance(key, str):
-                known = isinstance(value, Module) and not unsure
-                self._modules.loaded[key] = value if known else Module(key, open_=True)
+                known = value if isinstance(value, Module) and not unsure else None
+                self._modules.loaded[key] = known or Module(key, open_=True)
         elif isinstance(holder, Namespace):
             if isinstance(key, str):
                 holder.module.names[key] = UNKNOWN if unsure else value

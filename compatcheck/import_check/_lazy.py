@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Protocol
+from typing import Protocol
 
 from compatcheck.import_check import _source
 from compatcheck.import_check._values import UNKNOWN, Array, Class, Lazy, Module, Raised, Table, Value, truth
@@ -66,20 +66,20 @@ def _homes(structure: Value) -> tuple[dict[str, list[str]], set[str], bool]:
     homes: dict[str, list[str]] = {}
     guarded: set[str] = set()
     exact = structure.exact
-    parts: list[tuple[Any, Value]] = []
+    parts: list[tuple[bool, Value, Value]] = []
     for key, value in structure.items.items():
         if isinstance(key, frozenset):
             exact = exact and isinstance(value, Table) and value.exact
-            parts += [(key, item) for item in value.items.items()] if isinstance(value, Table) else []
+            parts += [(bool(key), *item) for item in value.items.items()] if isinstance(value, Table) else []
         else:
-            parts.append((frozenset(), (key, value)))
-    for backends, (home, value) in parts:
+            parts.append((False, key, value))
+    for is_guarded, home, value in parts:
         items = getattr(value, "items", value)
         if not isinstance(items, (list, tuple)) or not getattr(value, "exact", True) or not isinstance(home, str):
             exact, items = False, [item for item in items if isinstance(item, str)] if isinstance(items, list) else []
         names = [item for item in items if isinstance(item, str)]
         homes.setdefault(str(home), []).extend(names)
-        guarded.update(names if backends else ())
+        guarded.update(names if is_guarded else ())
     return homes, guarded, exact
 
 

@@ -21,30 +21,38 @@ def call_method(modules: Modules, value: Value, name: str, arguments: Arguments,
     if isinstance(value, Namespace):
         return _namespace_method(modules, value, name, arguments)
     if value is SYS_MODULES:
-        known = name == "get" and arguments and isinstance(arguments[0], str)
-        return modules.loaded.get(arguments[0], UNKNOWN) if known else UNKNOWN
+        key = arguments[0] if name == "get" and arguments else None
+        return modules.loaded.get(key, UNKNOWN) if isinstance(key, str) else UNKNOWN
     if isinstance(value, (Array, Table)):
         shaky = bool(modules.state.shaky or modules.state.caller.unsure)
-        changed = _changed(modules, value, name, arguments, keywords)
-        if changed is not None:
-            value.exact = value.exact and changed and not shaky
+        whole = (
+            _change_array(value, name, arguments)
+            if isinstance(value, Array)
+            else _change_table(value, name, arguments, keywords)
+        )
+        if whole is not None:
+            value.exact = value.exact and whole and not shaky
             return value.items.get(arguments[0]) if isinstance(value, Table) and name == "setdefault" else None
-        return _asked(modules, value, name, arguments)
+        return _read(value, name, arguments)
     return modules.leaked([*arguments, *keywords.values()])
 
 
-def _changed(modules: Modules, value: Value, name: str, arguments: Arguments, keywords: Keywords) -> bool | None:
-    """Change a list or dictionary; whether it is still known whole, or None for a method that changes nothing."""
+def _change_array(value: Array, name: str, arguments: Arguments) -> bool | None:
+    """Change a list or set; whether it is still known whole, or None for a method that changes nothing."""
     first = arguments[0] if arguments else None
-    if isinstance(value, Array):
-        if name in ("append", "add"):
-            value.items.append(first)
-            return True
-        if name in ("extend", "update"):
-            added = items(first)
-            value.items += added or []
-            return added is not None
-        return False if name in ("remove", "discard", "pop", "clear", "insert", "sort", "reverse") else None
+    if name in ("append", "add"):
+        value.items.append(first)
+        return True
+    if name in ("extend", "update"):
+        added = items(first)
+        value.items += added or []
+        return added is not None
+    return False if name in ("remove", "discard", "pop", "clear", "insert", "sort", "reverse") else None
+
+
+def _change_table(value: Table, name: str, arguments: Arguments, keywords: Keywords) -> bool | None:
+    """Change a dictionary; whether it is still known whole, or None for a method that changes nothing."""
+    first = arguments[0] if arguments else None
     if name == "update":
         known = isinstance(first, Table) and first.exact or not arguments
         value.items.update(first.items if isinstance(first, Table) else {})
@@ -56,7 +64,7 @@ def _changed(modules: Modules, value: Value, name: str, arguments: Arguments, ke
     return False if name in ("pop", "clear", "popitem", "setdefault") else None
 
 
-def _asked(modules: Modules, value: Value, name: str, arguments: Arguments) -> Value:
+def _read(value: Array | Table, name: str, arguments: Arguments) -> Value:
     if isinstance(value, Table):
         if name == "get" and arguments and is_constant(arguments[0]):
             default = arguments[1] if len(arguments) > 1 else None
@@ -66,8 +74,7 @@ def _asked(modules: Modules, value: Value, name: str, arguments: Arguments) -> V
         if name in ("keys", "values"):
             return Array(list(value.items if name == "keys" else value.items.values()), value.exact)
     if name == "copy":
-        kind = type(value)
-        return kind(value.items.copy(), value.exact)
+        return Table({**value.items}, value.exact) if isinstance(value, Table) else Array([*value.items], value.exact)
     if name == "union" and isinstance(value, Array):
         parts = [items(argument) for argument in arguments]
         merged = [item for part in parts for item in part or []]

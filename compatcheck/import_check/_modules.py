@@ -49,7 +49,7 @@ class Modules:
     ) -> None:
         self.finder = finder
         self.state = state
-        self.loaded: dict[str, Value] = {}
+        self.loaded: dict[str, Module] = {}
         self._natives = natives
         self._native_modules = {module for module, _ in natives if module.startswith(("importlib.", "os."))}
         self._program = program
@@ -66,14 +66,14 @@ class Modules:
 
     def load(self, name: str) -> Value:
         """Import a dotted name, its parents first; the module itself, or `UNKNOWN`."""
-        value: Value = None
+        module: Module | None = None
         dotted = ""
         for last in name.split("."):
             dotted = f"{dotted}.{last}" if dotted else last
-            value = self._load_one(dotted, last, value)
-            if value is UNKNOWN:
+            module = self._load_one(dotted, last, module)
+            if module is None:
                 return UNKNOWN
-        return value
+        return module
 
     def exists(self, name: str) -> bool | None:
         """What ``importlib.util.find_spec`` would find; its parents are imported for that."""
@@ -92,11 +92,12 @@ class Modules:
         found = holder.folders and self.finder.find(last, holder.folders)
         return True if found else (None if self._may_be_made(last, holder) else False)
 
-    def _load_one(self, dotted: str, last: str, parent: Value) -> Value:
-        if dotted in self.loaded:
-            loaded = self.loaded[dotted]
-            if isinstance(loaded, Module) and loaded.error is not None:
-                raise _again(loaded.error)
+    def _load_one(self, dotted: str, last: str, parent: Module | None) -> Module | None:
+        """Import a module below one that is loaded; None where it is not known what that gives."""
+        loaded = self.loaded.get(dotted)
+        if loaded is not None and loaded.error is not None:
+            raise loaded.error.again()
+        if loaded is not None:
             return loaded
         if parent is None:
             found = None if is_stdlib(last) or last in _OPAQUE else self.finder.find(last)
@@ -104,15 +105,16 @@ class Modules:
                 return self._add(Module(dotted, open_=True))
         else:
             if not parent.folders and parent.open:
-                parent.names[last] = self._add(Module(dotted, open_=True))
-                return parent.names[last]
+                parent.names[last] = made = self._add(Module(dotted, open_=True))
+                return made
             found = self.finder.find(last, parent.folders) if parent.folders else None
         if found is None:
             if self._may_be_made(last, parent):
-                return self.unknown()
+                self.unknown()
+                return None
             raise Raised(ModuleNotFoundError, Missing(dotted, None))
-        module = self._executed(dotted, found)
-        if isinstance(parent, Module) and last not in parent.names:
+        module = self._run_found(dotted, found)
+        if parent is not None and last not in parent.names:
             parent.names[last] = module
         return module
 
@@ -120,7 +122,7 @@ class Modules:
         self.loaded[module.name] = module
         return module
 
-    def _executed(self, dotted: str, found: Found) -> Value:
+    def _run_found(self, dotted: str, found: Found) -> Module:
         module = self._add(Module(dotted, found.file, found.folders))
         if found.kind == "compiled":
             self.state.unknown()
@@ -170,7 +172,7 @@ class Modules:
             module.error, module.state = error, "failed"
             for borrower in module.borrowers:
                 self.loaded.pop(borrower, None)
-            raise _again(error) from None
+            raise error.again() from None
         except (Undecided, RecursionError):
             module.open = undecided = True
         finally:
@@ -202,7 +204,7 @@ class Modules:
             module = self.loaded.get(package)
             self._carried[package] = {
                 entry.removesuffix(".py")
-                for top in (module.folders if isinstance(module, Module) else ())
+                for top in (module.folders if module else ())
                 for _, folders, files in os.walk(top)
                 if "__init__.py" not in files
                 for entry in (*folders, *files)
@@ -224,7 +226,7 @@ class Modules:
                 return served[0]
         if name in module.names:
             return module.names[name]
-        served = self._served(module, name)
+        served = self._serve(module, name)
         if served is not None:
             return served[0]
         if module.folders and self.finder.find(name, module.folders):
@@ -241,7 +243,7 @@ class Modules:
             return True
         return any(_compiled.may_define(self.loaded.get(each), module, name) for each in module.compiled)
 
-    def _served(self, module: Module, name: str) -> tuple[Value] | None:
+    def _serve(self, module: Module, name: str) -> tuple[Value] | None:
         """What the module's own ``__getattr__`` gives; None where it says that there is no such name."""
         if "__getattr__" not in module.names or name.startswith("__"):
             return None
@@ -295,13 +297,6 @@ class Modules:
             elif isinstance(value, Module) and value.state == "running":
                 self.open_up(value)
         return self.unknown()
-
-
-def _again(error: Raised) -> Raised:
-    """The same failure of another import: a module that failed fails again."""
-    other = Raised(error.kind, error.missing, error.text)
-    other.trail = list(error.trail)
-    return other
 
 
 def _is_dynamic(source: str) -> bool:

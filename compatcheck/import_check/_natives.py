@@ -138,9 +138,8 @@ def _globals(modules: Modules, arguments: Arguments, keywords: Keywords) -> Valu
 
 
 def _vars(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
-    if arguments and not isinstance(arguments[0], Module):
-        return UNKNOWN
-    return Namespace(arguments[0] if arguments else modules.state.caller.module)
+    module = arguments[0] if arguments else modules.state.caller.module
+    return Namespace(module) if isinstance(module, Module) else UNKNOWN
 
 
 def _dir(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:

@@ -194,7 +194,7 @@ class Statements:
         try:
             self.run(node.body, frame)
         except Raised as error:
-            self._caught(node, frame, error)
+            self._handle(node, frame, error)
             return
         except Undecided:
             if not node.handlers:
@@ -223,7 +223,7 @@ class Statements:
         wanted = ("ImportError", "ModuleNotFoundError", "PackageNotFoundError", "OptionalDependencyNotAvailable")
         return all(getattr(name, "attr", getattr(name, "id", "")) in wanted for name in names)
 
-    def _caught(self, node: ast.Try, frame: Frame, error: Raised) -> None:
+    def _handle(self, node: ast.Try, frame: Frame, error: Raised) -> None:
         """Run the handler that catches the error; raises it again where none does."""
         for handler in node.handlers:
             wanted = self._evaluator.evaluate(handler.type, frame) if handler.type else BaseException
@@ -305,8 +305,10 @@ class Statements:
         elif isinstance(old, tuple) and isinstance(value, tuple):
             self._evaluator.bind(node.target, old + value, frame)
         elif isinstance(node.target, ast.Name):
-            both = isinstance(old, str) and isinstance(value, str) and isinstance(node.op, ast.Add)
-            self._evaluator.bind(node.target, old + value if both else UNKNOWN, frame)
+            joined: Value = UNKNOWN
+            if isinstance(old, str) and isinstance(value, str) and isinstance(node.op, ast.Add):
+                joined = old + value
+            self._evaluator.bind(node.target, joined, frame)
 
     def _import(self, node: ast.Import, frame: Frame) -> None:
         for alias in node.names:
@@ -334,9 +336,12 @@ class Statements:
                 continue
             if isinstance(module, Module) and module.state == "running" and alias.name not in module.names:
                 module.borrowers.add(frame.module.name)
-            known = isinstance(module, Module)
-            value = self._modules.member(module, alias.name, importing=True) if known else self._state.unknown()
-            store(self._state, alias.asname or alias.name, value, frame)
+            store(self._state, alias.asname or alias.name, self._import_member(module, alias.name), frame)
+
+    def _import_member(self, module: Value, name: str) -> Value:
+        if not isinstance(module, Module):
+            return self._state.unknown()
+        return self._modules.member(module, name, importing=True)
 
     def _global(self, node: ast.Global, frame: Frame) -> None:
         frame.globals.update(node.names)
@@ -377,8 +382,8 @@ class Statements:
         inner.unsure = frame.unsure
         self.run(node.body, inner)
         plain = not node.bases and not node.keywords and not decorators
-        value: Value = Class(node.name, bases, inner.names, frame.module, plain)
-        value.lines = (node.lineno, node.end_lineno or node.lineno)
+        lines = node.lineno, node.end_lineno or node.lineno
+        value: Value = Class(node.name, bases, inner.names, frame.module, plain, lines)
         for decorator in reversed(decorators):
             self._state.caller = frame
             value = self._calls.call(decorator, [value], {})

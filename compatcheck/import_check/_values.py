@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any, NamedTuple
 
-Value = Any
+Value = object
 """A constant, a tuple of values, a packaging version, an exception class, or one of the classes below."""
 
 
@@ -52,6 +52,12 @@ class Raised(Exception):
         self.missing = missing
         self.text = text
         self.trail: list[Place] = []
+
+    def again(self) -> Raised:
+        """The same failure of another import: a module that failed fails again."""
+        other = Raised(self.kind, self.missing, self.text)
+        other.trail = list(self.trail)
+        return other
 
 
 class Undecided(Exception):
@@ -140,14 +146,20 @@ class Class:
     """A class written in Python."""
 
     def __init__(
-        self, name: str, bases: tuple[Value, ...], names: dict[str, Value], module: Module, plain: bool
+        self,
+        name: str,
+        bases: tuple[Value, ...],
+        names: dict[str, Value],
+        module: Module,
+        plain: bool,
+        lines: tuple[int, int],
     ) -> None:
         self.name = name
         self.bases = bases
         self.names = names
         self.module = module
         self.plain = plain
-        self.lines = (0, 0)
+        self.lines = lines
 
     def __repr__(self) -> str:
         return f"<class {self.name}>"
