@@ -16,8 +16,14 @@ ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "matrix"
 LONGEST = (
     *("probes/test_zero.py", "verbs/test_pin_verify.py", "probes/test_micro_training.py", "tools/test_real_stacks.py"),
-    *("probes/test_distributed.py", "tools/test_import_failures.py", "report/test_site.py", "cluster/test_live.py"),
-    *("test_founding_cases.py", "test_pre_commit.py", "matrix/test_survey.py", "probes/test_kernels.py"),
+    *("probes/test_distributed.py", "report/test_site.py", "cluster/test_live.py", "test_pre_commit.py"),
+    *(
+        "test_release.py",
+        "test_quality.py",
+        "docs/test_sessions.py",
+        "test_founding_cases.py",
+        "probes/test_kernels.py",
+    ),
 )
 """The files that take most of the time, longest first: one of them at the end would leave the other processes idle."""
 
@@ -48,6 +54,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files come first; a test that needs the index is as slow as the index is that day."""
+    for item in items:
+        if item.get_closest_marker("network"):
+            item.add_marker("slow")
     rank = {Path(__file__).parent / file: place for place, file in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path, len(rank)))
 

@@ -58,6 +58,7 @@ def test_what_is_no_release_is_refused(tmp_path: Path, version: str, tag: str, c
     assert done.returncode == 1 and said in done.stderr and not done.stdout
 
 
+@pytest.mark.slow
 def test_the_same_sources_give_the_same_bytes_and_the_sdist_the_same_wheel(tmp_path: Path) -> None:
     """Wherever they lie, whoever may read them, and in whatever time zone."""
     names = ("compatcheck", "matrix", "tests/__init__.py", ".github", "pyproject.toml", "README.md", "CHANGELOG.md")
@@ -123,6 +124,7 @@ def zipapp(wheel: Wheel, tmp_path_factory: pytest.TempPathFactory) -> Zipapp:
     return Zipapp(tmp_path_factory.mktemp("zipapp"), wheel.path)
 
 
+@pytest.mark.slow
 def test_the_zipapp_shows_the_demo_and_the_matrix(zipapp: Zipapp, tmp_path: Path) -> None:
     assert zipapp.path.name == f"compatcheck-{__version__}-{_platform()}.pyz"
     demo = zipapp.run("demo", "--format", "json", cwd=tmp_path)
@@ -132,6 +134,7 @@ def test_the_zipapp_shows_the_demo_and_the_matrix(zipapp: Zipapp, tmp_path: Path
     assert len(listed.splitlines()) >= len(list((ROOT / "matrix").glob("*/CC-*.toml")))
 
 
+@pytest.mark.slow
 def test_the_zipapp_probes_another_environment(zipapp: Zipapp, stack: Path, tmp_path: Path) -> None:
     done = zipapp.run(*("probe", "softmax", "--smoke", "--python", str(stack), "--format", "json"), cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -139,6 +142,7 @@ def test_the_zipapp_probes_another_environment(zipapp: Zipapp, stack: Path, tmp_
     assert (result["name"], result["outcome"]) == ("softmax", "pass")
 
 
+@pytest.mark.slow
 def test_the_zipapp_says_that_uv_is_not_in_it(zipapp: Zipapp, tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("numpy==1.26.4\n", encoding="utf-8")
     done = zipapp.run("pin", "requirements.txt", cwd=tmp_path, PATH=str(tmp_path))

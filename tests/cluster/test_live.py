@@ -13,7 +13,7 @@ import pytest
 
 from tests.cluster.ranks import COMMAND, Rank, planted, run
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.slow]
 
 COLLECTIVES = ("--probe", "collectives", "--budget", "1")
 PLANT = """

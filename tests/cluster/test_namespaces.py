@@ -12,7 +12,7 @@ import pytest
 
 from tests.cluster.ranks import Rank, run
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.slow]
 
 NODES = 3
 NETWORK = "10.93.7"

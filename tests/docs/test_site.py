@@ -17,6 +17,8 @@ from compatcheck.environment._schema import Snapshot
 from tests.conftest import ROOT
 from tools.matrix.schema import schema
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("mkdocs", reason="the extra docs is not installed")
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import pytest
+
 from compatcheck import matrix
 from compatcheck.environment import Environment
 from compatcheck.report.pages.site import MAPPED
 from compatcheck.report.pages.site._scenarios import GPUS, SETUPS, UNSTATED, models
 
 
+@pytest.mark.slow
 def test_a_survey_tells_of_every_combination_what_match_tells_of_it() -> None:
     random = Random(20)
     known = matrix.load()

@@ -14,7 +14,7 @@ from compatcheck.probes import _criterion, _process, _units
 from compatcheck.probes.distributed import _ranks
 from tests.probes.conftest import Plant
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.slow]
 
 SAMPLE = Path(__file__).parent / "samples" / "ranks.py"
 PROBES = ("all_reduce", "ddp_gradients", "zero_gradients", "zero_backward_passes", "zero_default_clipping", "zero_init")

@@ -16,7 +16,7 @@ from compatcheck.probes import run
 from compatcheck.probes.training import micro_training
 from tests.probes.conftest import Plant
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.slow]
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
@@ -294,7 +294,6 @@ def test_precision_as_the_training_file_states_it(stated: dict[str, Any], expect
     assert found.scaler == (expected[0] == "float16" and expected[2])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(CONFIGS))
 def test_published_architectures_train_right_here(name: str) -> None:
     outcome, why = judged(config=CONFIGS[name])
@@ -320,7 +319,6 @@ NAN_ON_PADDING = """
 """
 
 
-@pytest.mark.slow
 def test_a_planted_stack_is_convicted_twice(plant: Plant) -> None:
     result = run("micro_training", plant(NAN_ON_PADDING), QUICK)
     assert result.outcome == "fail"

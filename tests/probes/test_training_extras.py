@@ -14,7 +14,7 @@ import pytest
 from compatcheck.environment import Target
 from compatcheck.probes import _units, run
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.slow]
 
 CPU = {"device": "cpu"}
 SINGLE = {**CPU, "training": {"dtype": "float32", "attention": "sdpa"}}

@@ -19,7 +19,7 @@ from compatcheck.probes.distributed import zero_backward_passes, zero_gradients
 from tests.probes.conftest import Plant, target
 from tests.probes.test_distributed import IN_EVERY_PROCESS, measured
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.slow]
 
 Needs = Callable[..., None]
 
@@ -95,7 +95,6 @@ def test_the_settings_of_the_training_are_tried() -> None:
     assert wanted in [case["zero"] for case in cases]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("release", "outcome"), [("0.17.5", "pass"), ("0.17.6", "fail"), ("0.18.6", "pass")])
 def test_real_releases(stack: Target, deepspeed: Version, tmp_path: Path, release: str, outcome: str) -> None:
     """Beside this stack's torch: 0.17.6 keeps the last micro-batch alone in ZeRO-2."""

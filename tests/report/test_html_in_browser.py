@@ -16,6 +16,8 @@ from compatcheck.results.findings import ProbeResult
 from tests.conftest import ROOT, run_command
 from tests.report.browser import CONTRAST, Browser
 
+pytestmark = pytest.mark.slow
+
 LOG = ROOT / "tests" / "symptoms" / "logs" / "transformers-4.48-nan-from-step-16.log"
 NOTEBOOK = """
 .out { background: red; }

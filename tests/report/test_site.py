@@ -21,6 +21,8 @@ from compatcheck.report.pages.site._record import record_page_part
 from tests.conftest import ROOT, Wheel, run_command
 from tests.report.page import HOSTILE, Page
 
+pytestmark = pytest.mark.slow
+
 
 def test_every_page_is_well_formed_and_every_link_leads_somewhere(site: Path) -> None:
     paths = sorted(site.rglob("*.html"))

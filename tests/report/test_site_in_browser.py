@@ -13,6 +13,8 @@ from compatcheck.environment import Environment
 from compatcheck.report.pages.site._scenarios import GPUS, SETUPS
 from tests.report.browser import CONTRAST, Browser
 
+pytestmark = pytest.mark.slow
+
 SHOWN = "[...document.querySelectorAll('#entries > li:not([hidden])')].map(row => row.dataset.id)"
 COUNT = "document.getElementById('count').textContent"
 FOCUSED = "document.activeElement.id || document.activeElement.getAttribute('aria-label') || ''"

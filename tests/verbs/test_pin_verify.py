@@ -28,6 +28,8 @@ from ..advice.tiny_wheels import write_wheel
 from ..conftest import run_command
 from .test_matrix_reproduce import COMMAND
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 ENTRY = """
 id = "{id}"
@@ -202,7 +204,6 @@ def test_a_request_to_stop_leaves_no_environment_no_process_and_the_file_alone(
     assert not running(project)
 
 
-@pytest.mark.slow
 @pytest.mark.network
 def test_adapters_in_float16_move_peft_and_the_optimiser_step_is_finite_then(tmp_path: Path) -> None:
     """A requirements file. UV_FIND_LINKS may name a folder with a small build of torch, here and below."""
@@ -216,7 +217,6 @@ def test_adapters_in_float16_move_peft_and_the_optimiser_step_is_finite_then(tmp
     assert "peft==0.12.0  # compatcheck: CC-2024-0041, was 0.10.0" in asked(tmp_path)
 
 
-@pytest.mark.slow
 @pytest.mark.network
 def test_glm_4_moves_transformers_for_two_entries_and_both_probes_pass_then(tmp_path: Path) -> None:
     """What is installed, with a build of torch whose own index may be out of reach."""
