@@ -14,7 +14,7 @@ from compatcheck.errors import InputError
 from compatcheck.packages.frameworks import frameworks
 from compatcheck.project import training
 from compatcheck.project.training.agreement import over_accelerate
-from compatcheck.project.training.document import Document, Said, parse_document
+from compatcheck.project.training.document import Configuration, Document, parse_document
 from compatcheck.project.training.formats import deepspeed
 from compatcheck.project.training.presets import preset
 
@@ -77,7 +77,7 @@ def claims(blocks: Sequence[Block]) -> Iterator[Claim]:
             yield from _claims_of(adapter[1].facts, part.line)
 
 
-def _named(own: Sequence[tuple[_Part, Said]], by_role: Mapping[str, Any]) -> Iterator[_Part]:
+def _named(own: Sequence[tuple[_Part, Configuration]], by_role: Mapping[str, Any]) -> Iterator[_Part]:
     """The DeepSpeed configuration that a trainer names and its framework carries, or that stands in its own file."""
     if by_role.get("deepspeed"):
         return
@@ -122,14 +122,14 @@ def _recognised(candidate: _Candidate) -> _Part | None:
     return _Part(reader, document, first) if reader else None
 
 
-def _read(part: _Part) -> tuple[_Part, Said] | None:
+def _read(part: _Part) -> tuple[_Part, Configuration] | None:
     try:
         return part, training.readers()[part.reader].read(part.document)
     except InputError:
         return None
 
 
-def _deepspeed(part: _Part, trainer: Environment) -> Said | None:
+def _deepspeed(part: _Part, trainer: Environment) -> Configuration | None:
     try:
         return deepspeed.read(part.document, trainer)
     except InputError:

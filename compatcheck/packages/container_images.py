@@ -72,9 +72,9 @@ def contents_of(image: str) -> Contents:
         return Contents({}, reason=f"the image {image} depends on a variable that has no default")
     name, tag = found["name"].lower().removeprefix("docker.io/").removeprefix("library/"), found["tag"] or "latest"
     if name == "pytorch/pytorch":
-        return _of_pytorch(image, tag)
+        return _pytorch_contents(image, tag)
     if name == "nvidia/pytorch" or name.endswith("/nvidia/pytorch"):
-        return _of_nvidia(image, tag)
+        return _nvidia_contents(image, tag)
     if name.rpartition("/")[0] in ("nvidia", "nvcr.io/nvidia") and name.endswith("/cuda"):
         stated = _CUDA.match(tag)
         return Contents({}, toolkit=stated["cuda"] if stated and stated["flavour"] == "devel" else None)
@@ -86,10 +86,10 @@ def contents_of(image: str) -> Contents:
         why = f"the tag of the image {image} does not say which torch it holds"
         return Contents({package: release[1]}, reason=why)
     lists_parts = name.startswith(("mosaicml/", "axolotlai/", "winglian/")) or name.endswith("pytorch-training")
-    return _of_words(image, tag, "torch" if lists_parts else "named_torch")
+    return _listed_contents(image, tag, "torch" if lists_parts else "named_torch")
 
 
-def _of_pytorch(image: str, tag: str) -> Contents:
+def _pytorch_contents(image: str, tag: str) -> Contents:
     stated = _PYTORCH.match(tag)
     if stated is None:
         return Contents({}, reason=f"the tag of the image {image} does not say which torch it holds")
@@ -97,14 +97,14 @@ def _of_pytorch(image: str, tag: str) -> Contents:
     return Contents({"torch": stated["torch"]}, runtime=stated["cuda"], toolkit=toolkit)
 
 
-def _of_nvidia(image: str, tag: str) -> Contents:
+def _nvidia_contents(image: str, tag: str) -> Contents:
     release = _NGC_RELEASE.match(tag)
     if release is None:
         return Contents({}, reason=f"the tag of the image {image} does not say which torch it holds")
     return Contents({}, image=_NGC, release=release[1])
 
 
-def _of_words(image: str, tag: str, torch: str) -> Contents:
+def _listed_contents(image: str, tag: str, torch: str) -> Contents:
     """Tags that list their parts, as ``2.5.1-gpu-py311-cu124-ubuntu22.04`` or ``cuda12.1.0-py310-torch2.3.1``.
 
     One that does not name torch is taken to say nothing: its other numbers may be of anything.

@@ -32,7 +32,7 @@ def read_changes(files: Sequence[str]) -> tuple[Change, ...]:
     by_project: dict[str, list[Source]] = {}
     for source in dict.fromkeys(_ours(files)):
         by_project.setdefault(_project_of(source.path), []).append(source)
-    return tuple(change for project, touched in by_project.items() for change in _of_project(project, touched))
+    return tuple(change for project, touched in by_project.items() for change in _project_changes(project, touched))
 
 
 def _ours(files: Iterable[str]) -> Iterator[Source]:
@@ -62,7 +62,7 @@ def _lists(folder: str) -> tuple[str, ...]:
     return tuple(path for path in paths if os.path.isfile(path) and requirements.recognised(path))
 
 
-def _of_project(project: str, touched: Sequence[Source]) -> Iterator[Change]:
+def _project_changes(project: str, touched: Sequence[Source]) -> Iterator[Change]:
     lists = _lists(project)
     named = tuple(source.path for source in touched if source.kind in requirements.readers())
     pins = tuple(dict.fromkeys((*lists, *named)))

@@ -12,7 +12,7 @@ from compatcheck.language import gettext as _
 from compatcheck.project import model_files, requirements, scripts, training
 from compatcheck.project.overlay import PINNED, Reading
 from compatcheck.project.sources import Met, Source, holds_model, is_model, recognised, scan
-from compatcheck.project.training._joined import File, Joined, existing
+from compatcheck.project.training._joining import File, Joined, existing
 from compatcheck.project.training._runs import together
 
 _BESIDE = ("python", "platform", "image", "cuda", "environ")
@@ -47,7 +47,7 @@ def read_paths(paths: Sequence[str], weights: bool = False, python: str | None =
     elif why:
         environment = environment.overlay(Environment({}, dict.fromkeys(("model", *_OF_A_MODEL), why)))
     if model is None and run.model:
-        environment = _with_name(environment, run.model)
+        environment = _add_model_name(environment, run.model)
     beside = Environment()
     lists, several = _package_lists(met)
     for source in lists:
@@ -112,7 +112,7 @@ def _last(path: str) -> str:
     return os.path.basename(os.path.normpath(path)).lower()
 
 
-def _with_name(environment: Environment, model: str) -> Environment:
+def _add_model_name(environment: Environment, model: str) -> Environment:
     """With the name of a model that no folder here is, unless it is the path of a folder elsewhere."""
     if not isinstance(lookup(environment, "model.name"), Unknown) or model.startswith(("/", ".", "~")):
         return environment

@@ -43,7 +43,7 @@ def read(folder: str, weights: bool = False) -> Environment:
     origin = origin_of(folder)
     reasons: dict[str, str] = {}
     model: dict[str, Any] = {"name": origin.name or _name(folder, config), **as_fact(origin)}
-    model.update(_stated(config, config_file))
+    model.update(_config_facts(config, config_file))
     model["remote_code"] = "auto_map" in config or any(each.startswith("modeling_") for each in names)
     model["files"] = _files(folder, names, weights, reasons)
     model.update(_weights.read(folder, names))
@@ -83,7 +83,7 @@ def code_files(folder: str) -> tuple[str, ...]:
     return tuple(os.path.join(folder, name) for name in _code.names(folder, file_names(folder), config))
 
 
-def _stated(config: dict[str, Any], path: str) -> dict[str, Any]:
+def _config_facts(config: dict[str, Any], path: str) -> dict[str, Any]:
     """What the configuration itself states; keys it lacks are left out."""
     stated: dict[str, Any] = {}
     for fact, key, kind in (("type", "model_type", str), ("architectures", "architectures", list)):

@@ -57,7 +57,7 @@ def hash_files(paths: Iterable[str], advance: Callable[[int], None] | None = Non
             return
         digest = _digest(path, stop, advance)
         known[path] = digest
-        if sizes[path] >= _REMEMBERED_FROM and _key(os.stat(path)) == key and _settled(path):
+        if sizes[path] >= _REMEMBERED_FROM and _key(os.stat(path)) == key and _is_settled(path):
             fresh[key] = [digest, int(time.time())]
 
     try:
@@ -122,7 +122,7 @@ def _key(status: os.stat_result) -> str:
     return f"{status.st_dev}:{status.st_ino}:{status.st_size}:{status.st_mtime_ns}"
 
 
-def _settled(path: str) -> bool:
+def _is_settled(path: str) -> bool:
     """A file written in the last moments may change again within one tick of its clock."""
     return time.time_ns() - os.stat(path).st_mtime_ns > _RACY_NS
 

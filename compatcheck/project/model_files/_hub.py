@@ -30,13 +30,13 @@ def find_folder(model: str, online: bool = False) -> str:
     name, revision = named[1], named[2]
     if online:
         return _fetched(name, revision)
-    found = _in_huggingface_cache(name, revision) or (None if revision else _in_modelscope_cache(name))
+    found = _find_in_huggingface_cache(name, revision) or (None if revision else _find_in_modelscope_cache(name))
     if found is None:
         _tell_missing(name, revision)
     return found
 
 
-def _in_huggingface_cache(name: str, revision: str | None) -> str | None:
+def _find_in_huggingface_cache(name: str, revision: str | None) -> str | None:
     """The snapshot's folder. Without a revision that of ``main``, or the only one there is."""
     from huggingface_hub import try_to_load_from_cache
 
@@ -63,7 +63,7 @@ def _revisions(name: str) -> list[str]:
         return []
 
 
-def _in_modelscope_cache(name: str) -> str | None:
+def _find_in_modelscope_cache(name: str) -> str | None:
     """https://github.com/modelscope/modelscope: a dot in a name is written as three underscores."""
     root = os.environ.get("MODELSCOPE_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "modelscope")
     for part in (os.path.join("hub", "models"), "models", "hub"):

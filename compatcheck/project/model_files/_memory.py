@@ -14,10 +14,15 @@ def consequences(
     changes: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any], config: Mapping[str, Any]
 ) -> list[str]:
     """One sentence for each change that moves memory; ``config`` is the configuration of the new revision."""
-    return [*_of_traits(changes["traits"], config), *_of_dtype(old, new), *_of_weights(old, new), *_of_sizes(changes)]
+    return [
+        *_explain_traits(changes["traits"], config),
+        *_explain_dtype(old, new),
+        *_explain_weights(old, new),
+        *_explain_sizes(changes),
+    ]
 
 
-def _of_traits(traits: list[dict[str, Any]], config: Mapping[str, Any]) -> Iterator[str]:
+def _explain_traits(traits: list[dict[str, Any]], config: Mapping[str, Any]) -> Iterator[str]:
     layers = next((config[key] for key in _LAYERS if isinstance(config.get(key), int)), None)
     every = f"all {layers} layers" if layers else "every layer"
     gained = {each["trait"] for each in traits if each["change"] == "gained"}
@@ -33,7 +38,7 @@ def _of_traits(traits: list[dict[str, Any]], config: Mapping[str, Any]) -> Itera
         yield "checkpointing runs with use_reentrant=False, which the authors of ChatGLM3 say may take more memory"
 
 
-def _of_dtype(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
+def _explain_dtype(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
     """The dtype that the configuration states is the one that ``torch_dtype="auto"`` loads."""
     before, after = old.get("torch_dtype"), new.get("torch_dtype")
     if before != after and before in _BYTES and after in _BYTES and _BYTES[before] != _BYTES[after]:
@@ -41,13 +46,13 @@ def _of_dtype(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[
         yield f"the stated dtype went from {before} to {after}: loaded so, weights take {ratio:g} times the memory"
 
 
-def _of_weights(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+def _explain_weights(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     before, after = ((side.get("weights") or {}).get("bytes") for side in (old, new))
     if before and after and before != after:
         yield f"the tensors take {after / 1e9:.2f} GB instead of {before / 1e9:.2f} GB ({after / before:.2f} times)"
 
 
-def _of_sizes(changes: Mapping[str, Any]) -> Iterator[str]:
+def _explain_sizes(changes: Mapping[str, Any]) -> Iterator[str]:
     for each in changes["settings"]:
         if each["file"] == "config.json" and each["key"] in _SIZES and "old" in each and "new" in each:
             yield f"{each['key']} went from {each['old']} to {each['new']}: weights and activations change with it"

@@ -140,13 +140,13 @@ def facts_of(asked: Iterable[Asked], constraints: Iterable[Asked] = ()) -> Envir
             versions[name] = pinned(pin.specifier or "") or ""
             continue
         if sure:
-            ranges[name] = _joined(each.specifier for each in bounds)
+            ranges[name] = _join(each.specifier for each in bounds)
         reasons[f"distributions.{name}"] = _why(sure, wanted, ranges.get(name, ""))
     known = {"distributions": versions, "distributions_complete": False}
     return Environment({**known, **({"distribution_ranges": ranges} if ranges else {})}, reasons, locations)
 
 
-def _joined(specifiers: Iterable[str | None]) -> str:
+def _join(specifiers: Iterable[str | None]) -> str:
     """The specifiers together, each clause once and in the order they were given."""
     clauses = [clause.strip() for specifier in specifiers if specifier for clause in specifier.split(",")]
     return ",".join(sorted(dict.fromkeys(clauses), key=lambda clause: (clause[:1] not in ">=~", clause[:1] == "!")))

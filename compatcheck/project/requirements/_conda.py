@@ -89,14 +89,14 @@ def facts_of_conda(packages: Iterable[CondaPackage], others: Iterable[Asked] = (
                 cuda[path[5:]] = stated
                 places[path] = package.at
         if path is None and package.name not in ("python", "pip", "cpuonly"):
-            asked.append(_asked(package))
+            asked.append(_requirement(package))
     if not {package.name for package in listed} & _TORCH or any(each.name == "torch" for each in added):
         for fact in ("runtime", "cudnn", "nccl"):
             cuda.pop(fact, None)
             places.pop(f"cuda.{fact}", None)
     for package in listed:
         if package.name == "pytorch":
-            for fact, stated in _of_build(package.build).items():
+            for fact, stated in _parse_build(package.build).items():
                 cuda[fact] = stated
                 places[f"cuda.{fact}"] = package.at
     facts = facts_of([*asked, *added])
@@ -110,7 +110,7 @@ def python_of(packages: Iterable[CondaPackage]) -> str | None:
     return pinned(stated) or _minor(stated)
 
 
-def _asked(package: CondaPackage) -> Asked:
+def _requirement(package: CondaPackage) -> Asked:
     name = normalised(_OF_PYTHON.get(package.name, package.name))
     if package.specifier is None:
         return Asked(name, None, package.at, "what conda finds for a condition of its own")
@@ -123,7 +123,7 @@ def _minor(specifier: str) -> str | None:
     return found[1] if found else None
 
 
-def _of_build(build: str) -> dict[str, str | None]:
+def _parse_build(build: str) -> dict[str, str | None]:
     """CUDA and cuDNN of a build such as ``py3.11_cuda11.8_cudnn9.1.0_0``, ``cuda126_py312_1`` or ``cpu_py311``."""
     found = _BUILD.search(build)
     if found:
@@ -134,7 +134,7 @@ def _of_build(build: str) -> dict[str, str | None]:
     return {"runtime": None} if build.startswith("cpu_") or "_cpu_" in build else {}
 
 
-def of_file_name(url: str) -> tuple[str, str, str] | None:
+def parse_file_name(url: str) -> tuple[str, str, str] | None:
     """Name, version and build of a package from the name of its file."""
     stem = re.sub(r"(\.conda|\.tar\.bz2)\Z", "", os.path.basename(url.partition("#")[0]))
     parts = stem.rsplit("-", 2)

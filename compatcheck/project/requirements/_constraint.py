@@ -12,7 +12,7 @@ def specifier_of(constraint: str) -> str | None:
 
     The rules are those of https://python-poetry.org/docs/dependency-specification/#version-constraints.
     """
-    return _joined(constraint, bare="==")
+    return _join(constraint, bare="==")
 
 
 def conda_specifier_of(constraint: str) -> str | None:
@@ -20,10 +20,10 @@ def conda_specifier_of(constraint: str) -> str | None:
 
     See https://docs.conda.io/projects/conda-build/en/latest/resources/package-spec.html#package-match-specifications.
     """
-    return _joined(constraint, bare="=")
+    return _join(constraint, bare="=")
 
 
-def _joined(constraint: str, bare: str) -> str | None:
+def _join(constraint: str, bare: str) -> str | None:
     constraint = constraint.strip()
     if constraint in ("", "*"):
         return ""

@@ -61,14 +61,14 @@ def installs_in(text: str) -> Iterator[Install]:
             if len(words) == 3 and words[1] in ("-c", "-lc", "-ec"):
                 yield from installs_in(words[2])
             else:
-                yield from _of_command(words, False)
+                yield from _parse_command(words, False)
             return
     head, newline, body = text.partition("\n")
     if newline:
         script = _SCRIPT.match(head)
         text = body.replace("\\\n", " ") if script else head
     for words, conditional in _commands(text):
-        yield from _of_command(words, conditional)
+        yield from _parse_command(words, conditional)
 
 
 def _commands(text: str) -> Iterator[tuple[list[str], bool]]:
@@ -89,7 +89,7 @@ def _commands(text: str) -> Iterator[tuple[list[str], bool]]:
             words = []
 
 
-def _of_command(words: list[str], conditional: bool) -> Iterator[Install]:
+def _parse_command(words: list[str], conditional: bool) -> Iterator[Install]:
     while words and (words[0] in _SKIPPED or words[0] in _CONDITIONS or _ASSIGNMENT.match(words[0])):
         words = words[1:]
     if not words:

@@ -65,12 +65,12 @@ def build_of(text: str) -> Build | None:
         if before >= chain[-1]:
             break
         chain.append(before)
-    steps = [each for at in reversed(chain) for each in _with_copied(stages, by_name, at)]
+    steps = [each for at in reversed(chain) for each in _add_copied(stages, by_name, at)]
     start = stages[chain[-1]]
     return Build(start.base, start.line, tuple(steps), arguments)
 
 
-def _with_copied(stages: list[Stage], by_name: Mapping[str, int], at: int) -> Iterator[Instruction]:
+def _add_copied(stages: list[Stage], by_name: Mapping[str, int], at: int) -> Iterator[Instruction]:
     """A stage's instructions; where it copies an environment out of an earlier stage, what that installs before it."""
     for each in stages[at].instructions:
         copied = _COPIED.search(each.text) if each.word == "COPY" else None
@@ -83,7 +83,7 @@ def _with_copied(stages: list[Stage], by_name: Mapping[str, int], at: int) -> It
 def _stages(found: list[Instruction], arguments: Mapping[str, str]) -> Iterator[Stage]:
     heads = [at for at, each in enumerate(found) if each.word == "FROM"]
     for head, end in zip(heads, [*heads[1:], len(found)]):
-        words = [word for word in expanded(found[head].text, arguments).split() if not word.startswith("--")]
+        words = [word for word in expand(found[head].text, arguments).split() if not word.startswith("--")]
         name = words[2] if len(words) > 2 and words[1].upper() == "AS" else ""
         yield Stage(words[0] if words else "", name, found[head].line, tuple(found[head + 1 : end]))
 
@@ -128,11 +128,11 @@ def assignments(text: str, variables: Mapping[str, str]) -> Iterator[tuple[str, 
             yield name, None
             continue
         bare = raw[1:-1] if raw[:1] in ("'", '"') and raw[-1:] == raw[:1] and len(raw) > 1 else raw
-        value = bare if raw.startswith("'") else expanded(bare, variables)
+        value = bare if raw.startswith("'") else expand(bare, variables)
         yield name, None if "$" in value and not raw.startswith("'") else value
 
 
-def expanded(text: str, variables: Mapping[str, str]) -> str:
+def expand(text: str, variables: Mapping[str, str]) -> str:
     """The text with the variables that are known put in; the others stay as they are written."""
 
     def value(found: re.Match[str]) -> str:

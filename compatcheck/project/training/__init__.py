@@ -1,10 +1,11 @@
 """Training configurations, one reader per format in `formats`.
 
-A reader has ``TITLE`` (its name in messages), ``SUFFIXES``, ``recognises(document)`` by content, and ``read(document)``
-that gives a `Said`. It may have ``ROLE`` where its file is only a part of a run (``deepspeed``, ``accelerate``,
-``adapter``, ``script``; ``config`` by default), ``MARKS`` (words of which at least one stands in every such file, so
-that others need not be parsed), ``NAMED_AS`` (how the names of files begin that mean to be one, so that a broken one is
-told), and ``GENERAL`` where other readers that recognise the same file come first.
+A reader has ``TITLE`` (its name in messages), ``SUFFIXES``, ``recognises(document)`` by content, and
+``read(document)`` that gives a `Configuration`. It may have ``ROLE`` where its file is only a part of a run
+(``deepspeed``, ``accelerate``, ``adapter``, ``script``; ``config`` by default), ``MARKS`` (words of which at least
+one stands in every such file, so that others need not be parsed), ``NAMED_AS`` (how the names of files begin that
+mean to be one, so that a broken one is reported), and ``GENERAL`` where other readers that recognise the same file
+come first.
 """
 
 from __future__ import annotations

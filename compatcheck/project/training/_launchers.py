@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from compatcheck.packages.frameworks import LaunchCommand, frameworks
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._shell import Command, Word, is_open
-from compatcheck.project.training._values import number_of
+from compatcheck.project.training._values import parse_number
 
 _WRAPPERS = frozenset(
     (
@@ -254,7 +254,7 @@ def _scalar(text: str) -> Any:
             return json.loads(text)
         except (ValueError, RecursionError):
             return text
-    number = number_of(text) if re.match(r"[-+.\d]", text) else None
+    number = parse_number(text) if re.match(r"[-+.\d]", text) else None
     return text if number is None else number
 
 

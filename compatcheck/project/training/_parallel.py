@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from compatcheck.project.training._python_value import Open
-from compatcheck.project.training._readings import Sheet
+from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import FLAG, NUMBER, TEXT, Kind
 from compatcheck.project.training.document import Keys
 
@@ -23,9 +23,9 @@ _FSDP: tuple[tuple[str, Kind[Any], tuple[str, ...]], ...] = (
 )
 
 
-def deepspeed_given(sheet: Sheet, keys: Keys) -> bool:
+def read_deepspeed(sheet: Sheet, keys: Keys) -> bool:
     """Whether the value at these keys decides on DeepSpeed: a file or preset that is named, or what is written out."""
-    value = sheet.given(*keys)
+    value = sheet.get(*keys)
     if isinstance(value, str) and value.strip().startswith("{"):
         value = _object(value)
     if value in (None, "", False, {}):
@@ -36,7 +36,7 @@ def deepspeed_given(sheet: Sheet, keys: Keys) -> bool:
     elif isinstance(value, dict):
         sheet.inline("deepspeed", keys, value)
     else:
-        sheet.leave("training.deepspeed", keys, "not the path of a DeepSpeed JSON")
+        sheet.leave_open("training.deepspeed", keys, "not the path of a DeepSpeed JSON")
     return True
 
 
@@ -47,26 +47,26 @@ def _object(text: str) -> Any:
         return None
 
 
-def fsdp_given(sheet: Sheet, sections: Keys = ()) -> bool:
+def read_fsdp(sheet: Sheet, sections: Keys = ()) -> bool:
     """Whether the ``fsdp`` argument of the Trainer turns it on; its settings are stated then."""
     keys = (*sections, "fsdp")
-    value = sheet.given(*keys)
+    value = sheet.get(*keys)
     words = value.split() if isinstance(value, str) else ["full_shard"] if value is True else value
     if not isinstance(words, list) or not words:
         if isinstance(value, Open):
-            sheet.leave("training.fsdp", keys, "")
+            sheet.leave_open("training.fsdp", keys, "")
         return False
     sheet.state("training.fsdp.offload", "offload" in words, keys)
     strategy = next((each for each in words if each not in ("offload", "auto_wrap")), None)
     if isinstance(strategy, str):
         sheet.state("training.fsdp.sharding_strategy", strategy, keys)
-    fsdp_section(sheet, (*sections, "fsdp_config"))
+    read_fsdp_section(sheet, (*sections, "fsdp_config"))
     return True
 
 
-def fsdp_section(sheet: Sheet, keys: Keys) -> None:
+def read_fsdp_section(sheet: Sheet, keys: Keys) -> None:
     """The settings of an ``fsdp_config``, with or without ``fsdp_`` before their names."""
-    section = sheet.given(*keys)
+    section = sheet.get(*keys)
     if not isinstance(section, dict):
         return
     for fact, kind, names in _FSDP:

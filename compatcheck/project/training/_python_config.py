@@ -67,7 +67,7 @@ def _names_of(document: Document, reading: _Reading) -> dict[str, Node]:
         elif not _assigns_base(statement):
             evaluator.run(statement)
     evaluator.names.pop("_base_", None)
-    return _merged(evaluator.names, base, document.path) if bases else evaluator.names
+    return _merge(evaluator.names, base, document.path) if bases else evaluator.names
 
 
 def _assigns_base(statement: ast.stmt) -> bool:
@@ -122,7 +122,7 @@ def _is_imported(node: Node) -> bool:
     return isinstance(node.value, Reference)
 
 
-def _merged(own: Mapping[str, Node], base: Mapping[str, Node], path: str) -> dict[str, Node]:
+def _merge(own: Mapping[str, Node], base: Mapping[str, Node], path: str) -> dict[str, Node]:
     """The values of a base with a file's own in their place; mappings meet key by key (``_merge_a_into_b``)."""
     result = dict(base)
     for name, node in own.items():
@@ -135,7 +135,7 @@ def _merged(own: Mapping[str, Node], base: Mapping[str, Node], path: str) -> dic
         if under is None or deletes or isinstance(under.value, Open):
             result[name] = Node(inner, node.file, node.line)
         elif isinstance(under.value, dict):
-            result[name] = Node(_merged(inner, under.value, path), node.file, node.line)
+            result[name] = Node(_merge(inner, under.value, path), node.file, node.line)
         else:
             seen = f"line {node.line}: {name} is a mapping here and none in the base"
             raise InputError(DOING, path, seen, f"add {_DELETE}=True to replace it")

@@ -122,23 +122,23 @@ class Evaluator:
         if isinstance(expression, ast.Constant):
             return self._constant(expression.value)
         if isinstance(expression, (ast.List, ast.Tuple)):
-            return self._listed(expression.elts)
+            return self._list(expression.elts)
         if isinstance(expression, ast.Dict):
-            return self._mapped(zip(expression.keys, expression.values))
+            return self._mapping(zip(expression.keys, expression.values))
         if isinstance(expression, ast.Call):
-            return self._called(expression)
+            return self._call(expression)
         if isinstance(expression, ast.Set):
-            return self._substituted(expression)
+            return self._base_reference(expression)
         return self._computed(expression)
 
     def _computed(self, expression: ast.expr) -> Any:
         if isinstance(expression, ast.BinOp):
             left, right = self.value(expression.left).value, self.value(expression.right).value
             if isinstance(expression.op, ast.Add) and type(left) is type(right) and isinstance(left, (list, str)):
-                return self._copied(left + right) if len(left) + len(right) <= _LONGEST else Open(_OUT_OF_PROPORTION)
-            return _combined(expression.op, left, right)
+                return self._copy(left + right) if len(left) + len(right) <= _LONGEST else Open(_OUT_OF_PROPORTION)
+            return _combine(expression.op, left, right)
         if isinstance(expression, ast.UnaryOp):
-            return _signed(expression.op, self.value(expression.operand).value)
+            return _apply_sign(expression.op, self.value(expression.operand).value)
         if isinstance(expression, (ast.Compare, ast.BoolOp)):
             return self._truth(expression)
         return Open(_NOT_RUN)
@@ -150,7 +150,7 @@ class Evaluator:
             return Open(_OUT_OF_PROPORTION)
         return value if isinstance(value, (str, int, float, bool, type(None))) else Open(_NOT_RUN)
 
-    def _listed(self, parts: list[ast.expr]) -> Any:
+    def _list(self, parts: list[ast.expr]) -> Any:
         result: list[Node] = []
         for part in parts:
             if isinstance(part, ast.Starred):
@@ -165,7 +165,7 @@ class Evaluator:
                 return Open(_OUT_OF_PROPORTION)
         return result
 
-    def _mapped(self, pairs: Any) -> Any:
+    def _mapping(self, pairs: Any) -> Any:
         result: dict[str, Node] = {}
         for key, value in pairs:
             node = self.value(value)
@@ -181,14 +181,14 @@ class Evaluator:
                 return Open(_OUT_OF_PROPORTION)
         return result
 
-    def _called(self, call: ast.Call) -> Any:
+    def _call(self, call: ast.Call) -> Any:
         """Only ``dict``, ``list``, ``tuple`` and the numbers' own types say what they make."""
         name = call.func.id if isinstance(call.func, ast.Name) and call.func.id not in self.names else None
         if name == "dict":
             return self._dict(call)
         if name in ("list", "tuple") and len(call.args) <= 1 and not call.keywords:
             given = self.value(call.args[0]).value if call.args else []
-            return self._copied(given) if isinstance(given, list) else Open(_NOT_RUN)
+            return self._copy(given) if isinstance(given, list) else Open(_NOT_RUN)
         if name in ("int", "float") and len(call.args) == 1 and not call.keywords:
             given = self.value(call.args[0]).value
             return _NUMBERS[name](given) if _is_number(given) and abs(given) <= _LARGEST_NUMBER else Open(_NOT_RUN)
@@ -197,7 +197,7 @@ class Evaluator:
     def _dict(self, call: ast.Call) -> Any:
         """The mapping that the arguments of a call of ``dict`` make."""
         given = self.value(call.args[0]).value if call.args else {}
-        own = self._mapped((each.arg, each.value) for each in call.keywords)
+        own = self._mapping((each.arg, each.value) for each in call.keywords)
         if len(call.args) > 1 or not isinstance(given, dict) or not isinstance(own, dict):
             return Open(_NOT_RUN)
         self._spend(len(given))
@@ -219,7 +219,7 @@ class Evaluator:
             return part
         return self._node(owner if isinstance(owner, Open) else Open(_NOT_RUN), expression)
 
-    def _substituted(self, expression: ast.Set) -> Any:
+    def _base_reference(self, expression: ast.Set) -> Any:
         """``{{_base_.name}}``, which mmengine replaces before Python sees it."""
         inner = expression.elts[0] if len(expression.elts) == 1 else None
         if isinstance(inner, ast.Set) and len(inner.elts) == 1 and isinstance(inner.elts[0], ast.Attribute):
@@ -264,7 +264,9 @@ class Evaluator:
                 self._spoil(target)
 
     def _augment(self, statement: ast.AugAssign) -> None:
-        read: Any = ast.copy_location(ast.BinOp(_loaded(statement.target), statement.op, statement.value), statement)
+        read: Any = ast.copy_location(
+            ast.BinOp(_as_expression(statement.target), statement.op, statement.value), statement
+        )
         node = self.value(read)
         if isinstance(statement.target, ast.Name):
             held = self.names.get(statement.target.id)
@@ -289,9 +291,7 @@ class Evaluator:
             owner = self.value(expression.func.value)
             if expression.func.attr == "update" and isinstance(owner.value, dict):
                 plain = ast.copy_location(ast.Name("dict", ast.Load()), expression)
-                made = self._called(
-                    ast.copy_location(ast.Call(plain, expression.args, expression.keywords), expression)
-                )
+                made = self._call(ast.copy_location(ast.Call(plain, expression.args, expression.keywords), expression))
                 if isinstance(made, dict):
                     owner.value.update(made)
                     return
@@ -325,7 +325,7 @@ class Evaluator:
                 name = f"{'.' * statement.level}{statement.module or ''}.{alias.name}"
                 self.names[alias.asname or alias.name] = Node(Reference(name), self.path, 0)
 
-    def _copied(self, value: Any) -> Any:
+    def _copy(self, value: Any) -> Any:
         self._spend(len(value))
         return value[:]
 
@@ -339,12 +339,12 @@ class Evaluator:
         return Node(value, self.path, getattr(at, "lineno", 1))
 
 
-def _loaded(target: ast.expr) -> ast.expr:
+def _as_expression(target: ast.expr) -> ast.expr:
     """The target of an assignment as the expression that reads it."""
     return ast.copy_location(ast.parse(ast.unparse(target), mode="eval").body, target)
 
 
-def _combined(op: ast.operator, left: Any, right: Any) -> Any:
+def _combine(op: ast.operator, left: Any, right: Any) -> Any:
     compute = _ARITHMETIC.get(type(op))
     if compute is None or not (_is_number(left) and _is_number(right)):
         return Open(_NOT_RUN)
@@ -358,7 +358,7 @@ def _combined(op: ast.operator, left: Any, right: Any) -> Any:
     return result if fits else Open(_OUT_OF_PROPORTION)
 
 
-def _signed(op: ast.unaryop, value: Any) -> Any:
+def _apply_sign(op: ast.unaryop, value: Any) -> Any:
     if isinstance(op, ast.Not):
         truth = _truth_of(value)
         return Open(_NOT_RUN) if truth is None else not truth

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from compatcheck.project.training._python_value import Open
-from compatcheck.project.training._readings import Sheet
+from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import Kind
 from compatcheck.project.training.document import Keys
 
@@ -33,13 +33,13 @@ def rows(prefix: str, kind: Kind[Any], *names: str, below: Keys = ()) -> tuple[R
     return tuple(Row(f"{prefix}{fact}", (*below, *(given or fact).split(".")), kind) for fact, _, given in pairs)
 
 
-def fill(sheet: Sheet, table: Iterable[Row]) -> None:
+def read_rows(sheet: Sheet, table: Iterable[Row]) -> None:
     """State the fact of each row that the file gives; a value that cannot be read leaves it unknown."""
     for row in table:
         sheet.read(row.kind, row.fact, *row.keys)
 
 
-def left_open(
+def is_left_open(
     sheet: Sheet,
     facts: Iterable[str],
     *keys: str | Keys,
@@ -52,18 +52,18 @@ def left_open(
     """
     for each in keys:
         path = (each,) if isinstance(each, str) else each
-        value = sheet.given(*path)
+        value = sheet.get(*path)
         other = kind is not None and value is not None and value not in words and kind.parse(value) is None
         if isinstance(value, Open) or other:
             for fact in facts:
-                sheet.leave(fact, path, kind.mismatch if kind else "")
+                sheet.leave_open(fact, path, kind.mismatch if kind else "")
             return True
     return False
 
 
-def model_named(sheet: Sheet, *keys: str | int) -> str | None:
+def read_model(sheet: Sheet, *keys: str | int) -> str | None:
     """The model at these keys: a folder or hub id to look for, and `model.name` where it reads as an id."""
-    value = sheet.given(*keys)
+    value = sheet.get(*keys)
     if not isinstance(value, str) or not value.strip():
         return None
     sheet.name("model", value)
@@ -73,7 +73,7 @@ def model_named(sheet: Sheet, *keys: str | int) -> str | None:
     return value
 
 
-def unquantized(sheet: Sheet, model: object) -> None:
+def state_unquantized(sheet: Sheet, model: object) -> None:
     """State that nothing quantizes the weights, unless the name of the model says that they are so already."""
     if isinstance(model, str) and _QUANTIZED_NAME.search(model):
         sheet.unknown("training.quantization", f"{model:.80} may be quantized as it is stored")

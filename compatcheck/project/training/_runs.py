@@ -8,7 +8,7 @@ from compatcheck.environment import Environment
 from compatcheck.errors import InputError
 from compatcheck.files.path_lists import listed
 from compatcheck.project.training import readers, role_of
-from compatcheck.project.training._joined import File, Joined, Run, existing, joined
+from compatcheck.project.training._joining import File, Joined, Run, existing, join_run
 from compatcheck.project.training.agreement import agreed
 
 _ALONE = ("deepspeed", "accelerate", "adapter")
@@ -32,12 +32,12 @@ def together(named: Sequence[File], found: Sequence[File]) -> Joined:
     }
     beside = {role: files for role, files in loose.items() if role in _ALONE}
     if "config" in chosen or "script" in chosen:
-        return joined(Run(chosen, beside))
+        return join_run(Run(chosen, beside))
     if chosen and set(chosen) != {"accelerate"}:
         loose = beside
     candidates = [*loose.get("script", ()), *loose.get("config", ())]
     if not candidates:
-        return joined(Run(chosen, beside))
+        return join_run(Run(chosen, beside))
     if len(candidates) > _MOST_RUNS:
         return Joined(Environment({}, {"training": _several(candidates)}), ())
     return _several_joined([Run({**chosen, role_of(each.reader): each}, beside) for each in candidates])
@@ -72,7 +72,7 @@ def _several_joined(runs: list[Run]) -> Joined:
 def _joined_or_why(run: Run) -> Joined:
     """A configuration that was only found and cannot be understood leaves the training unknown."""
     try:
-        return joined(run)
+        return join_run(run)
     except InputError as error:
         return Joined(Environment({}, {"training": str(error)}), ())
 

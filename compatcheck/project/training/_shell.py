@@ -77,14 +77,14 @@ class _Script:
             elif char == "#":
                 self._skip_to("\n")
             elif char in "\n;&|()":
-                yield from self._ended(words, raw)
+                yield from self._end_command(words, raw)
                 words, raw = [], []
                 self._operator()
             elif char in "<>":
                 self._redirection()
             else:
                 self._word_into(words, raw)
-        yield from self._ended(words, raw)
+        yield from self._end_command(words, raw)
 
     def _operator(self) -> None:
         if self.text.startswith(";;", self.at):
@@ -238,12 +238,12 @@ class _Script:
             self.at += 1
             return OPEN
         if self.text.startswith("$((", self.at):
-            return self._sum(self._enclosed("(", ")")[1:-1])
+            return self._compute(self._read_enclosed("(", ")")[1:-1])
         if self.text.startswith("$(", self.at):
-            sum_of = _EXPR.fullmatch(self._enclosed("(", ")"))
-            return self._sum(sum_of[1].replace("\\*", "*")) if sum_of else OPEN
+            sum_of = _EXPR.fullmatch(self._read_enclosed("(", ")"))
+            return self._compute(sum_of[1].replace("\\*", "*")) if sum_of else OPEN
         if self.text.startswith("${", self.at):
-            return self._braced(self._enclosed("{", "}"))
+            return self._expand_braces(self._read_enclosed("{", "}"))
         name = _NAME.match(self.text, self.at + 1)
         if name:
             self.at = name.end()
@@ -254,7 +254,7 @@ class _Script:
             return ""
         return OPEN if following and following in "0123456789#?$!-" else "$"
 
-    def _enclosed(self, opening: str, closing: str) -> str:
+    def _read_enclosed(self, opening: str, closing: str) -> str:
         """The text between brackets after a ``$``, which may hold others of their kind."""
         start, depth = self.at + 2, 0
         while self.at < len(self.text):
@@ -266,7 +266,7 @@ class _Script:
                 return self.text[start : self.at - 1]
         return self.text[start:]
 
-    def _braced(self, inside: str) -> str:
+    def _expand_braces(self, inside: str) -> str:
         match = _BRACED.match(inside)
         if not match:
             return OPEN
@@ -276,17 +276,17 @@ class _Script:
             return OPEN if known is None else known
         if known is not None and (known or not operator.startswith(":")):
             return known
-        value = self._text_of(default)
+        value = self._expand(default)
         if operator.endswith("="):
             self._assign(name, value)
         return value
 
-    def _text_of(self, source: str) -> str:
+    def _expand(self, source: str) -> str:
         inner = _Script(source[:_LONGEST], self.path)
         inner.variables = self.variables
         return " ".join(inner._pieces(splits=False) or [""]) if source.count("${") < 20 else OPEN
 
-    def _sum(self, inside: str) -> str:
+    def _compute(self, inside: str) -> str:
         match = _SUM.match(inside.replace("$", "").replace("{", "").replace("}", ""))
         values = [self.variables.get(each, each) for each in (match[1], match[3]) if each] if match else []
         if not match or not values or not all(re.fullmatch(r"\d{1,9}", each) for each in values):
@@ -310,7 +310,7 @@ class _Script:
         if self.scopes:
             self.variables = dict(self.scopes[-1].before)
 
-    def _ended(self, words: list[Word], raw: list[str]) -> Iterator[Command]:
+    def _end_command(self, words: list[Word], raw: list[str]) -> Iterator[Command]:
         """A command is complete: keep its assignments, or hand it out."""
         while words and raw and self._keyword(words[0].text):
             words, raw = words[1:], raw[1:]
@@ -330,7 +330,7 @@ class _Script:
             for word in words[1:2]:
                 self._assign(word.text, OPEN)
         elif words[0].text in ("export", "declare", "typeset", "local", "readonly", "read", "unset"):
-            self._declared(words)
+            self._declare(words)
         else:
             yield Command(tuple(words), {**self.exported, **inline})
 
@@ -348,7 +348,7 @@ class _Script:
             self._branch()
         return word in _LEADING or word == "function"
 
-    def _declared(self, words: list[Word]) -> None:
+    def _declare(self, words: list[Word]) -> None:
         verb = words[0].text
         for word in words[1:]:
             name, equals, value = word.text.partition("=")

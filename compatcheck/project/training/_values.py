@@ -63,7 +63,7 @@ def attention_name(value: object) -> str | None:
     return _ATTENTIONS.get(name.lower()) if isinstance(name, str) else None
 
 
-def flag_of(value: object) -> bool | None:
+def parse_flag(value: object) -> bool | None:
     """The truth value of a setting, also where it is written as a word; ``None`` where it is none."""
     if isinstance(value, bool):
         return value
@@ -72,7 +72,7 @@ def flag_of(value: object) -> bool | None:
     return _WORDS.get(value.lower()) if isinstance(value, str) else None
 
 
-def number_of(value: object) -> int | float | None:
+def parse_number(value: object) -> int | float | None:
     """The number of a setting, also where YAML left ``2e-5`` a word; ``None`` for infinite and huge ones."""
     if isinstance(value, bool):
         return None
@@ -88,13 +88,13 @@ def number_of(value: object) -> int | float | None:
     return value if abs(value) <= _LARGEST else None
 
 
-def whole_of(value: object) -> int | None:
+def parse_whole(value: object) -> int | None:
     """The whole number of a setting, also where it is written as ``5e8``."""
-    number = number_of(value)
+    number = parse_number(value)
     return int(number) if number is not None and float(number).is_integer() else None
 
 
-def labels_of(value: object) -> list[str] | None:
+def parse_labels(value: object) -> list[str] | None:
     """A list of words, also where one word holds them all, separated by commas."""
     if isinstance(value, str):
         return [each for each in (part.strip() for part in value.split(",")) if each]
@@ -102,7 +102,7 @@ def labels_of(value: object) -> list[str] | None:
     return list(value) if words else None  # type: ignore[call-overload]
 
 
-def mismatch_of(path: str, value: object, mismatch: str) -> str:
+def explain_mismatch(path: str, value: object, mismatch: str) -> str:
     """Why a value at this path of a file leaves its fact unknown."""
     if isinstance(value, Open):
         return value.why
@@ -125,11 +125,11 @@ def is_placeholder(value: object) -> bool:
     return isinstance(value, str) and _PLACEHOLDER.match(value.strip()) is not None
 
 
-FLAG = Kind(flag_of, "not true or false")
-NUMBER = Kind(number_of, "not a number")
-WHOLE = Kind(whole_of, "not a whole number")
+FLAG = Kind(parse_flag, "not true or false")
+NUMBER = Kind(parse_number, "not a number")
+WHOLE = Kind(parse_whole, "not a whole number")
 TEXT = Kind(lambda value: value if isinstance(value, str) else None, "not a word")
 SIDE = Kind(lambda value: str(value) if value in ("left", "right") else None, "not left or right")
 DTYPE = Kind(dtype_name, "not a known dtype")
 ATTENTION = Kind(attention_name, "not a known attention implementation")
-LABELS = Kind(labels_of, "not a list of words")
+LABELS = Kind(parse_labels, "not a list of words")

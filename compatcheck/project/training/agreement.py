@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compatcheck.environment import Environment, Location, Unknown, lookup
-from compatcheck.project.training.document import Said
+from compatcheck.project.training.document import Configuration
 
 
 def agreed(runs: Sequence[Environment], why: str) -> Environment:
@@ -34,7 +34,7 @@ def given(facts: Environment) -> Environment:
     return Environment.from_flat(stated, facts.reasons, facts.locations)
 
 
-def over_accelerate(below: Said, above: Said) -> Said:
+def over_accelerate(below: Configuration, above: Configuration) -> Configuration:
     """A trainer over the accelerate config that starts it: what is off, or only left out, leaves it to accelerate."""
     facts = above.facts
     if "training.deepspeed" not in facts.locations and lookup(facts, "training.deepspeed") is None:
@@ -46,8 +46,8 @@ def over_accelerate(below: Said, above: Said) -> Said:
     if decided:
         return above._replace(facts=result)
     places = {**below.places, **above.places}
-    return Said(result, {**below.names, **above.names}, {**below.inlined, **above.inlined}, places)
+    return Configuration(result, {**below.names, **above.names}, {**below.inlined, **above.inlined}, places)
 
 
-def _names_deepspeed(said: Said) -> bool:
-    return "deepspeed" in said.names or "deepspeed" in said.inlined
+def _names_deepspeed(config: Configuration) -> bool:
+    return "deepspeed" in config.names or "deepspeed" in config.inlined

@@ -54,7 +54,7 @@ class Document(NamedTuple):
         return self._replace(value=value, under=(*self.under, *keys))
 
 
-class Said(NamedTuple):
+class Configuration(NamedTuple):
     """What a configuration says, and the other files it names, by kind, as ``deepspeed``.
 
     ``inlined`` are those that are written out in it, and ``places`` where the names stand.
@@ -134,7 +134,7 @@ def _yaml(path: str, text: str) -> Document:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         lines: dict[Keys, int] = {}
-        value = None if node is None else _constructed(loader, node, (), lines, _Merges(path, {}))
+        value = None if node is None else _construct(loader, node, (), lines, _Merges(path, {}))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         seen = f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}" if mark else str(error.problem)
@@ -189,7 +189,7 @@ class _Merges(NamedTuple):
         return self.entries[id(node)]
 
 
-def _constructed(loader: Any, node: Any, keys: Keys, lines: dict[Keys, int], merges: _Merges) -> Any:
+def _construct(loader: Any, node: Any, keys: Keys, lines: dict[Keys, int], merges: _Merges) -> Any:
     """The plain value of a node; aliases are followed as often as they stand, within a bound."""
     import yaml
 
@@ -205,8 +205,8 @@ def _constructed(loader: Any, node: Any, keys: Keys, lines: dict[Keys, int], mer
                 raise InputError(_DOING, path, f"line {key_node.start_mark.line + 1}: a key is no word", "correct it")
             inner = (*keys, key if isinstance(key, int) and not isinstance(key, bool) else str(key))
             lines[inner] = key_node.start_mark.line + 1
-            result[key if isinstance(key, str) else inner[-1]] = _constructed(loader, value_node, inner, lines, merges)
+            result[key if isinstance(key, str) else inner[-1]] = _construct(loader, value_node, inner, lines, merges)
         return result
     if isinstance(node, yaml.SequenceNode):
-        return [_constructed(loader, each, (*keys, i), lines, merges) for i, each in enumerate(node.value)]
+        return [_construct(loader, each, (*keys, i), lines, merges) for i, each in enumerate(node.value)]
     return loader.construct_object(node)

@@ -25,11 +25,11 @@ _NUMBERS = {
 _CPU = {"device": "cpu"}
 
 
-def _of_xtuner(stage: int, **more: Any) -> dict[str, Any]:
+def _xtuner(stage: int, **more: Any) -> dict[str, Any]:
     return {**_NUMBERS, "zero_optimization": {"stage": stage, "overlap_comm": True, **more}}
 
 
-def _of_swift(stage: int, **more: Any) -> dict[str, Any]:
+def _swift(stage: int, **more: Any) -> dict[str, Any]:
     zero = {"stage": stage, "overlap_comm": _CHANGED, "contiguous_gradients": True, **more}
     return {**_NUMBERS, "optimizer": _CHANGED, "scheduler": _CHANGED, "zero_optimization": zero}
 
@@ -38,19 +38,19 @@ _BUCKETS = {"reduce_bucket_size": 200_000_000, "allgather_bucket_size": 200_000_
 _SIZED = {"reduce_bucket_size": "auto"}
 _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "xtuner": {
-        "deepspeed_zero1": _of_xtuner(1),
-        "deepspeed_zero2": _of_xtuner(2),
-        "deepspeed_zero2_offload": _of_xtuner(2, offload_optimizer=_CPU),
-        "deepspeed_zero3": _of_xtuner(3),
-        "deepspeed_zero3_offload": _of_xtuner(3, offload_optimizer=_CPU, offload_param=_CPU),
+        "deepspeed_zero1": _xtuner(1),
+        "deepspeed_zero2": _xtuner(2),
+        "deepspeed_zero2_offload": _xtuner(2, offload_optimizer=_CPU),
+        "deepspeed_zero3": _xtuner(3),
+        "deepspeed_zero3_offload": _xtuner(3, offload_optimizer=_CPU, offload_param=_CPU),
     },
     "ms-swift": {
-        "zero0": _of_swift(0, **_BUCKETS),
-        "zero1": _of_swift(1, **_BUCKETS),
-        "zero2": _of_swift(2, **_BUCKETS),
-        "zero2_offload": _of_swift(2, **_BUCKETS, offload_optimizer=_CPU),
-        "zero3": _of_swift(3, **_SIZED),
-        "zero3_offload": _of_swift(3, **_SIZED, offload_optimizer=_CPU, offload_param=_CPU),
+        "zero0": _swift(0, **_BUCKETS),
+        "zero1": _swift(1, **_BUCKETS),
+        "zero2": _swift(2, **_BUCKETS),
+        "zero2_offload": _swift(2, **_BUCKETS, offload_optimizer=_CPU),
+        "zero3": _swift(3, **_SIZED),
+        "zero3_offload": _swift(3, **_SIZED, offload_optimizer=_CPU, offload_param=_CPU),
     },
 }
 

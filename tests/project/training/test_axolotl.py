@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from compatcheck.environment import Unknown, lookup
-from compatcheck.project.training.document import Said, open_document
+from compatcheck.project.training.document import Configuration, open_document
 from compatcheck.project.training.formats import axolotl
 
 QLORA = """\
@@ -87,7 +87,7 @@ deepspeed: deepspeed/zero3.json
 SAMPLES = {"qlora.yml": QLORA, "fsdp.yaml": FSDP, "old.yml": OLD}
 
 
-def read(tmp_path: Path, text: str) -> Said:
+def read(tmp_path: Path, text: str) -> Configuration:
     path = tmp_path / "axolotl.yml"
     path.write_text(text)
     document = open_document(str(path))
@@ -95,7 +95,7 @@ def read(tmp_path: Path, text: str) -> Said:
     return axolotl.read(document)
 
 
-def fact(said: Said, path: str) -> Any:
+def fact(said: Configuration, path: str) -> Any:
     return lookup(said.facts, path)
 
 

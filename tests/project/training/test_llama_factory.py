@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from compatcheck.environment import Unknown, lookup
-from compatcheck.project.training.document import Said, open_document
+from compatcheck.project.training.document import Configuration, open_document
 from compatcheck.project.training.formats import llama_factory
 
 LORA = """\
@@ -78,7 +78,7 @@ JSON = """{
 SAMPLES = {"lora.yaml": LORA, "qlora.yml": QLORA, "old.yaml": OLD, "train.json": JSON}
 
 
-def read(tmp_path: Path, text: str, name: str = "train.yaml") -> Said:
+def read(tmp_path: Path, text: str, name: str = "train.yaml") -> Configuration:
     path = tmp_path / name
     path.write_text(text)
     document = open_document(str(path))
@@ -86,11 +86,11 @@ def read(tmp_path: Path, text: str, name: str = "train.yaml") -> Said:
     return llama_factory.read(document)
 
 
-def fact(said: Said, path: str) -> Any:
+def fact(said: Configuration, path: str) -> Any:
     return lookup(said.facts, path)
 
 
-def line(said: Said, path: str) -> int | None:
+def line(said: Configuration, path: str) -> int | None:
     return said.facts.locations[path].line
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from compatcheck.environment import Unknown, lookup
-from compatcheck.project.training.document import Said, open_document
+from compatcheck.project.training.document import Configuration, open_document
 from compatcheck.project.training.formats import ms_swift
 
 V4 = """\
@@ -81,7 +81,7 @@ V2 = json.dumps(
 SAMPLES = {"sft.yaml": V4, "args.json": V3, "sft_args.json": V2}
 
 
-def read(tmp_path: Path, text: str, name: str = "args.json") -> Said:
+def read(tmp_path: Path, text: str, name: str = "args.json") -> Configuration:
     path = tmp_path / name
     path.write_text(text)
     document = open_document(str(path))
@@ -89,7 +89,7 @@ def read(tmp_path: Path, text: str, name: str = "args.json") -> Said:
     return ms_swift.read(document)
 
 
-def fact(said: Said, path: str) -> Any:
+def fact(said: Configuration, path: str) -> Any:
     return lookup(said.facts, path)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from compatcheck.environment import Unknown, lookup
-from compatcheck.project.training.document import Said, open_document
+from compatcheck.project.training.document import Configuration, open_document
 from compatcheck.project.training.formats import nemo
 
 LORA = """\
@@ -56,7 +56,7 @@ NEW = PRETRAIN.replace("precision: 16", "precision: bf16-true").replace("devices
 SAMPLES = {"lora.yaml": LORA, "pretrain.yaml": PRETRAIN, "new.yaml": NEW}
 
 
-def read(tmp_path: Path, text: str) -> Said:
+def read(tmp_path: Path, text: str) -> Configuration:
     path = tmp_path / "nemo.yaml"
     path.write_text(text)
     document = open_document(str(path))
@@ -64,7 +64,7 @@ def read(tmp_path: Path, text: str) -> Said:
     return nemo.read(document)
 
 
-def fact(said: Said, path: str) -> Any:
+def fact(said: Configuration, path: str) -> Any:
     return lookup(said.facts, path)
 
 

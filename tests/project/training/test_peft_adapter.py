@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from compatcheck.environment import Unknown, lookup
-from compatcheck.project.training.document import Said, open_document
+from compatcheck.project.training.document import Configuration, open_document
 from compatcheck.project.training.formats import peft_adapter
 
 NEW = """{
@@ -49,7 +49,7 @@ LINEAR = json.dumps({"peft_type": "LORA", "r": 4, "target_modules": "all-linear"
 SAMPLES = {"adapter_config.json": NEW, "old_adapter.json": OLD, "prompt.json": PROMPT, "linear.json": LINEAR}
 
 
-def read(tmp_path: Path, text: str) -> Said:
+def read(tmp_path: Path, text: str) -> Configuration:
     path = tmp_path / "adapter_config.json"
     path.write_text(text)
     document = open_document(str(path))
@@ -57,7 +57,7 @@ def read(tmp_path: Path, text: str) -> Said:
     return peft_adapter.read(document)
 
 
-def fact(said: Said, path: str) -> Any:
+def fact(said: Configuration, path: str) -> Any:
     return lookup(said.facts, path)
 
 

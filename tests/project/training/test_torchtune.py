@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from compatcheck.environment import Unknown, lookup
-from compatcheck.project.training.document import Said, open_document
+from compatcheck.project.training.document import Configuration, open_document
 from compatcheck.project.training.formats import torchtune
 
 QLORA = """\
@@ -89,7 +89,7 @@ dtype: bf16
 SAMPLES = {"qlora.yaml": QLORA, "full.yaml": FULL, "dpo.yaml": DPO}
 
 
-def read(tmp_path: Path, text: str) -> Said:
+def read(tmp_path: Path, text: str) -> Configuration:
     path = tmp_path / "recipe.yaml"
     path.write_text(text)
     document = open_document(str(path))
@@ -97,7 +97,7 @@ def read(tmp_path: Path, text: str) -> Said:
     return torchtune.read(document)
 
 
-def fact(said: Said, path: str) -> Any:
+def fact(said: Configuration, path: str) -> Any:
     return lookup(said.facts, path)
 
 

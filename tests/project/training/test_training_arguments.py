@@ -8,7 +8,7 @@ import pytest
 
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.project.training import reader_of
-from compatcheck.project.training.document import Said, open_document
+from compatcheck.project.training.document import Configuration, open_document
 from compatcheck.project.training.formats import training_arguments
 
 RECIPE = """\
@@ -56,7 +56,7 @@ peft_config:
 """
 
 
-def said(tmp_path: Path, text: Any, name: str = "config.yaml") -> Said:
+def said(tmp_path: Path, text: Any, name: str = "config.yaml") -> Configuration:
     path = tmp_path / name
     path.write_text(text if isinstance(text, str) else json.dumps(text, indent=1))
     document = open_document(str(path))
@@ -64,7 +64,7 @@ def said(tmp_path: Path, text: Any, name: str = "config.yaml") -> Said:
     return training_arguments.read(document)
 
 
-def fact(said: Said, path: str) -> Any:
+def fact(said: Configuration, path: str) -> Any:
     return lookup(Environment(said.facts.facts, said.facts.reasons), f"training.{path}")
 
 

@@ -17,7 +17,7 @@ from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.errors import InputError
 from compatcheck.project.training._python_config import _plain
 from compatcheck.project.training._python_value import Evaluator, Open
-from compatcheck.project.training.document import Said, open_document
+from compatcheck.project.training.document import Configuration, open_document
 from compatcheck.project.training.formats import xtuner
 
 QLORA = """\
@@ -116,7 +116,7 @@ train_cfg = dict(by_epoch=True, max_epochs=1, val_interval=1)
 SAMPLES = {"qlora.py": QLORA, "trainer.py": TRAINER, "full.py": FULL}
 
 
-def read(tmp_path: Path, text: str, name: str = "config.py") -> Said:
+def read(tmp_path: Path, text: str, name: str = "config.py") -> Configuration:
     path = tmp_path / name
     path.write_text(text)
     document = open_document(str(path))
@@ -124,7 +124,7 @@ def read(tmp_path: Path, text: str, name: str = "config.py") -> Said:
     return xtuner.read(document)
 
 
-def fact(said: Said, path: str) -> Any:
+def fact(said: Configuration, path: str) -> Any:
     return lookup(said.facts, path)
 
 

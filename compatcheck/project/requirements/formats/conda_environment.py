@@ -55,10 +55,10 @@ def read(path: str, python: str | None = None) -> Environment:
             packages += [package] if package else []
         else:
             lines += [(str(line), Location(path, line_of(line))) for line in items(mapping(each).get("pip"))]
-    return facts_of_conda(packages, _of_pip(lines, path, Place(python_of(packages) or python)))
+    return facts_of_conda(packages, _pip_requirements(lines, path, Place(python_of(packages) or python)))
 
 
-def _of_pip(lines: list[tuple[str, Location]], path: str, place: Place) -> list[Asked]:
+def _pip_requirements(lines: list[tuple[str, Location]], path: str, place: Place) -> list[Asked]:
     """The requirements of the pip section; files it includes are read."""
     asked: list[Asked] = []
     label = None

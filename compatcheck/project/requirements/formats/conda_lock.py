@@ -14,7 +14,7 @@ from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.packages.names import normalised
 from compatcheck.project.requirements._asked import Asked
-from compatcheck.project.requirements._conda import CUDA_PACKAGES, CondaPackage, facts_of_conda, of_file_name
+from compatcheck.project.requirements._conda import CUDA_PACKAGES, CondaPackage, facts_of_conda, parse_file_name
 from compatcheck.project.requirements._yaml import items, line_of, mapping, read_yaml
 
 TITLE = "a conda-lock.yml"
@@ -39,7 +39,7 @@ def read(path: str, python: str | None = None) -> Environment:
     ours = platform_among({str(each.get("platform", "")) for each in listed})
     chosen = [each for each in listed if each.get("platform") == ours and each.get("category", "main") == "main"]
     conda = [_conda(each, path) for each in chosen if each.get("manager") != "pip" and _counts(each)]
-    return facts_of_conda(conda, list(_of_pip(chosen, path)))
+    return facts_of_conda(conda, list(_pip_requirements(chosen, path)))
 
 
 def require_whole(listed: list[Mapping[str, Any]], path: str) -> None:
@@ -65,12 +65,12 @@ def _counts(package: Mapping[str, object]) -> bool:
 
 
 def _conda(package: Mapping[str, object], path: str) -> CondaPackage:
-    file = of_file_name(str(package.get("url", "")))
+    file = parse_file_name(str(package.get("url", "")))
     at = Location(path, line_of(package.get("name")))
     return CondaPackage(str(package["name"]), f"=={package['version']}", at, file[2] if file else "")
 
 
-def _of_pip(chosen: list[Mapping[str, Any]], path: str) -> Iterator[Asked]:
+def _pip_requirements(chosen: list[Mapping[str, Any]], path: str) -> Iterator[Asked]:
     for each in chosen:
         if each.get("manager") == "pip":
             name = normalised(str(each["name"]))

@@ -18,7 +18,7 @@ from compatcheck.project.requirements._asked import Asked, facts_of, label_of_in
 from compatcheck.project.requirements._conda import facts_of_conda, package_of, python_of
 from compatcheck.project.requirements._installs import Install, installs_in
 from compatcheck.project.requirements._markers import Place, in_range
-from compatcheck.project.requirements._stages import Build, Instruction, assignments, build_of, expanded
+from compatcheck.project.requirements._stages import Build, Instruction, assignments, build_of, expand
 from compatcheck.project.requirements.formats import requirements_txt
 
 TITLE = "a Dockerfile"
@@ -114,11 +114,11 @@ class _Reading:
                     if not _SECRET.search(name):
                         self.environ[name], self.places[f"environ.{name}"] = value, at
         elif instruction.word in ("COPY", "ADD") and "--from" not in instruction.text:
-            words = [word for word in expanded(instruction.text, self.variables).split() if not word.startswith("--")]
+            words = [word for word in expand(instruction.text, self.variables).split() if not word.startswith("--")]
             self.copies += [(source, words[-1]) for source in words[:-1]]
         elif instruction.word == "RUN":
             try:
-                for install in installs_in(expanded(instruction.text, self.variables)):
+                for install in installs_in(expand(instruction.text, self.variables)):
                     self._install(install, at)
             except ValueError:
                 self.reasons.setdefault(
@@ -132,14 +132,14 @@ class _Reading:
         label = next(filter(None, map(label_of_index, install.indexes)), None)
         asked = [each for text in install.requirements for each in self._requirement(text, at)]
         for file, constraint in install.files:
-            inner = None if constraint else self._in_context(file)
+            inner = None if constraint else self._find_in_context(file)
             if inner is not None:
                 asked += requirements_txt.asked_in(inner, self.place)[0]
             elif not constraint:
                 self.reasons.setdefault(
                     "distributions", f"{file}, which line {at.line} installs, is not beside the file"
                 )
-        self._take([with_label(each, label) for each in asked], install)
+        self._override([with_label(each, label) for each in asked], install)
 
     def _requirement(self, text: str, at: Location) -> Iterable[Asked]:
         if "$" in text:
@@ -151,14 +151,14 @@ class _Reading:
             return []
         return [found] if found else []
 
-    def _take(self, asked: list[Asked], install: Install) -> None:
+    def _override(self, asked: list[Asked], install: Install) -> None:
         """Put a command's requirements over what is there; a range that is met already changes nothing."""
         names = {each.name for each in asked}
         for each in asked:
             there = self.asked.get(each.name)
             version = pinned((there.specifier if there else "") or "")
             met = version is not None and each.specifier is not None and in_range(version, each.specifier)
-            met = met or (self._is_the_image_s(each.name) and each.specifier == "")
+            met = met or (self._is_from_image(each.name) and each.specifier == "")
             if met and not install.upgrade:
                 continue
             if install.conditional:
@@ -168,11 +168,11 @@ class _Reading:
                 self.cuda.pop("runtime", None)
                 self.places.pop("cuda.runtime", None)
         bringer = next((name for name in sorted(names & _BRINGS_TORCH) if install.with_dependencies), None)
-        if bringer and "torch" not in names and ("torch" in self.asked or self._is_the_image_s("torch")):
+        if bringer and "torch" not in names and ("torch" in self.asked or self._is_from_image("torch")):
             there = self.asked.get("torch") or Asked("torch", None, next(each.at for each in asked))
             self.asked["torch"] = there._replace(specifier=None, source=f"what {bringer} depends on")
 
-    def _is_the_image_s(self, name: str) -> bool:
+    def _is_from_image(self, name: str) -> bool:
         """Whether torch is still the one of an image whose contents the matrix lists."""
         return name == "torch" and self.contents.image is not None and name not in self.asked
 
@@ -186,9 +186,9 @@ class _Reading:
         versions: Mapping[str, str] = facts.facts["distributions"]
         ranges: Mapping[str, str] = facts.facts.get("distribution_ranges", {})
         pins = {name: f"=={version}" for name, version in versions.items()}
-        self._take([Asked(name, wanted, at) for name, wanted in {**ranges, **pins}.items()], install)
+        self._override([Asked(name, wanted, at) for name, wanted in {**ranges, **pins}.items()], install)
 
-    def _in_context(self, file: str) -> str | None:
+    def _find_in_context(self, file: str) -> str | None:
         """A file of the image in the folder it is copied from: that of the Dockerfile, or the one above."""
         sources = [file]
         for source, target in self.copies:

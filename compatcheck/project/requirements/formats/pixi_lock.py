@@ -13,7 +13,7 @@ from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.packages.names import normalised
 from compatcheck.project.requirements._asked import Asked, wheel_at
-from compatcheck.project.requirements._conda import CUDA_PACKAGES, CondaPackage, facts_of_conda, of_file_name
+from compatcheck.project.requirements._conda import CUDA_PACKAGES, CondaPackage, facts_of_conda, parse_file_name
 from compatcheck.project.requirements._yaml import items, line_of, mapping, read_yaml
 from compatcheck.project.requirements.formats.conda_lock import platform_among
 
@@ -38,7 +38,7 @@ def read(path: str, python: str | None = None) -> Environment:
         seen = f"it lacks the description of {_location(lacking)[1]:.120}, named on line {line_of(lacking)}"
         raise InputError("reading", path, seen, "it seems cut off, write it anew with pixi lock")
     conda = [each for each in (_conda(use, described[_location(use)], path) for use in used if "conda" in use) if each]
-    return facts_of_conda(conda, list(_of_pypi(used, described, path)))
+    return facts_of_conda(conda, list(_pypi_requirements(used, described, path)))
 
 
 def _location(entry: Mapping[str, object]) -> tuple[str, str]:
@@ -47,29 +47,29 @@ def _location(entry: Mapping[str, object]) -> tuple[str, str]:
     return kind, str(entry.get("url") or entry.get(kind) or entry.get("path") or "")
 
 
-def _conda(use: Mapping[str, object], said: Mapping[str, object], path: str) -> CondaPackage | None:
+def _conda(use: Mapping[str, object], package: Mapping[str, object], path: str) -> CondaPackage | None:
     """The package, or None for what is no library of Python."""
-    file = of_file_name(_location(use)[1])
+    file = parse_file_name(_location(use)[1])
     name, version = (
-        str(said.get("name") or (file and file[0]) or ""),
-        str(said.get("version") or (file and file[1]) or ""),
+        str(package.get("name") or (file and file[0]) or ""),
+        str(package.get("version") or (file and file[1]) or ""),
     )
-    build = str(said.get("build") or (file and file[2]) or "")
-    depends = {str(each).split(" ")[0] for each in items(said.get("depends"))}
+    build = str(package.get("build") or (file and file[2]) or "")
+    depends = {str(each).split(" ")[0] for each in items(package.get("depends"))}
     if not name or not (name == "python" or name in CUDA_PACKAGES or depends & {"python", "python_abi"}):
         return None
     return CondaPackage(name, f"=={version}", Location(path, line_of(use)), build)
 
 
-def _of_pypi(
+def _pypi_requirements(
     used: list[Mapping[str, Any]], described: Mapping[tuple[str, str], Mapping[str, Any]], path: str
 ) -> Iterator[Asked]:
     for use in used:
         if "://" not in str(use.get("pypi", "")):
             continue  # conda's, or the project itself
-        said = described[_location(use)]
+        package = described[_location(use)]
         wheel = wheel_at(str(use["pypi"]))
-        name, version = str(said.get("name") or (wheel and wheel[0]) or ""), str(said.get("version") or "")
+        name, version = str(package.get("name") or (wheel and wheel[0]) or ""), str(package.get("version") or "")
         version = version or (wheel[1] if wheel else "")
         if name:
             specifier = f"=={version}" if version else None

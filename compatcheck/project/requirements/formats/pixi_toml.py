@@ -34,18 +34,18 @@ def facts_of_manifest(sheet: Sheet, manifest: Mapping[str, object]) -> Environme
     targets = table(manifest.get("target"))
     ours = platform_among(set(targets) | {"linux-64"})
     parts = [manifest, *(table(targets.get(name)) for name in (ours.partition("-")[0], "unix", ours))]
-    conda = [package for part in parts for package in _of_conda(table(part.get("dependencies")), sheet)]
-    return facts_of_conda(conda, [each for part in parts for each in _of_pypi(part, sheet)])
+    conda = [package for part in parts for package in _conda_packages(table(part.get("dependencies")), sheet)]
+    return facts_of_conda(conda, [each for part in parts for each in _pypi_requirements(part, sheet)])
 
 
-def _of_conda(dependencies: Mapping[str, object], sheet: Sheet) -> Iterator[CondaPackage]:
+def _conda_packages(dependencies: Mapping[str, object], sheet: Sheet) -> Iterator[CondaPackage]:
     for name, given in dependencies.items():
         version = text(given) or text(table(given).get("version"))
         build = text(table(given).get("build")).strip("*_ ")
         yield CondaPackage(name.lower(), conda_specifier_of(version), sheet.at(name), build)
 
 
-def _of_pypi(part: Mapping[str, object], sheet: Sheet) -> Iterator[Asked]:
+def _pypi_requirements(part: Mapping[str, object], sheet: Sheet) -> Iterator[Asked]:
     for name, given in table(part.get("pypi-dependencies")).items():
         stated = table(given)
         located = next((key for key in ("git", "path", "url") if key in stated), None)

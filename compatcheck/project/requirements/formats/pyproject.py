@@ -43,7 +43,11 @@ def read(path: str, python: str | None = None) -> Environment:
     project, tool = table(sheet.value.get("project")), table(sheet.value.get("tool"))
     poetry, uv = table(table(tool.get("poetry")).get("dependencies")), table(tool.get("uv"))
     place = Place(python, text(project.get("requires-python")) or _python_of(poetry))
-    asked = [*_of_project(project, sheet, place), *_of_groups(sheet, uv, place), *_of_poetry(poetry, sheet, place)]
+    asked = [
+        *_project_requirements(project, sheet, place),
+        *_group_requirements(sheet, uv, place),
+        *_poetry_requirements(poetry, sheet, place),
+    ]
     overrides = {each.name: each for each in _requirements(texts(uv.get("override-dependencies")), sheet, place)}
     chosen = [with_label(each, _label(each.name, uv)) for each in (overrides.get(e.name, e) for e in asked)]
     stated = facts_of(chosen, _requirements(texts(uv.get("constraint-dependencies")), sheet, place))
@@ -66,7 +70,7 @@ def _requirements(lines: list[str], sheet: Sheet, place: Place) -> Iterator[Aske
             yield found
 
 
-def _of_project(project: Mapping[str, object], sheet: Sheet, place: Place) -> Iterator[Asked]:
+def _project_requirements(project: Mapping[str, object], sheet: Sheet, place: Place) -> Iterator[Asked]:
     own = normalised(text(project.get("name")))
     optional = {normalised(name): texts(lines) for name, lines in table(project.get("optional-dependencies")).items()}
     waiting = texts(project.get("dependencies"))
@@ -82,7 +86,7 @@ def _of_project(project: Mapping[str, object], sheet: Sheet, place: Place) -> It
             yield from _requirements([line], sheet, place)
 
 
-def _of_groups(sheet: Sheet, uv: Mapping[str, object], place: Place) -> Iterator[Asked]:
+def _group_requirements(sheet: Sheet, uv: Mapping[str, object], place: Place) -> Iterator[Asked]:
     groups = {normalised(name): lines for name, lines in table(sheet.value.get("dependency-groups")).items()}
     chosen = uv.get("default-groups", ["dev"])
     waiting = list(groups) if chosen == "all" else [normalised(name) for name in texts(chosen)]
@@ -97,7 +101,7 @@ def _of_groups(sheet: Sheet, uv: Mapping[str, object], place: Place) -> Iterator
         yield from _requirements(texts(lines), sheet, place)
 
 
-def _of_poetry(poetry: Mapping[str, object], sheet: Sheet, place: Place) -> Iterator[Asked]:
+def _poetry_requirements(poetry: Mapping[str, object], sheet: Sheet, place: Place) -> Iterator[Asked]:
     """https://python-poetry.org/docs/dependency-specification/"""
     for name, given in poetry.items():
         if normalised(name) == "python":

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from compatcheck.environment import Location
-from compatcheck.project.training._parallel import fsdp_section
-from compatcheck.project.training._readings import Sheet
-from compatcheck.project.training._rows import left_open
-from compatcheck.project.training._values import FLAG, NUMBER, number_of
-from compatcheck.project.training.document import Document, Keys, Said
+from compatcheck.project.training._parallel import read_fsdp_section
+from compatcheck.project.training._rows import is_left_open
+from compatcheck.project.training._sheet import Sheet
+from compatcheck.project.training._values import FLAG, NUMBER, parse_number
+from compatcheck.project.training.document import Configuration, Document, Keys
 
 TITLE = "an accelerate config"
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -31,41 +31,41 @@ def recognises(document: Document) -> bool:
     return isinstance(value, dict) and "compute_environment" in value and "distributed_type" in value
 
 
-def read(document: Document) -> Said:
+def read(document: Document) -> Configuration:
     """``training.world_size``, the precision, and what the DeepSpeed or FSDP section decides.
 
     A Trainer that turns on a precision of its own wins over the one here.
     """
     sheet = Sheet(document)
-    if left_open(sheet, ["training.world_size", "training.deepspeed", "training.fsdp"], "distributed_type"):
-        return sheet.said()
-    kind = str(sheet.given("distributed_type")).upper()
+    if is_left_open(sheet, ["training.world_size", "training.deepspeed", "training.fsdp"], "distributed_type"):
+        return sheet.configuration()
+    kind = str(sheet.get("distributed_type")).upper()
     _processes(sheet, kind)
-    precision = sheet.given("mixed_precision")
+    precision = sheet.get("mixed_precision")
     precision = "no" if precision is False or (precision is None and sheet.has("mixed_precision")) else precision
     if isinstance(precision, str) and precision in _DTYPES:
         sheet.state("training.mixed_precision", precision, ("mixed_precision",))
         sheet.state("training.dtype", _DTYPES[precision], ("mixed_precision",))
     elif precision is not None:
-        sheet.leave("training.dtype", ("mixed_precision",), "not one dtype")
-    section = sheet.given("deepspeed_config")
+        sheet.leave_open("training.dtype", ("mixed_precision",), "not one dtype")
+    section = sheet.get("deepspeed_config")
     if kind == "DEEPSPEED":
         _deepspeed(sheet, section if isinstance(section, dict) else {})
     else:
         sheet.state("training.deepspeed", None, ("distributed_type",))
     if kind == "FSDP":
         sheet.read(NUMBER, "training.fsdp.version", "fsdp_config", "fsdp_version")
-        fsdp_section(sheet, ("fsdp_config",))
+        read_fsdp_section(sheet, ("fsdp_config",))
     else:
         sheet.state("training.fsdp", None, ("distributed_type",))
     _dynamo(sheet)
     sheet.read(FLAG, "training.downcast_bf16", "downcast_bf16")
-    return sheet.said()
+    return sheet.configuration()
 
 
 def _processes(sheet: Sheet, kind: str) -> None:
     """``num_processes`` counts those of all machines."""
-    count = number_of(sheet.given("num_processes"))
+    count = parse_number(sheet.get("num_processes"))
     if kind in _ONE_PROCESS:
         sheet.state("training.world_size", 1, ("distributed_type",))
     elif isinstance(count, int) and count > 0:
@@ -82,7 +82,7 @@ def _deepspeed(sheet: Sheet, section: dict[str, Any]) -> None:
         sheet.name("deepspeed", named, (*keys, "deepspeed_config_file"))
         sheet.unknown("training.deepspeed", f"{named} decides", (*keys, "deepspeed_config_file"))
         return
-    given = {name: sheet.given(*keys, name) for name in section}
+    given = {name: sheet.get(*keys, name) for name in section}
     zero: dict[str, Any] = {"stage": 2 if given.get("zero_stage") is None else given["zero_stage"]}
     for name in ("optimizer", "param"):
         device = given.get(f"offload_{name}_device")
@@ -116,8 +116,8 @@ def _own_places(sheet: Sheet, section: dict[str, Any]) -> None:
 
 
 def _dynamo(sheet: Sheet) -> None:
-    backend = sheet.given("dynamo_config", "dynamo_backend") or sheet.given("dynamo_backend")
+    backend = sheet.get("dynamo_config", "dynamo_backend") or sheet.get("dynamo_backend")
     if isinstance(backend, str):
-        nested = sheet.given("dynamo_config", "dynamo_backend") is not None
+        nested = sheet.get("dynamo_config", "dynamo_backend") is not None
         keys = ("dynamo_config", "dynamo_backend") if nested else ("dynamo_backend",)
         sheet.state("training.torch_compile", backend.upper() != "NO", keys)

@@ -8,12 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from compatcheck.project.training._parallel import deepspeed_given, fsdp_given, fsdp_section
+from compatcheck.project.training._parallel import read_deepspeed, read_fsdp, read_fsdp_section
 from compatcheck.project.training._python_value import Open
-from compatcheck.project.training._readings import Sheet
-from compatcheck.project.training._rows import Row, fill, left_open, model_named, rows, unquantized
-from compatcheck.project.training._values import ATTENTION, DTYPE, FLAG, LABELS, NUMBER, TEXT, WHOLE, flag_of, number_of
-from compatcheck.project.training.document import Document, Keys, Said
+from compatcheck.project.training._rows import Row, is_left_open, read_model, read_rows, rows, state_unquantized
+from compatcheck.project.training._sheet import Sheet
+from compatcheck.project.training._values import (
+    ATTENTION,
+    DTYPE,
+    FLAG,
+    LABELS,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    parse_flag,
+    parse_number,
+)
+from compatcheck.project.training.document import Configuration, Document, Keys
 
 TITLE = "an Axolotl YAML"
 SUFFIXES = (".yaml", ".yml")
@@ -52,14 +62,14 @@ def recognises(document: Document) -> bool:
     return isinstance(value, dict) and isinstance(value.get("base_model"), str) and len(_USUAL & value.keys()) >= 2
 
 
-def read(document: Document) -> Said:
+def read(document: Document) -> Configuration:
     """What the configuration decides."""
     sheet = Sheet(document)
     sheet.state("training.framework", "axolotl")
-    fill(sheet, _ARGUMENTS)
+    read_rows(sheet, _ARGUMENTS)
     _sizes(sheet)
     _objective(sheet)
-    model = model_named(sheet, "base_model")
+    model = read_model(sheet, "base_model")
     _precision(sheet)
     _attention(sheet)
     _checkpointing(sheet)
@@ -67,31 +77,31 @@ def read(document: Document) -> Said:
     _quantization(sheet, model)
     _parallel(sheet)
     _patches(sheet)
-    return sheet.said()
+    return sheet.configuration()
 
 
 def _sizes(sheet: Sheet) -> None:
     """Older files give the whole batch in place of the accumulation steps."""
-    if sheet.given("gradient_accumulation_steps") is None:
-        whole, micro = number_of(sheet.given("batch_size")), number_of(sheet.given("micro_batch_size"))
+    if sheet.get("gradient_accumulation_steps") is None:
+        whole, micro = parse_number(sheet.get("batch_size")), parse_number(sheet.get("micro_batch_size"))
         if whole and micro:
             sheet.state("training.gradient_accumulation_steps", int(whole // micro), ("batch_size",))
-    if not sheet.given("sample_packing"):
+    if not sheet.get("sample_packing"):
         sheet.state("training.packing", False, ("sample_packing",) if sheet.has("sample_packing") else None)
-    if not sheet.given("optimizer"):
+    if not sheet.get("optimizer"):
         sheet.unknown("training.optimizer", "optimizer is not given, and its default changed between releases")
 
 
 def _objective(sheet: Sheet) -> None:
-    named = sheet.given("rl")
+    named = sheet.get("rl")
     if isinstance(named, str) and named in _OBJECTIVES:
         sheet.state("training.objective", _OBJECTIVES[named], ("rl",))
     elif named not in (None, False):
-        sheet.leave("training.objective", ("rl",), "not a known objective")
-    elif flag_of(sheet.given("reward_model")):
+        sheet.leave_open("training.objective", ("rl",), "not a known objective")
+    elif parse_flag(sheet.get("reward_model")):
         sheet.state("training.objective", "reward", ("reward_model",))
     else:
-        pretrains = bool(sheet.given("pretraining_dataset"))
+        pretrains = bool(sheet.get("pretraining_dataset"))
         key: Keys | None = ("pretraining_dataset",) if pretrains else None
         sheet.state("training.objective", "pretrain" if pretrains else "sft", key)
 
@@ -101,7 +111,7 @@ def _precision(sheet: Sheet) -> None:
 
     The weights are loaded in the same dtype, and in float16 for 8-bit (``resolve_dtype``).
     """
-    if left_open(sheet, _PRECISIONS, *_SWITCHES, kind=FLAG, words=("full", "auto")):
+    if is_left_open(sheet, _PRECISIONS, *_SWITCHES, kind=FLAG, words=("full", "auto")):
         return
     given = {name: _switch(sheet, name) for name in _SWITCHES}
     for name, short in (("bf16", "bf16"), ("bfloat16", "no"), ("fp16", "fp16"), ("float16", "no")):
@@ -115,82 +125,82 @@ def _precision(sheet: Sheet) -> None:
         key: Keys | None = ("bf16",) if sheet.has("bf16") else None
         for fact in _PRECISIONS:
             sheet.unknown(fact, _AUTO if key else "bf16 is not given, and its default changed between releases", key)
-        if key and all(sheet.given(name) is None for name in ("fp16", "float16")):
+        if key and all(sheet.get(name) is None for name in ("fp16", "float16")):
             sheet.state("training.dtype_rule", "bfloat16-if-supported", key)
         return
     sheet.state("training.dtype", "float32", ("bf16",))
     sheet.state("training.mixed_precision", "no", ("bf16",))
-    eight = flag_of(sheet.given("load_in_8bit"))
+    eight = parse_flag(sheet.get("load_in_8bit"))
     sheet.state("training.load_dtype", "float16" if eight else "float32", ("load_in_8bit",) if eight else ("bf16",))
 
 
 def _switch(sheet: Sheet, name: str) -> bool | None:
     """Whether a precision is on; ``None`` where that is left to the GPU or to a default."""
-    value = sheet.given(name)
+    value = sheet.get(name)
     if value == "full":
         return True
     if value == "auto" or (name == "bf16" and value is None):
         return None
-    return bool(flag_of(value))
+    return bool(parse_flag(value))
 
 
 def _attention(sheet: Sheet) -> None:
-    if not left_open(sheet, ["training.attention"], *dict(_ATTENTIONS), kind=FLAG):
+    if not is_left_open(sheet, ["training.attention"], *dict(_ATTENTIONS), kind=FLAG):
         for name, attention in reversed(_ATTENTIONS):
-            if flag_of(sheet.given(name)):
+            if parse_flag(sheet.get(name)):
                 sheet.state("training.attention", attention, (name,))
-    fill(sheet, [Row("training.attention", ("attn_implementation",), ATTENTION)])
+    read_rows(sheet, [Row("training.attention", ("attn_implementation",), ATTENTION)])
     if not sheet.is_decided("training.attention"):
         sheet.unknown("training.attention", "no attention is turned on: the model's own default")
 
 
 def _checkpointing(sheet: Sheet) -> None:
-    fill(sheet, rows("training.", FLAG, "gradient_checkpointing_kwargs.use_reentrant"))
+    read_rows(sheet, rows("training.", FLAG, "gradient_checkpointing_kwargs.use_reentrant"))
     name = "gradient_checkpointing"
-    if left_open(sheet, ["training.gradient_checkpointing"], name, kind=FLAG, words=_WORDS_OF_CHECKPOINTING):
+    if is_left_open(sheet, ["training.gradient_checkpointing"], name, kind=FLAG, words=_WORDS_OF_CHECKPOINTING):
         return
-    on = bool(flag_of(sheet.given(name))) or sheet.given(name) in _WORDS_OF_CHECKPOINTING
+    on = bool(parse_flag(sheet.get(name))) or sheet.get(name) in _WORDS_OF_CHECKPOINTING
     sheet.state("training.gradient_checkpointing", on, (name,) if sheet.has(name) else None)
 
 
 def _adapter(sheet: Sheet) -> None:
-    kind = sheet.given("adapter")
-    if left_open(sheet, ["training.method", "training.lora"], "adapter", kind=TEXT):
+    kind = sheet.get("adapter")
+    if is_left_open(sheet, ["training.method", "training.lora"], "adapter", kind=TEXT):
         return
-    if isinstance(folder := sheet.given("lora_model_dir"), str):
+    if isinstance(folder := sheet.get("lora_model_dir"), str):
         sheet.name("adapter", folder)
     key: Keys | None = ("adapter",) if sheet.has("adapter") else None
     if not kind:
-        sheet.state("training.method", "freeze" if sheet.given("unfrozen_parameters") else "full", key)
+        sheet.state("training.method", "freeze" if sheet.get("unfrozen_parameters") else "full", key)
         sheet.state("training.lora", None, key)
         return
-    dora = flag_of(sheet.given("peft_use_dora"))
+    dora = parse_flag(sheet.get("peft_use_dora"))
     sheet.state("training.method", "dora" if kind == "lora" and dora else kind, key)
     if kind not in ("lora", "qlora"):
         return
-    fill(sheet, rows("training.lora.", NUMBER, "r=lora_r", "lora_alpha"))
-    fill(sheet, rows("training.lora.", FLAG, "use_dora=peft_use_dora", "use_rslora=peft_use_rslora"))
+    read_rows(sheet, rows("training.lora.", NUMBER, "r=lora_r", "lora_alpha"))
+    read_rows(sheet, rows("training.lora.", FLAG, "use_dora=peft_use_dora", "use_rslora=peft_use_rslora"))
     modules = ("target_modules=lora_target_modules", "modules_to_save=lora_modules_to_save")
-    fill(sheet, rows("training.lora.", LABELS, *modules))
-    if flag_of(sheet.given("lora_target_linear")):
-        named: Any = sheet.known("training.lora.target_modules") or []
+    read_rows(sheet, rows("training.lora.", LABELS, *modules))
+    if parse_flag(sheet.get("lora_target_linear")):
+        named: Any = sheet.fact("training.lora.target_modules") or []
         more = [each for each in named if each != "all-linear"]
         sheet.state("training.lora.target_modules", ["all-linear", *more], ("lora_target_linear",))
-    if not sheet.given("lora_modules_to_save"):
+    if not sheet.get("lora_modules_to_save"):
         sheet.state("training.lora.modules_to_save", None)
 
 
 def _quantization(sheet: Sheet, model: str | None) -> None:
     """QLoRA is NF4 with double quantization, computing in the dtype of loading, unless told otherwise."""
-    prefix, kind = "training.quantization.", sheet.given("adapter")
-    if flag_of(sheet.given("gptq")):
+    prefix, kind = "training.quantization.", sheet.get("adapter")
+    if parse_flag(sheet.get("gptq")):
         sheet.state(prefix + "method", "gptq", ("gptq",))
         return
-    if left_open(sheet, ["training.quantization"], "load_in_4bit", "load_in_8bit", kind=FLAG):
+    if is_left_open(sheet, ["training.quantization"], "load_in_4bit", "load_in_8bit", kind=FLAG):
         return
-    bits = next((each for each in (4, 8) if flag_of(sheet.given(f"load_in_{each}bit"))), None)
+    bits = next((each for each in (4, 8) if parse_flag(sheet.get(f"load_in_{each}bit"))), None)
     if bits is None:
-        unquantized(sheet, model)
+        state_unquantized(sheet, model)
         return
     sheet.state(prefix + "bits", bits, (f"load_in_{bits}bit",))
     sheet.state(prefix + "method", "bitsandbytes", (f"load_in_{bits}bit",))
@@ -199,16 +209,16 @@ def _quantization(sheet: Sheet, model: str | None) -> None:
     sheet.state(prefix + "type", "nf4")
     sheet.state(prefix + "double_quant", True)
     if sheet.is_stated("training.load_dtype"):
-        sheet.state(prefix + "compute_dtype", sheet.known("training.load_dtype"))
+        sheet.state(prefix + "compute_dtype", sheet.fact("training.load_dtype"))
     section: Keys = ("bnb_config_kwargs",)
-    fill(sheet, rows(prefix, TEXT, "type=bnb_4bit_quant_type", below=section))
-    fill(sheet, rows(prefix, FLAG, "double_quant=bnb_4bit_use_double_quant", below=section))
-    fill(sheet, rows(prefix, DTYPE, "compute_dtype=bnb_4bit_compute_dtype", below=section))
+    read_rows(sheet, rows(prefix, TEXT, "type=bnb_4bit_quant_type", below=section))
+    read_rows(sheet, rows(prefix, FLAG, "double_quant=bnb_4bit_use_double_quant", below=section))
+    read_rows(sheet, rows(prefix, DTYPE, "compute_dtype=bnb_4bit_compute_dtype", below=section))
 
 
 def _parallel(sheet: Sheet) -> None:
     """Axolotl refuses DeepSpeed and FSDP together."""
-    if deepspeed_given(sheet, ("deepspeed",)):
+    if read_deepspeed(sheet, ("deepspeed",)):
         pass
     elif off := next((key for key in ("fsdp", "fsdp_config") if _is_given(sheet, key)), None):
         sheet.state("training.deepspeed", None, (off,))
@@ -217,23 +227,23 @@ def _parallel(sheet: Sheet) -> None:
     else:
         why = "no DeepSpeed JSON is named, and accelerate or the command line may bring one"
         sheet.unknown("training.deepspeed", why)
-    fill(sheet, rows("training.fsdp.", WHOLE, "version=fsdp_version"))
-    if not fsdp_given(sheet):
-        fsdp_section(sheet, ("fsdp_config",))
+    read_rows(sheet, rows("training.fsdp.", WHOLE, "version=fsdp_version"))
+    if not read_fsdp(sheet):
+        read_fsdp_section(sheet, ("fsdp_config",))
 
 
 def _is_given(sheet: Sheet, key: str) -> bool:
-    return bool(sheet.given(key)) and not isinstance(sheet.given(key), Open)
+    return bool(sheet.get(key)) and not isinstance(sheet.get(key), Open)
 
 
 def _patches(sheet: Sheet) -> None:
-    plugins = sheet.given("plugins")
+    plugins = sheet.get("plugins")
     if isinstance(plugins, list) and any("liger" in str(each).lower() for each in plugins):
         sheet.state("training.use_liger_kernel", True, ("plugins",))
     words = [key for key in sheet.document.value if isinstance(key, str)]
-    own = next((key for key in words if key.startswith("unsloth_") and flag_of(sheet.given(key))), None)
+    own = next((key for key in words if key.startswith("unsloth_") and parse_flag(sheet.get(key))), None)
     if own:
         sheet.state("training.unsloth", True, (own,))
-    resumes = sheet.given("resume_from_checkpoint")
+    resumes = sheet.get("resume_from_checkpoint")
     if isinstance(resumes, str) and resumes.strip():
         sheet.state("training.resume_from_checkpoint", True, ("resume_from_checkpoint",))

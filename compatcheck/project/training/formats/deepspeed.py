@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.project.training._python_value import Open
-from compatcheck.project.training._readings import Sheet
-from compatcheck.project.training._rows import left_open
-from compatcheck.project.training._values import FLAG, NUMBER, WHOLE, Kind, flag_of, is_auto
-from compatcheck.project.training.document import Document, Said
+from compatcheck.project.training._rows import is_left_open
+from compatcheck.project.training._sheet import Sheet
+from compatcheck.project.training._values import FLAG, NUMBER, WHOLE, Kind, is_auto, parse_flag
+from compatcheck.project.training.document import Configuration, Document
 
 TITLE = "a DeepSpeed JSON"
 SUFFIXES = (".json",)
@@ -34,7 +34,7 @@ _PREFIX = "training.deepspeed."
 _CHANGED = "the file does not say, and DeepSpeed's default changed in 0.19.3 (from {} to {})"
 _MAY_ADD = "the file does not say, and accelerate turns on the precision it is told to"
 _NOTHING = Environment({})
-_OWN_WAY = ("xtuner", "nemo", "torchtune")
+_OTHER_FRAMEWORKS = ("xtuner", "nemo", "torchtune")
 
 
 class _Key(NamedTuple):
@@ -81,7 +81,7 @@ _KEYS = (
     _Key("activation_checkpointing.cpu_checkpointing", ("activation_checkpointing", "cpu_checkpointing"), FLAG),
     _Key("zero_allow_untested_optimizer", ("zero_allow_untested_optimizer",), FLAG),
 )
-_OF_THE_TRAINING = (
+_TRAINING_KEYS = (
     _Key("training.gradient_accumulation_steps", ("gradient_accumulation_steps",), WHOLE),
     _Key("training.per_device_train_batch_size", ("train_micro_batch_size_per_gpu",), WHOLE),
 )
@@ -109,35 +109,34 @@ def recognises(document: Document) -> bool:
     return isinstance(value, dict) and "compute_environment" not in value and any(mark in value for mark in MARKS)
 
 
-def read(document: Document, trainer: Environment = _NOTHING) -> Said:
+def read(document: Document, trainer: Environment = _NOTHING) -> Configuration:
     """``training.deepspeed``, and what else of the training the file decides.
 
     ``"auto"`` takes the value of the trainer, as transformers fills it in; where the trainer says nothing either, the
     fact is unknown. A value that contradicts the trainer's is unknown, for transformers refuses to start.
     """
-    sheet = Sheet(document._replace(value=_renamed(document.value)))
+    sheet = Sheet(document._replace(value=_with_present_names(document.value)))
     for key in _KEYS:
         _read_key(sheet, key._replace(fact=_PREFIX + key.fact))
-    for key in _OF_THE_TRAINING:
-        if sheet.given(*key.given_as) is not None:
+    for key in _TRAINING_KEYS:
+        if sheet.get(*key.given_as) is not None:
             _read_key(sheet, key)
     _overlap_comm(sheet)
-    if sheet.given(*_LEAVES) and not isinstance(sheet.given(*_LEAVES), Open):
+    if sheet.get(*_LEAVES) and not isinstance(sheet.get(*_LEAVES), Open):
         sheet.state(_PREFIX + "leaf_modules", True, _LEAVES)
     _offload(sheet)
     _compile(sheet)
     for section in ("optimizer", "scheduler"):
-        _named(sheet, section)
-    said = trainer
-    if lookup(said, "training.framework") not in _OWN_WAY:
-        _fill(sheet, said)
+        _section_type(sheet, section)
+    if lookup(trainer, "training.framework") not in _OTHER_FRAMEWORKS:
+        _apply_trainer(sheet, trainer)
     else:
-        _give_way(sheet, said)
-    _dtype(sheet, said)
-    return sheet.said()
+        _apply_xtuner(sheet, trainer)
+    _dtype(sheet, trainer)
+    return sheet.configuration()
 
 
-def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
+def _with_present_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values with the present names of keys that older releases called otherwise."""
     result = dict(values)
     for (*sections, name), old in _OLD_NAMES.items():
@@ -150,7 +149,7 @@ def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_key(sheet: Sheet, key: _Key) -> None:
-    value = sheet.given(*key.given_as)
+    value = sheet.get(*key.given_as)
     if value is None:
         if key.undecided:
             sheet.unknown(key.fact, key.undecided)
@@ -166,10 +165,10 @@ def _read_key(sheet: Sheet, key: _Key) -> None:
 def _overlap_comm(sheet: Sheet) -> None:
     """Not given, it is on for stage 3 alone (``DeepSpeedZeroConfig.overlap_comm_valid``)."""
     fact = _PREFIX + "overlap_comm"
-    if sheet.given("zero_optimization", "overlap_comm") is not None:
+    if sheet.get("zero_optimization", "overlap_comm") is not None:
         return
     if sheet.is_stated(_PREFIX + "zero_stage"):
-        sheet.state(fact, sheet.known(_PREFIX + "zero_stage") == 3)
+        sheet.state(fact, sheet.fact(_PREFIX + "zero_stage") == 3)
     else:
         sheet.unknown(fact, "its default depends on the ZeRO stage, which is not known")
 
@@ -178,14 +177,14 @@ def _offload(sheet: Sheet) -> None:
     fact, found, place = _PREFIX + "offload", [], None
     for name, section, legacy in _OFFLOADS:
         where: tuple[str, ...] = ("zero_optimization", section, "device")
-        device = sheet.given(*where)
+        device = sheet.get(*where)
         if is_auto(device):
             sheet.unknown(fact, f"auto in {sheet.document.path}: the trainer decides")
             return
         if not isinstance(device, (str, type(None))):
-            sheet.leave(fact, where, "not the name of a device")
+            sheet.leave_open(fact, where, "not the name of a device")
             return
-        if device is None and sheet.given("zero_optimization", legacy) is True:
+        if device is None and sheet.get("zero_optimization", legacy) is True:
             device, where = "cpu", ("zero_optimization", legacy)
         if device not in (None, "none"):
             found.append(name)
@@ -195,51 +194,51 @@ def _offload(sheet: Sheet) -> None:
 
 
 def _compile(sheet: Sheet) -> None:
-    if not left_open(sheet, [_PREFIX + "compile"], *_COMPILES, kind=FLAG):
-        on = any(flag_of(sheet.given(*keys)) for keys in _COMPILES)
+    if not is_left_open(sheet, [_PREFIX + "compile"], *_COMPILES, kind=FLAG):
+        on = any(parse_flag(sheet.get(*keys)) for keys in _COMPILES)
         sheet.state(_PREFIX + "compile", on, ("compile",) if on else None)
 
 
-def _named(sheet: Sheet, section: str) -> None:
+def _section_type(sheet: Sheet, section: str) -> None:
     """Which optimizer or scheduler DeepSpeed makes, in lower case as it compares them; absent where it makes none.
 
     An Adam that is to be torch's own and not DeepSpeed's fused one is called ``torch_adam``.
     """
-    fact, kind = _PREFIX + section, sheet.given(section, "type")
+    fact, kind = _PREFIX + section, sheet.get(section, "type")
     if kind is None:
         sheet.state(fact, None)
     elif isinstance(kind, str):
-        is_torch = "adam" in kind.lower() and sheet.given(section, "params", "torch_adam") is True
+        is_torch = "adam" in kind.lower() and sheet.get(section, "params", "torch_adam") is True
         sheet.state(fact, "torch_adam" if is_torch else kind.lower(), (section, "type"))
     else:
-        sheet.leave(fact, (section, "type"), "not a name")
+        sheet.leave_open(fact, (section, "type"), "not a name")
 
 
 def _is_auto(sheet: Sheet, keys: tuple[str, ...]) -> bool:
-    return bool(sheet.given(*keys) == "auto")
+    return bool(sheet.get(*keys) == "auto")
 
 
-def _fill(sheet: Sheet, said: Environment) -> None:
+def _apply_trainer(sheet: Sheet, trainer: Environment) -> None:
     """Every ``auto`` for which the trainer has a value, and every value that contradicts the trainer's."""
-    for key in (*_KEYS, *_OF_THE_TRAINING):
-        fact = key.fact if key in _OF_THE_TRAINING else _PREFIX + key.fact
+    for key in (*_KEYS, *_TRAINING_KEYS):
+        fact = key.fact if key in _TRAINING_KEYS else _PREFIX + key.fact
         if fact in _FROM_TRAINER:
-            _match(sheet, key.given_as, fact, lookup(said, _FROM_TRAINER[fact]), _FROM_TRAINER[fact])
-    precision = _precision(said)
+            _match(sheet, key.given_as, fact, lookup(trainer, _FROM_TRAINER[fact]), _FROM_TRAINER[fact])
+    precision = _precision(trainer)
     for name in ("fp16", "bf16"):
         switch = precision if isinstance(precision, Unknown) else precision == name
         fact = f"{_PREFIX}{name}.enabled"
-        if sheet.given(name, "enabled") is None and not isinstance(switch, Unknown):
+        if sheet.get(name, "enabled") is None and not isinstance(switch, Unknown):
             sheet.state(fact, switch)
         _match(sheet, (name, "enabled"), fact, switch, "training.mixed_precision")
 
 
-def _precision(said: Environment) -> str | Unknown:
+def _precision(trainer: Environment) -> str | Unknown:
     """The trainer's mixed precision in the words of accelerate."""
-    stated = lookup(said, "training.mixed_precision")
+    stated = lookup(trainer, "training.mixed_precision")
     if isinstance(stated, str):
         return stated
-    dtype = lookup(said, "training.dtype")
+    dtype = lookup(trainer, "training.dtype")
     return {"bfloat16": "bf16", "float16": "fp16", "float32": "no"}.get(str(dtype)) or Unknown()
 
 
@@ -248,38 +247,38 @@ def _match(sheet: Sheet, keys: tuple[str, ...], fact: str, ours: object, name: s
         return
     if _is_auto(sheet, keys):
         sheet.state(fact, ours, keys)
-    elif sheet.is_stated(fact) and sheet.known(fact) != ours and sheet.given(*keys) is not None:
-        theirs = f"{'.'.join(keys)} is {_shown(sheet.known(fact))}"
-        why = f"{theirs}, but the trainer's {name.partition('.')[2]} is {_shown(ours)}, and transformers refuses both"
+    elif sheet.is_stated(fact) and sheet.fact(fact) != ours and sheet.get(*keys) is not None:
+        theirs = f"{'.'.join(keys)} is {_spell(sheet.fact(fact))}"
+        why = f"{theirs}, but the trainer's {name.partition('.')[2]} is {_spell(ours)}, and transformers refuses both"
         sheet.unknown(fact, why, keys)
 
 
-def _shown(value: object) -> str:
+def _spell(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _give_way(sheet: Sheet, said: Environment) -> None:
+def _apply_xtuner(sheet: Sheet, trainer: Environment) -> None:
     """XTuner lets its own configuration rule over the numbers of the DeepSpeed JSON.
 
     https://github.com/InternLM/xtuner/blob/v0.1.23/xtuner/tools/train.py
     """
     for fact, name in _FROM_TRAINER.items():
-        ours = lookup(said, name)
+        ours = lookup(trainer, name)
         if not isinstance(ours, Unknown) and ours is not None:
             sheet.state(fact, ours)
 
 
-def _dtype(sheet: Sheet, said: Environment) -> None:
+def _dtype(sheet: Sheet, trainer: Environment) -> None:
     """DeepSpeed casts the model to the one that is on, and with both off refuses all but float32."""
     fact = "training.dtype"
     autos = [name for name in ("bf16", "fp16") if _is_auto(sheet, (name, "enabled"))]
-    if autos and lookup(said, "training.framework") == "xtuner":
+    if autos and lookup(trainer, "training.framework") == "xtuner":
         _xtuner_dtype(sheet, autos)
         return
-    switches = {name: sheet.known(f"{_PREFIX}{name}.enabled") for name in ("bf16", "fp16")}
+    switches = {name: sheet.fact(f"{_PREFIX}{name}.enabled") for name in ("bf16", "fp16")}
     for name, dtype in (("bf16", "bfloat16"), ("fp16", "float16")):
         if switches[name]:
-            sheet.state(fact, dtype, (name, "enabled") if sheet.given(name, "enabled") is not None else None)
+            sheet.state(fact, dtype, (name, "enabled") if sheet.get(name, "enabled") is not None else None)
             return
     if all(value is False for value in switches.values()):
         sheet.state(fact, "float32")

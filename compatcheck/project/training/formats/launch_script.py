@@ -18,10 +18,10 @@ from compatcheck.packages.frameworks import frameworks
 from compatcheck.project.training import readers
 from compatcheck.project.training._launchers import Launch, launch_of, world_size
 from compatcheck.project.training._python_value import Open
-from compatcheck.project.training._readings import Sheet
+from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._shell import commands, is_open
 from compatcheck.project.training.agreement import agreed, given, over_accelerate
-from compatcheck.project.training.document import Document, Keys, Said
+from compatcheck.project.training.document import Configuration, Document, Keys
 from compatcheck.project.training.formats import accelerate, training_arguments
 
 TITLE = "a launch script"
@@ -64,7 +64,7 @@ def recognises(document: Document) -> bool:
     return document.value is None and bool(_launches(document.text, document.path))
 
 
-def read(document: Document, opened: Opener = _nothing) -> Said:
+def read(document: Document, opened: Opener = _nothing) -> Configuration:
     """What the trainings of a script decide; ``opened`` gives the file that a path in it means, where there is one."""
     launches = _launches(document.text, document.path)
     told = [_said(launch, document, opened) for launch in launches]
@@ -81,7 +81,7 @@ def read(document: Document, opened: Opener = _nothing) -> Said:
     if not all(one.names.get("deepspeed") == names.get("deepspeed") for one in told):
         why = f"the trainings of {document.path} name different ones"
         facts = facts._replace(reasons={**facts.reasons, "training.deepspeed": why})
-    return Said(facts, names, inlined, told[0].places)
+    return Configuration(facts, names, inlined, told[0].places)
 
 
 @functools.lru_cache(maxsize=4)
@@ -90,7 +90,7 @@ def _launches(text: str, path: str) -> tuple[Launch, ...]:
     return tuple(launch for launch in found if launch is not None)
 
 
-def _said(launch: Launch, document: Document, opened: Opener) -> Said:
+def _said(launch: Launch, document: Document, opened: Opener) -> Configuration:
     said = _of_trainer(launch, document, opened)
     sheet = Sheet(document._replace(lines={}, value={}))
     count, why, line = world_size(launch)
@@ -108,7 +108,7 @@ def _said(launch: Launch, document: Document, opened: Opener) -> Said:
     return said._replace(facts=said.facts.overlay(sheet.facts()))
 
 
-def _of_trainer(launch: Launch, document: Document, opened: Opener) -> Said:
+def _of_trainer(launch: Launch, document: Document, opened: Opener) -> Configuration:
     """What the framework makes of the configuration and the flags."""
     config = opened(launch.config.text) if launch.config and not is_open(launch.config.text) else None
     reader = frameworks()[launch.framework].reader
@@ -125,7 +125,7 @@ def _of_trainer(launch: Launch, document: Document, opened: Opener) -> Said:
         if not any(isinstance(value, Open) for value in launch.flags.values()):
             raise
         why = f"variables that the script does not set give some flags of line {launch.line}"
-        return Said(Environment({}, {"training": why}))
+        return Configuration(Environment({}, {"training": why}))
     if launch.config and not config:
         facts = given(said.facts)
         why = f"{launch.config.text if not is_open(launch.config.text) else 'the configuration'}, which line "
@@ -136,7 +136,7 @@ def _of_trainer(launch: Launch, document: Document, opened: Opener) -> Said:
     return _completed(said, launch, document, bool(config))
 
 
-def _of_own_loop(said: Said, launch: Launch) -> Said:
+def _of_own_loop(said: Configuration, launch: Launch) -> Configuration:
     """A bare ``--deepspeed`` is that of DeepSpeed's own parser (the Trainer's takes a value): no default is known."""
     facts = given(said.facts)
     why = f"the code that line {launch.line} starts configures DeepSpeed itself"
@@ -144,11 +144,11 @@ def _of_own_loop(said: Said, launch: Launch) -> Said:
     return said._replace(facts=Environment(facts.facts, dict.fromkeys(open_facts, why), facts.locations))
 
 
-def _read(reader: str, merged: Document, launch: Launch) -> Said:
+def _read(reader: str, merged: Document, launch: Launch) -> Configuration:
     if reader == "training_arguments":
         framework = "trl" if launch.framework == "trl" else None
         return training_arguments.read(merged, framework or _framework_of(merged))
-    said: Said = readers()[reader].read(merged)
+    said: Configuration = readers()[reader].read(merged)
     return said
 
 
@@ -171,7 +171,7 @@ def _origins(launch: Launch, document: Document) -> dict[Keys, Location]:
     return {(name,): Location(document.path, line) for name, line in launch.lines.items()}
 
 
-def _bare(launch: Launch, document: Document) -> Said:
+def _bare(launch: Launch, document: Document) -> Configuration:
     """A training of which no more is read than its framework and its DeepSpeed configuration."""
     lines: dict[Keys, int] = {("command",): launch.line}
     sheet = Sheet(Document(document.path, document.text, dict(launch.flags), lines, _origins(launch, document)))
@@ -181,12 +181,12 @@ def _bare(launch: Launch, document: Document) -> Said:
         sheet.name("deepspeed", named)
     elif "deepspeed" not in launch.flags and launch.framework == "xtuner" and launch.config:
         sheet.unknown("training.deepspeed", f"{launch.config.text}, which may bring its own, is not here")
-    return sheet.said()
+    return sheet.configuration()
 
 
-def _of_xtuner(launch: Launch, document: Document, config: Document) -> Said:
+def _of_xtuner(launch: Launch, document: Document, config: Document) -> Configuration:
     named = launch.flags.get("deepspeed")
-    said: Said = readers()["xtuner"].launched(config, named if isinstance(named, str) else None)
+    said: Configuration = readers()["xtuner"].launched(config, named if isinstance(named, str) else None)
     changed = launch.flags.get("cfg_options", [])
     keys = [each.partition("=")[0].split(".")[-1] for each in ([changed] if isinstance(changed, str) else changed)]
     facts = said.facts.without(*(_OVERRIDES[key] for key in keys if key in _OVERRIDES))
@@ -195,7 +195,7 @@ def _of_xtuner(launch: Launch, document: Document, config: Document) -> Said:
     return said._replace(facts=facts._replace(reasons={**facts.reasons, **reasons}), places={**said.places, **places})
 
 
-def _completed(said: Said, launch: Launch, document: Document, configured: bool) -> Said:
+def _completed(said: Configuration, launch: Launch, document: Document, configured: bool) -> Configuration:
     """What the launcher and the verb add: the objective, and that nothing else can bring DeepSpeed."""
     sheet = Sheet(document._replace(lines={("command",): launch.line}))
     environment = said.facts
@@ -212,7 +212,7 @@ def _completed(said: Said, launch: Launch, document: Document, configured: bool)
     return said._replace(facts=environment.overlay(sheet.facts()))
 
 
-def _of_accelerate(launch: Launch, document: Document, opened: Opener) -> Said:
+def _of_accelerate(launch: Launch, document: Document, opened: Opener) -> Configuration:
     """What ``accelerate launch`` is told: its config file, and its own flags over that."""
     file = launch.options.get("config_file")
     config = opened(file.text) if file and not is_open(file.text) else None
@@ -232,7 +232,7 @@ def _of_accelerate(launch: Launch, document: Document, opened: Opener) -> Said:
             why = f"{file.text}, which accelerate is given, is not here" if not is_open(file.text) else why
         flags = Document(document.path, document.text, {**value, "distributed_type": "unknown"}, {}, origins)
         facts = accelerate.read(flags).facts.without("training.deepspeed", "training.fsdp")
-        return Said(facts._replace(reasons={**facts.reasons, "training.deepspeed": why}))
+        return Configuration(facts._replace(reasons={**facts.reasons, "training.deepspeed": why}))
     base = config[1] if config else Document(document.path, document.text, {}, {})
     return accelerate.read(base._replace(value=value, origins=origins))
 

@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from compatcheck.project.training._parallel import deepspeed_given, fsdp_given
-from compatcheck.project.training._readings import Sheet
-from compatcheck.project.training._rows import fill, left_open, model_named, rows, unquantized
-from compatcheck.project.training._values import ATTENTION, FLAG, LABELS, NUMBER, TEXT, WHOLE, attention_name, flag_of
-from compatcheck.project.training.document import Document, Keys, Said
+from compatcheck.project.training._parallel import read_deepspeed, read_fsdp
+from compatcheck.project.training._rows import is_left_open, read_model, read_rows, rows, state_unquantized
+from compatcheck.project.training._sheet import Sheet
+from compatcheck.project.training._values import (
+    ATTENTION,
+    FLAG,
+    LABELS,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    attention_name,
+    parse_flag,
+)
+from compatcheck.project.training.document import Configuration, Document, Keys
 
 TITLE = "a LLaMA-Factory YAML"
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -56,20 +65,20 @@ def recognises(document: Document) -> bool:
         return False
     staged = isinstance(value.get("stage"), str) and value["stage"] in _OBJECTIVES
     own = [staged, value.get("finetuning_type") in _METHODS, "cutoff_len" in value, "template" in value]
-    trains = bool(flag_of(value.get("do_train"))) or "per_device_train_batch_size" in value
+    trains = bool(parse_flag(value.get("do_train"))) or "per_device_train_batch_size" in value
     return trains and (own[0] or own[1]) and sum(own) >= 2
 
 
-def read(document: Document) -> Said:
+def read(document: Document) -> Configuration:
     """What the arguments decide."""
     sheet = Sheet(document)
     sheet.state("training.framework", "llama-factory")
-    fill(sheet, _ARGUMENTS)
+    read_rows(sheet, _ARGUMENTS)
     for fact, default in _DEFAULTS.items():
         if not sheet.has(fact):
             sheet.state(f"training.{fact}", default)
     _objective(sheet)
-    model = model_named(sheet, "model_name_or_path")
+    model = read_model(sheet, "model_name_or_path")
     _packing(sheet)
     _optimizer(sheet)
     _precision(sheet)
@@ -78,7 +87,7 @@ def read(document: Document) -> Said:
     _quantization(sheet, model)
     _adapter(sheet)
     _parallel(sheet)
-    return sheet.said()
+    return sheet.configuration()
 
 
 def _at(sheet: Sheet, key: str) -> Keys | None:
@@ -86,11 +95,11 @@ def _at(sheet: Sheet, key: str) -> Keys | None:
 
 
 def _objective(sheet: Sheet) -> None:
-    stage = sheet.given("stage") or "sft"
+    stage = sheet.get("stage") or "sft"
     if not isinstance(stage, str) or stage not in _OBJECTIVES:
-        sheet.leave("training.objective", ("stage",), f"not one of {', '.join(_OBJECTIVES)}")
+        sheet.leave_open("training.objective", ("stage",), f"not one of {', '.join(_OBJECTIVES)}")
         return
-    preference = stage == "dpo" and sheet.given("pref_loss") == "orpo"
+    preference = stage == "dpo" and sheet.get("pref_loss") == "orpo"
     sheet.state("training.objective", "orpo" if preference else _OBJECTIVES[stage], _at(sheet, "stage"))
     if stage != "ppo":
         sheet.state("training.padding_side", "right")
@@ -98,15 +107,15 @@ def _objective(sheet: Sheet) -> None:
 
 def _packing(sheet: Sheet) -> None:
     """Not given, sequences are packed for pretraining alone."""
-    fill(sheet, rows("training.", FLAG, "packing=sft_packing", "packing"))
-    if flag_of(sheet.given("neat_packing")):
+    read_rows(sheet, rows("training.", FLAG, "packing=sft_packing", "packing"))
+    if parse_flag(sheet.get("neat_packing")):
         sheet.state("training.packing", True, ("neat_packing",))
     elif not sheet.is_decided("training.packing") and sheet.is_stated("training.objective"):
-        sheet.state("training.packing", sheet.known("training.objective") == "pretrain")
+        sheet.state("training.packing", sheet.fact("training.objective") == "pretrain")
 
 
 def _optimizer(sheet: Sheet) -> None:
-    own = next((each for each in _OWN_OPTIMIZERS if flag_of(sheet.given(each))), None)
+    own = next((each for each in _OWN_OPTIMIZERS if parse_flag(sheet.get(each))), None)
     if own:
         sheet.unknown("training.optimizer", f"{own} puts another in its place", (own,))
     elif not sheet.has("optim"):
@@ -121,16 +130,16 @@ def _precision(sheet: Sheet) -> None:
     sheet.unknown(
         "training.load_dtype", "releases to 0.9.3 load in the dtype of the run, later ones in the model's own"
     )
-    if left_open(sheet, _PRECISIONS, "pure_bf16", "bf16", "fp16", kind=FLAG, words=("auto",)):
+    if is_left_open(sheet, _PRECISIONS, "pure_bf16", "bf16", "fp16", kind=FLAG, words=("auto",)):
         return
     for name, short, dtype in (
         ("pure_bf16", "no", "bfloat16"),
         ("bf16", "bf16", "bfloat16"),
         ("fp16", "fp16", "float16"),
     ):
-        if flag_of(sheet.given(name)):
+        if parse_flag(sheet.get(name)):
             sheet.state("training.dtype", dtype, (name,))
-            if name != "pure_bf16" or not flag_of(sheet.given("bf16")):
+            if name != "pure_bf16" or not parse_flag(sheet.get("bf16")):
                 sheet.state("training.mixed_precision", short, (name,))
             else:
                 sheet.state("training.mixed_precision", "bf16", ("bf16",))
@@ -140,7 +149,7 @@ def _precision(sheet: Sheet) -> None:
 
 def _attention(sheet: Sheet) -> None:
     """A truth value is how releases before 0.7 had it, and how YAML reads a bare ``off``."""
-    given = sheet.given("flash_attn")
+    given = sheet.get("flash_attn")
     if given is None or given == "auto":
         sheet.unknown("training.attention", "flash_attn is not given or auto: the model's own default")
     elif isinstance(given, bool):
@@ -148,71 +157,71 @@ def _attention(sheet: Sheet) -> None:
     elif isinstance(given, str) and (name := _ATTENTIONS.get(given) or attention_name(given)):
         sheet.state("training.attention", name, ("flash_attn",))
     else:
-        sheet.leave("training.attention", ("flash_attn",), ATTENTION.mismatch)
+        sheet.leave_open("training.attention", ("flash_attn",), ATTENTION.mismatch)
 
 
 def _checkpointing(sheet: Sheet) -> None:
     """On unless it is disabled, reentrant unless told otherwise; the cache is off with it."""
     switch = "disable_gradient_checkpointing"
-    if left_open(sheet, ["training.gradient_checkpointing"], switch, kind=FLAG):
+    if is_left_open(sheet, ["training.gradient_checkpointing"], switch, kind=FLAG):
         return
-    disabled = bool(flag_of(sheet.given(switch)))
+    disabled = bool(parse_flag(sheet.get(switch)))
     sheet.state("training.gradient_checkpointing", not disabled, _at(sheet, switch))
     if not disabled:
         sheet.state("training.gradient_checkpointing_kwargs.use_reentrant", True)
         sheet.state("training.use_cache", False)
         keys = "gradient_checkpointing_kwargs.use_reentrant=use_reentrant_gc"
-        fill(sheet, rows("training.", FLAG, keys))
+        read_rows(sheet, rows("training.", FLAG, keys))
 
 
 def _quantization(sheet: Sheet, model: str | None) -> None:
     """bitsandbytes by default, NF4 with double quantization, computing in the dtype of the run."""
-    if left_open(sheet, ["training.quantization"], "quantization_bit"):
+    if is_left_open(sheet, ["training.quantization"], "quantization_bit"):
         return
-    if sheet.given("quantization_bit") is None:
-        unquantized(sheet, model)
+    if sheet.get("quantization_bit") is None:
+        state_unquantized(sheet, model)
         return
     prefix = "training.quantization."
-    fill(sheet, rows(prefix, WHOLE, "bits=quantization_bit"))
-    if left_open(sheet, [prefix + "method"], "quantization_method", kind=TEXT):
+    read_rows(sheet, rows(prefix, WHOLE, "bits=quantization_bit"))
+    if is_left_open(sheet, [prefix + "method"], "quantization_method", kind=TEXT):
         return
-    method = sheet.given("quantization_method") or "bitsandbytes"
+    method = sheet.get("quantization_method") or "bitsandbytes"
     sheet.state(prefix + "method", _BACKENDS.get(method, method), _at(sheet, "quantization_method"))
-    if sheet.known(prefix + "method") != "bitsandbytes" or sheet.known(prefix + "bits") != 4:
+    if sheet.fact(prefix + "method") != "bitsandbytes" or sheet.fact(prefix + "bits") != 4:
         return
     sheet.state(prefix + "type", "nf4")
     sheet.state(prefix + "double_quant", True)
-    fill(sheet, rows(prefix, TEXT, "type=quantization_type"))
-    fill(sheet, rows(prefix, FLAG, "double_quant=double_quantization"))
-    dtype = sheet.known("training.dtype")
+    read_rows(sheet, rows(prefix, TEXT, "type=quantization_type"))
+    read_rows(sheet, rows(prefix, FLAG, "double_quant=double_quantization"))
+    dtype = sheet.fact("training.dtype")
     if dtype is not None:
         sheet.state(prefix + "compute_dtype", dtype, ("quantization_bit",))
 
 
 def _adapter(sheet: Sheet) -> None:
-    kind = sheet.given("finetuning_type") or "lora"
+    kind = sheet.get("finetuning_type") or "lora"
     if kind not in _METHODS:
         for fact in ("training.method", "training.lora"):
-            sheet.leave(fact, ("finetuning_type",), f"not one of {', '.join(_METHODS)}")
+            sheet.leave_open(fact, ("finetuning_type",), f"not one of {', '.join(_METHODS)}")
         return
-    if isinstance(named := sheet.given("adapter_name_or_path"), str):
+    if isinstance(named := sheet.get("adapter_name_or_path"), str):
         sheet.name("adapter", named.split(",")[0].strip())
     if kind != "lora":
         sheet.state("training.method", kind, ("finetuning_type",))
         sheet.state("training.lora", None, ("finetuning_type",))
         return
-    dora = flag_of(sheet.given("use_dora"))
-    quantized = sheet.known("training.quantization.bits") == 4
+    dora = parse_flag(sheet.get("use_dora"))
+    quantized = sheet.fact("training.quantization.bits") == 4
     sheet.state("training.method", "qlora" if quantized else "dora" if dora else "lora", _at(sheet, "finetuning_type"))
     sheet.state("training.lora.r", 8)
-    fill(sheet, rows("training.lora.", NUMBER, "r=lora_rank", "lora_alpha"))
-    fill(sheet, rows("training.lora.", FLAG, "use_dora", "use_rslora"))
-    fill(sheet, rows("training.lora.", LABELS, "target_modules=lora_target"))
-    if sheet.known("training.lora.target_modules") == ["all"]:
+    read_rows(sheet, rows("training.lora.", NUMBER, "r=lora_rank", "lora_alpha"))
+    read_rows(sheet, rows("training.lora.", FLAG, "use_dora", "use_rslora"))
+    read_rows(sheet, rows("training.lora.", LABELS, "target_modules=lora_target"))
+    if sheet.fact("training.lora.target_modules") == ["all"]:
         sheet.state("training.lora.target_modules", ["all-linear"], ("lora_target",))
-    fill(sheet, rows("training.lora.", LABELS, "modules_to_save=additional_target"))
-    if not sheet.given("additional_target"):
-        if flag_of(sheet.given("resize_vocab")):
+    read_rows(sheet, rows("training.lora.", LABELS, "modules_to_save=additional_target"))
+    if not sheet.get("additional_target"):
+        if parse_flag(sheet.get("resize_vocab")):
             sheet.unknown(
                 "training.lora.modules_to_save", "newer releases add the resized embeddings", ("resize_vocab",)
             )
@@ -221,10 +230,10 @@ def _adapter(sheet: Sheet) -> None:
 
 
 def _parallel(sheet: Sheet) -> None:
-    if not deepspeed_given(sheet, ("deepspeed",)):
+    if not read_deepspeed(sheet, ("deepspeed",)):
         sheet.state("training.deepspeed", None)
-    fsdp_given(sheet)
-    resumes = sheet.given("resume_from_checkpoint")
+    read_fsdp(sheet)
+    resumes = sheet.get("resume_from_checkpoint")
     if isinstance(resumes, (str, bool)):
         on = resumes if isinstance(resumes, bool) else resumes.lower() not in ("", "false", "none", "null")
         sheet.state("training.resume_from_checkpoint", on, ("resume_from_checkpoint",))

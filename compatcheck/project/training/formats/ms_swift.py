@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from compatcheck.project.training._parallel import deepspeed_given
-from compatcheck.project.training._readings import Sheet
-from compatcheck.project.training._rows import Row, fill, left_open, model_named, rows, unquantized
+from compatcheck.project.training._parallel import read_deepspeed
+from compatcheck.project.training._rows import Row, is_left_open, read_model, read_rows, rows, state_unquantized
+from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import (
     ATTENTION,
     DTYPE,
@@ -21,10 +21,10 @@ from compatcheck.project.training._values import (
     TEXT,
     WHOLE,
     dtype_name,
-    flag_of,
-    number_of,
+    parse_flag,
+    parse_number,
 )
-from compatcheck.project.training.document import Document, Keys, Said
+from compatcheck.project.training.document import Configuration, Document, Keys
 
 TITLE = "the arguments of ms-swift"
 SUFFIXES = (".json", ".yaml", ".yml")
@@ -68,12 +68,12 @@ def recognises(document: Document) -> bool:
     return "dataset" in value and "model" in value and len(_OWN & value.keys()) >= 2
 
 
-def read(document: Document) -> Said:
+def read(document: Document) -> Configuration:
     """What the arguments decide."""
     sheet = Sheet(document)
     sheet.state("training.framework", "ms-swift")
-    fill(sheet, _ARGUMENTS)
-    model = model_named(sheet, "model") or model_named(sheet, "model_id_or_path")
+    read_rows(sheet, _ARGUMENTS)
+    model = read_model(sheet, "model") or read_model(sheet, "model_id_or_path")
     _defaults(sheet)
     _objective(sheet)
     _precision(sheet)
@@ -81,7 +81,7 @@ def read(document: Document) -> Said:
     _quantization(sheet, model)
     _tuner(sheet)
     _parallel(sheet)
-    return sheet.said()
+    return sheet.configuration()
 
 
 def _is_new(sheet: Sheet) -> bool:
@@ -92,28 +92,28 @@ def _is_new(sheet: Sheet) -> bool:
 def _defaults(sheet: Sheet) -> None:
     if not any(sheet.has(name) for name in ("per_device_train_batch_size", "batch_size")):
         sheet.state("training.per_device_train_batch_size", 1)
-    if sheet.given("gradient_accumulation_steps") is None:
+    if sheet.get("gradient_accumulation_steps") is None:
         sheet.unknown("training.gradient_accumulation_steps", "not given, it depends on the number of processes")
     if not sheet.has("gradient_checkpointing") and _is_new(sheet):
         sheet.state("training.gradient_checkpointing", True)
     if not sheet.has("packing"):
         sheet.state("training.packing", False)
-    if sheet.given("optimizer"):
+    if sheet.get("optimizer"):
         sheet.unknown("training.optimizer", "optimizer names one of ms-swift's own", ("optimizer",))
-    elif sheet.given("optim") is None:
+    elif sheet.get("optim") is None:
         sheet.unknown("training.optimizer", "optim is not given, and its default changed between releases")
-    if sheet.given("tuner_backend") == "unsloth":
+    if sheet.get("tuner_backend") == "unsloth":
         sheet.state("training.unsloth", True, ("tuner_backend",))
 
 
 def _objective(sheet: Sheet) -> None:
     """Fine-tuning and pretraining take the same arguments; only what was saved tells them apart."""
-    named = sheet.given("rlhf_type")
+    named = sheet.get("rlhf_type")
     if isinstance(named, str) and named in _OBJECTIVES:
         sheet.state("training.objective", _OBJECTIVES[named], ("rlhf_type",))
     elif named:
-        sheet.leave("training.objective", ("rlhf_type",), "not a known objective")
-    elif (chats := flag_of(sheet.given("use_chat_template"))) is not None:
+        sheet.leave_open("training.objective", ("rlhf_type",), "not a known objective")
+    elif (chats := parse_flag(sheet.get("use_chat_template"))) is not None:
         sheet.state("training.objective", "sft" if chats else "pretrain", ("use_chat_template",))
     else:
         sheet.unknown("training.objective", "swift sft and swift pt take the same arguments")
@@ -121,37 +121,37 @@ def _objective(sheet: Sheet) -> None:
 
 def _precision(sheet: Sheet) -> None:
     """Since 3.0 autocast follows the dtype of the weights, float16 for float32 too, where neither flag is given."""
-    if left_open(sheet, ("training.dtype", "training.load_dtype"), "bf16", "fp16", kind=FLAG):
+    if is_left_open(sheet, ("training.dtype", "training.load_dtype"), "bf16", "fp16", kind=FLAG):
         return
-    if left_open(sheet, ("training.dtype", "training.load_dtype"), "torch_dtype", "dtype"):
+    if is_left_open(sheet, ("training.dtype", "training.load_dtype"), "torch_dtype", "dtype"):
         return
     for name, dtype in (("bf16", "bfloat16"), ("fp16", "float16")):
-        if flag_of(sheet.given(name)):
+        if parse_flag(sheet.get(name)):
             sheet.state("training.dtype", dtype, (name,))
             sheet.state("training.mixed_precision", name, (name,))
-    fill(sheet, rows("training.", DTYPE, "load_dtype=torch_dtype"))
+    read_rows(sheet, rows("training.", DTYPE, "load_dtype=torch_dtype"))
     if sheet.is_stated("training.dtype"):
         return
-    key = "torch_dtype" if sheet.given("torch_dtype") is not None else "dtype"
-    named = sheet.given(key)
+    key = "torch_dtype" if sheet.get("torch_dtype") is not None else "dtype"
+    named = sheet.get(key)
     load = dtype_name(named)
     if load is None:
         sheet.unknown("training.dtype", "no dtype is given: the model's own, or what the GPUs can")
-    elif _is_new(sheet) and all(sheet.given(name) is None for name in ("bf16", "fp16")):
+    elif _is_new(sheet) and all(sheet.get(name) is None for name in ("bf16", "fp16")):
         sheet.state("training.dtype", "bfloat16" if load == "bfloat16" else "float16", (key,))
         sheet.state("training.mixed_precision", "bf16" if load == "bfloat16" else "fp16", (key,))
     elif not _is_new(sheet):
         sheet.state("training.dtype", load, (key,))
-        full = sheet.given("sft_type") == "full" and load == "float16"
+        full = sheet.get("sft_type") == "full" and load == "float16"
         sheet.state("training.load_dtype", "float32" if full else load, (key,))
     else:
         sheet.state("training.dtype", load, (key,))
 
 
 def _attention(sheet: Sheet) -> None:
-    fill(sheet, rows("training.", ATTENTION, "attention=attn_impl"))
-    if sheet.given("attn_impl") is None:
-        if flag_of(sheet.given("use_flash_attn")):
+    read_rows(sheet, rows("training.", ATTENTION, "attention=attn_impl"))
+    if sheet.get("attn_impl") is None:
+        if parse_flag(sheet.get("use_flash_attn")):
             sheet.state("training.attention", "flash_attention_2", ("use_flash_attn",))
         else:
             sheet.unknown("training.attention", "attn_impl is not given: the model's own default")
@@ -159,40 +159,40 @@ def _attention(sheet: Sheet) -> None:
 
 def _quantization(sheet: Sheet, model: str | None) -> None:
     prefix = "training.quantization."
-    if left_open(sheet, ["training.quantization"], "quant_bits", "quantization_bit", "quant_method"):
+    if is_left_open(sheet, ["training.quantization"], "quant_bits", "quantization_bit", "quant_method"):
         return
-    bits = "quant_bits" if sheet.given("quant_bits") is not None else "quantization_bit"
-    if not number_of(sheet.given(bits)) and sheet.given(bits) != "float8":
-        unquantized(sheet, model)
+    bits = "quant_bits" if sheet.get("quant_bits") is not None else "quantization_bit"
+    if not parse_number(sheet.get(bits)) and sheet.get(bits) != "float8":
+        state_unquantized(sheet, model)
         return
-    if left_open(sheet, [prefix + "method"], "quant_method", kind=TEXT):
+    if is_left_open(sheet, [prefix + "method"], "quant_method", kind=TEXT):
         return
-    method = sheet.given("quant_method") or "bnb"
+    method = sheet.get("quant_method") or "bnb"
     sheet.state(prefix + "method", _METHODS_OF_QUANTIZATION.get(method, method), (bits,))
-    if sheet.given(bits) != "float8":
-        fill(sheet, rows(prefix, WHOLE, f"bits={bits}"))
-    if method != "bnb" or sheet.known(prefix + "bits") != 4:
+    if sheet.get(bits) != "float8":
+        read_rows(sheet, rows(prefix, WHOLE, f"bits={bits}"))
+    if method != "bnb" or sheet.fact(prefix + "bits") != 4:
         return
     sheet.state(prefix + "type", "nf4")
     sheet.state(prefix + "double_quant", True)
-    fill(sheet, rows(prefix, TEXT, "type=bnb_4bit_quant_type"))
-    fill(sheet, rows(prefix, FLAG, "double_quant=bnb_4bit_use_double_quant"))
-    load = sheet.known("training.load_dtype")
+    read_rows(sheet, rows(prefix, TEXT, "type=bnb_4bit_quant_type"))
+    read_rows(sheet, rows(prefix, FLAG, "double_quant=bnb_4bit_use_double_quant"))
+    load = sheet.fact("training.load_dtype")
     if load is not None:
         sheet.state(prefix + "compute_dtype", load if load == "bfloat16" or not _is_new(sheet) else "float32")
     for name in ("bnb_4bit_comp_dtype", "bnb_4bit_compute_dtype"):
-        if dtype_name(sheet.given(name)):
-            fill(sheet, rows(prefix, DTYPE, f"compute_dtype={name}"))
+        if dtype_name(sheet.get(name)):
+            read_rows(sheet, rows(prefix, DTYPE, f"compute_dtype={name}"))
 
 
 def _tuner(sheet: Sheet) -> None:
-    key: str | None = next((each for each in _TUNERS if sheet.given(each) is not None), None)
-    kind = sheet.given(key) if key else "lora"
+    key: str | None = next((each for each in _TUNERS if sheet.get(each) is not None), None)
+    kind = sheet.get(key) if key else "lora"
     place: Keys | None = (key,) if key else None
-    if key and left_open(sheet, ["training.method", "training.lora"], key, kind=TEXT):
+    if key and is_left_open(sheet, ["training.method", "training.lora"], key, kind=TEXT):
         return
     for name in ("adapters", "resume_from_checkpoint"):
-        folder = sheet.given(name)
+        folder = sheet.get(name)
         sheet.name("adapter", folder[0] if isinstance(folder, list) and folder else folder)
         if isinstance(folder, str) and name == "resume_from_checkpoint":
             sheet.state("training.resume_from_checkpoint", True, (name,))
@@ -201,13 +201,13 @@ def _tuner(sheet: Sheet) -> None:
         if kind == "full":
             sheet.state("training.lora", None, place)
         return
-    dora = flag_of(sheet.given("use_dora"))
-    quantized = sheet.known("training.quantization.bits") == 4
+    dora = parse_flag(sheet.get("use_dora"))
+    quantized = sheet.fact("training.quantization.bits") == 4
     sheet.state("training.method", "qlora" if quantized else "dora" if dora else "lora", place)
     sheet.state("training.lora.r", 8)
-    fill(sheet, rows("training.lora.", NUMBER, "r=lora_rank", "lora_alpha"))
-    fill(sheet, rows("training.lora.", FLAG, "use_dora", "use_rslora"))
-    fill(sheet, rows("training.lora.", TEXT, "bias=lora_bias_trainable", "bias=lora_bias"))
+    read_rows(sheet, rows("training.lora.", NUMBER, "r=lora_rank", "lora_alpha"))
+    read_rows(sheet, rows("training.lora.", FLAG, "use_dora", "use_rslora"))
+    read_rows(sheet, rows("training.lora.", TEXT, "bias=lora_bias_trainable", "bias=lora_bias"))
     for name in ("lora_target_modules", "target_modules"):
         _modules(sheet, "training.lora.target_modules", name, None)
     for name in ("lora_modules_to_save", "modules_to_save"):
@@ -216,28 +216,28 @@ def _tuner(sheet: Sheet) -> None:
 
 def _modules(sheet: Sheet, fact: str, name: str, none: tuple[str, ...] | None) -> None:
     """A list of modules; some of its words stand for modules that only the model tells."""
-    given = sheet.given(name)
+    given = sheet.get(name)
     if given is None and none is None:
         return
     if not given and none is not None:
         if not sheet.is_stated(fact):
             sheet.state(fact, None)
         return
-    fill(sheet, [Row(fact, (name,), LABELS)])
-    named: Any = sheet.known(fact) or []
+    read_rows(sheet, [Row(fact, (name,), LABELS)])
+    named: Any = sheet.fact(fact) or []
     if any(each in _OPEN_MODULES for each in named):
-        sheet.leave(fact, (name,), "which the model decides")
+        sheet.leave_open(fact, (name,), "which the model decides")
     elif named:
         sheet.state(fact, ["all-linear" if each in _ALL_LINEAR else each for each in named], (name,))
 
 
 def _parallel(sheet: Sheet) -> None:
     """DeepSpeed by a file, by the name of a configuration that ms-swift carries, or written out where it was saved."""
-    value = sheet.given("deepspeed")
-    if deepspeed_given(sheet, ("deepspeed",)):
+    value = sheet.get("deepspeed")
+    if read_deepspeed(sheet, ("deepspeed",)):
         if isinstance(value, str):
             sheet.name("deepspeed", value.removeprefix("default-"))
     else:
         sheet.state("training.deepspeed", None, ("deepspeed",) if sheet.has("deepspeed") else None)
-    if isinstance(sheet.given("fsdp"), str) and sheet.given("fsdp").strip():
-        sheet.unknown("training.fsdp", f"{sheet.given('fsdp')} decides", ("fsdp",))
+    if isinstance(sheet.get("fsdp"), str) and sheet.get("fsdp").strip():
+        sheet.unknown("training.fsdp", f"{sheet.get('fsdp')} decides", ("fsdp",))

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from compatcheck.project.training._interpolated import interpolated
+from compatcheck.project.training._interpolation import interpolate
 from compatcheck.project.training._python_value import Open
-from compatcheck.project.training._readings import Sheet
-from compatcheck.project.training._rows import fill, left_open, rows
+from compatcheck.project.training._rows import is_left_open, read_rows, rows
+from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import FLAG, NUMBER, TEXT, WHOLE
-from compatcheck.project.training.document import Document, Said
+from compatcheck.project.training.document import Configuration, Document
 
 TITLE = "a NeMo YAML"
 SUFFIXES = (".yaml", ".yml")
@@ -44,30 +44,30 @@ def recognises(document: Document) -> bool:
     return "precision" in trainer and "micro_batch_size" in model and any(each in model for each in _OWN)
 
 
-def read(document: Document) -> Said:
+def read(document: Document) -> Configuration:
     """What the configuration decides."""
-    sheet = Sheet(interpolated(document))
+    sheet = Sheet(interpolate(document))
     sheet.state("training.framework", "nemo")
     sheet.state("training.deepspeed", None)
-    fill(sheet, _ARGUMENTS)
+    read_rows(sheet, _ARGUMENTS)
     _precision(sheet)
     _sizes(sheet)
     _method(sheet)
-    granularity = sheet.given("model", "activations_checkpoint_granularity")
+    granularity = sheet.get("model", "activations_checkpoint_granularity")
     if sheet.has("model", "activations_checkpoint_granularity") and not isinstance(granularity, Open):
         place = ("model", "activations_checkpoint_granularity")
         sheet.state("training.gradient_checkpointing", granularity is not None, place)
-    sheet.name("model", sheet.given("model", "restore_from_path") or sheet.given("restore_from_path"))
-    return sheet.said()
+    sheet.name("model", sheet.get("model", "restore_from_path") or sheet.get("restore_from_path"))
+    return sheet.configuration()
 
 
 def _precision(sheet: Sheet) -> None:
     """``16`` and ``bf16`` are mixed, as is ``16-mixed``; ``bf16-true`` holds the weights so."""
-    value, key = sheet.given("trainer", "precision"), ("trainer", "precision")
+    value, key = sheet.get("trainer", "precision"), ("trainer", "precision")
     name, _, way = str(value).partition("-")
     if name not in _PRECISIONS:
         for fact in ("training.dtype", "training.mixed_precision"):
-            sheet.leave(fact, key, "not 16, bf16 or 32")
+            sheet.leave_open(fact, key, "not 16, bf16 or 32")
         return
     sheet.state("training.dtype", _PRECISIONS[name], key)
     sheet.state("training.mixed_precision", "no" if way == "true" else _SHORT[_PRECISIONS[name]], key)
@@ -89,7 +89,7 @@ def _sizes(sheet: Sheet) -> None:
 
 
 def _count(sheet: Sheet, *keys: str) -> int | None:
-    value: Any = sheet.given(*keys)
+    value: Any = sheet.get(*keys)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9 else None
 
 
@@ -97,12 +97,12 @@ def _method(sheet: Sheet) -> None:
     key = ("model", "peft", "peft_scheme")
     if not sheet.has(*key):
         return
-    if left_open(sheet, ["training.method"], key, kind=TEXT):
+    if is_left_open(sheet, ["training.method"], key, kind=TEXT):
         return
-    name = (sheet.given(*key) or "none").lower()
+    name = (sheet.get(*key) or "none").lower()
     sheet.state("training.method", _SCHEMES.get(name, name), key)
     if name == "none":
         sheet.state("training.lora", None, key)
     elif name in ("lora", "qlora"):
         lora = ("model", "peft", "lora_tuning")
-        fill(sheet, rows("training.lora.", NUMBER, "r=adapter_dim", "lora_alpha=alpha", below=lora))
+        read_rows(sheet, rows("training.lora.", NUMBER, "r=adapter_dim", "lora_alpha=alpha", below=lora))

@@ -7,10 +7,10 @@ sections before the names.
 from __future__ import annotations
 
 from compatcheck.environment import Location
-from compatcheck.project.training._readings import Sheet
-from compatcheck.project.training._rows import fill, model_named, rows
-from compatcheck.project.training._values import ATTENTION, DTYPE, FLAG, NUMBER, WHOLE, flag_of, number_of
-from compatcheck.project.training.document import Document, Keys, Said
+from compatcheck.project.training._rows import read_model, read_rows, rows
+from compatcheck.project.training._sheet import Sheet
+from compatcheck.project.training._values import ATTENTION, DTYPE, FLAG, NUMBER, WHOLE, parse_flag, parse_number
+from compatcheck.project.training.document import Configuration, Document, Keys
 
 TITLE = "the flags of OpenRLHF"
 SUFFIXES: tuple[str, ...] = ()
@@ -32,39 +32,39 @@ def recognises(document: Document) -> bool:
     return False
 
 
-def read(document: Document) -> Said:
+def read(document: Document) -> Configuration:
     """What the flags decide."""
-    flags = {_bare(name): value for name, value in document.value.items()}
-    places: dict[Keys, Location] = {(_bare(str(keys[0])),): place for keys, place in document.origins.items()}
+    flags = {_bare_name(name): value for name, value in document.value.items()}
+    places: dict[Keys, Location] = {(_bare_name(str(keys[0])),): place for keys, place in document.origins.items()}
     sheet = Sheet(document._replace(value=flags, origins=places))
     sheet.state("training.framework", "openrlhf")
-    fill(sheet, _ARGUMENTS)
-    if flag_of(sheet.given("flash_attn")):
+    read_rows(sheet, _ARGUMENTS)
+    if parse_flag(sheet.get("flash_attn")):
         sheet.state("training.attention", "flash_attention_2", ("flash_attn",))
-    if flag_of(sheet.given("bf16")):
+    if parse_flag(sheet.get("bf16")):
         sheet.state("training.dtype", "bfloat16", ("bf16",))
     sheet.read(DTYPE, "training.dtype", "param_dtype")
-    if flag_of(sheet.given("adam_offload")):
+    if parse_flag(sheet.get("adam_offload")):
         sheet.state("training.deepspeed.offload_optimizer_device", "cpu", ("adam_offload",))
     _method(sheet)
-    engines = number_of(sheet.given("vllm_num_engines"))
+    engines = parse_number(sheet.get("vllm_num_engines"))
     if engines is not None:
         sheet.state("training.use_vllm", engines > 0, ("vllm_num_engines",))
-    model_named(sheet, "pretrain" if sheet.has("pretrain") else "model_name_or_path")
-    each, nodes = (number_of(sheet.given(f"actor_num_{name}")) for name in ("gpus_per_node", "nodes"))
+    read_model(sheet, "pretrain" if sheet.has("pretrain") else "model_name_or_path")
+    each, nodes = (parse_number(sheet.get(f"actor_num_{name}")) for name in ("gpus_per_node", "nodes"))
     if each and nodes:
         sheet.state("training.world_size", each * nodes, ("actor_num_gpus_per_node",))
-    return sheet.said()
+    return sheet.configuration()
 
 
 def _method(sheet: Sheet) -> None:
     """Without a rank above 0 all weights are trained."""
-    rank, key = number_of(sheet.given("lora_rank")), ("lora_rank",)
+    rank, key = parse_number(sheet.get("lora_rank")), ("lora_rank",)
     if not rank:
         sheet.state("training.method", "full", key if sheet.has(*key) else None)
         sheet.state("training.lora", None)
         return
-    quantised = bool(flag_of(sheet.given("load_in_4bit")))
+    quantised = bool(parse_flag(sheet.get("load_in_4bit")))
     sheet.state("training.method", "qlora" if quantised else "lora", key)
     if quantised:
         sheet.state("training.quantization.bits", 4, ("load_in_4bit",))
@@ -73,7 +73,7 @@ def _method(sheet: Sheet) -> None:
     sheet.read(NUMBER, "training.lora.lora_alpha", "lora_alpha")
 
 
-def _bare(name: str) -> str:
+def _bare_name(name: str) -> str:
     """``ds.zero_stage`` as ``zero_stage``, ``ds.lora.rank`` as ``lora_rank``."""
     section, dot, rest = name.partition(".")
     if not dot:

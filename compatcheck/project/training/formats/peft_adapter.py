@@ -6,10 +6,10 @@ Whether the base was quantized, and in which dtype the adapter was trained, is n
 
 from __future__ import annotations
 
-from compatcheck.project.training._readings import Sheet
-from compatcheck.project.training._rows import Row, fill, left_open, model_named, rows
-from compatcheck.project.training._values import FLAG, LABELS, NUMBER, TEXT, flag_of
-from compatcheck.project.training.document import Document, Said
+from compatcheck.project.training._rows import Row, is_left_open, read_model, read_rows, rows
+from compatcheck.project.training._sheet import Sheet
+from compatcheck.project.training._values import FLAG, LABELS, NUMBER, TEXT, parse_flag
+from compatcheck.project.training.document import Configuration, Document
 
 TITLE = "a PEFT adapter_config.json"
 SUFFIXES = (".json",)
@@ -26,33 +26,33 @@ def recognises(document: Document) -> bool:
     return isinstance(value, dict) and isinstance(value.get("peft_type"), str) and any(each in value for each in _WITH)
 
 
-def read(document: Document) -> Said:
+def read(document: Document) -> Configuration:
     """``training.lora`` and the base."""
     sheet = Sheet(document)
-    if model_named(sheet, "base_model_name_or_path"):
-        sheet.name("base", sheet.given("base_model_name_or_path"))
-    if left_open(sheet, ["training.method"], "peft_type"):
-        return sheet.said()
-    kind = sheet.given("peft_type").lower()
+    if read_model(sheet, "base_model_name_or_path"):
+        sheet.name("base", sheet.get("base_model_name_or_path"))
+    if is_left_open(sheet, ["training.method"], "peft_type"):
+        return sheet.configuration()
+    kind = sheet.get("peft_type").lower()
     if kind != "lora":
         sheet.state("training.method", kind, ("peft_type",))
-        return sheet.said()
-    if flag_of(sheet.given("use_dora")):
+        return sheet.configuration()
+    if parse_flag(sheet.get("use_dora")):
         sheet.state("training.method", "dora", ("use_dora",))
     else:
         why = "an adapter's configuration does not say whether its base was quantized"
         sheet.unknown("training.method", why, ("peft_type",))
-    fill(sheet, rows("training.lora.", NUMBER, "r", "lora_alpha"))
-    fill(sheet, rows("training.lora.", FLAG, "use_dora", "use_rslora"))
-    fill(sheet, rows("training.lora.", TEXT, "bias"))
+    read_rows(sheet, rows("training.lora.", NUMBER, "r", "lora_alpha"))
+    read_rows(sheet, rows("training.lora.", FLAG, "use_dora", "use_rslora"))
+    read_rows(sheet, rows("training.lora.", TEXT, "bias"))
     _modules(sheet)
-    _initialised(sheet)
-    return sheet.said()
+    _init_weights(sheet)
+    return sheet.configuration()
 
 
 def _modules(sheet: Sheet) -> None:
     """A list, whose order is that of a set, the word all-linear, or a regular expression over all names."""
-    value, fact = sheet.given("target_modules"), "training.lora.target_modules"
+    value, fact = sheet.get("target_modules"), "training.lora.target_modules"
     if value == "all-linear":
         sheet.state(fact, ["all-linear"], ("target_modules",))
     elif isinstance(value, str):
@@ -60,23 +60,23 @@ def _modules(sheet: Sheet) -> None:
     elif value is None:
         sheet.unknown(fact, "PEFT takes those it knows for the model")
     else:
-        _listed(sheet, fact, "target_modules")
+        _sorted_labels(sheet, fact, "target_modules")
     saved = "training.lora.modules_to_save"
-    if sheet.given("modules_to_save"):
-        _listed(sheet, saved, "modules_to_save")
+    if sheet.get("modules_to_save"):
+        _sorted_labels(sheet, saved, "modules_to_save")
     else:
         sheet.state(saved, None, ("modules_to_save",) if sheet.has("modules_to_save") else None)
 
 
-def _listed(sheet: Sheet, fact: str, name: str) -> None:
-    fill(sheet, [Row(fact, (name,), LABELS)])
+def _sorted_labels(sheet: Sheet, fact: str, name: str) -> None:
+    read_rows(sheet, [Row(fact, (name,), LABELS)])
     if sheet.is_stated(fact):
-        sheet.state(fact, sorted(sheet.known(fact)), (name,))
+        sheet.state(fact, sorted(sheet.fact(fact)), (name,))
 
 
-def _initialised(sheet: Sheet) -> None:
-    value, key = sheet.given("init_lora_weights"), ("init_lora_weights",)
+def _init_weights(sheet: Sheet) -> None:
+    value, key = sheet.get("init_lora_weights"), ("init_lora_weights",)
     if isinstance(value, (bool, str)):
         sheet.state("training.lora.init_lora_weights", value, key)
     elif value is not None:
-        sheet.leave("training.lora.init_lora_weights", key, "not true, false or a word")
+        sheet.leave_open("training.lora.init_lora_weights", key, "not true, false or a word")

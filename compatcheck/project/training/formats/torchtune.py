@@ -7,11 +7,11 @@ quantization are not claimed.
 
 from __future__ import annotations
 
-from compatcheck.project.training._interpolated import interpolated
-from compatcheck.project.training._readings import Sheet
-from compatcheck.project.training._rows import fill, rows
-from compatcheck.project.training._values import DTYPE, FLAG, LABELS, NUMBER, WHOLE, dtype_name, flag_of
-from compatcheck.project.training.document import Document, Said
+from compatcheck.project.training._interpolation import interpolate
+from compatcheck.project.training._rows import read_rows, rows
+from compatcheck.project.training._sheet import Sheet
+from compatcheck.project.training._values import DTYPE, FLAG, LABELS, NUMBER, WHOLE, dtype_name, parse_flag
+from compatcheck.project.training.document import Configuration, Document
 
 TITLE = "a torchtune YAML"
 SUFFIXES = (".yaml", ".yml")
@@ -49,24 +49,24 @@ def recognises(document: Document) -> bool:
     return str(model.get("_component_", "")).startswith("torchtune.") or "torchtune." in document.text
 
 
-def read(document: Document) -> Said:
+def read(document: Document) -> Configuration:
     """What the recipe decides."""
-    sheet = Sheet(interpolated(document))
+    sheet = Sheet(interpolate(document))
     sheet.state("training.framework", "torchtune")
     sheet.state("training.deepspeed", None)
-    fill(sheet, _ARGUMENTS)
-    if dtype_name(sheet.given("dtype")):
+    read_rows(sheet, _ARGUMENTS)
+    if dtype_name(sheet.get("dtype")):
         sheet.state("training.mixed_precision", "no", ("dtype",))
     _optimizer(sheet)
     _objective(sheet)
     _attention(sheet)
     _model(sheet)
-    sheet.name("model", sheet.given("checkpointer", "checkpoint_dir"))
-    return sheet.said()
+    sheet.name("model", sheet.get("checkpointer", "checkpoint_dir"))
+    return sheet.configuration()
 
 
 def _component(sheet: Sheet, section: str) -> str:
-    value = sheet.given(section, "_component_")
+    value = sheet.get(section, "_component_")
     return value if isinstance(value, str) else ""
 
 
@@ -75,7 +75,7 @@ def _optimizer(sheet: Sheet) -> None:
     if not kind:
         return
     name = _OPTIMIZERS.get(kind, kind.rpartition(".")[2])
-    fused = name == "adamw_torch" and flag_of(sheet.given("optimizer", "fused"))
+    fused = name == "adamw_torch" and parse_flag(sheet.get("optimizer", "fused"))
     sheet.state("training.optimizer", "adamw_torch_fused" if fused else name, key)
 
 
@@ -92,7 +92,7 @@ def _objective(sheet: Sheet) -> None:
 
 
 def _attention(sheet: Sheet) -> None:
-    if flag_of(sheet.given("dataset", "packed")):
+    if parse_flag(sheet.get("dataset", "packed")):
         why = "packed sequences go through flex_attention where torch has it, else sdpa"
         sheet.unknown("training.attention", why, ("dataset", "packed"))
     else:
@@ -110,31 +110,31 @@ def _model(sheet: Sheet) -> None:
         sheet.state("training.lora", None, key)
         sheet.state("training.quantization", None, key)
         return
-    base = flag_of(sheet.given("model", "quantize_base"))
+    base = parse_flag(sheet.get("model", "quantize_base"))
     if name.startswith("qlora_") or base:
         place = ("model", "quantize_base") if base else key
         sheet.state("training.quantization.bits", 4, place)
         sheet.state("training.quantization.type", "nf4", place)
         sheet.state("training.quantization.method", "torchao", place)
         if sheet.is_stated("training.dtype"):
-            sheet.state("training.quantization.compute_dtype", sheet.known("training.dtype"), ("dtype",))
+            sheet.state("training.quantization.compute_dtype", sheet.fact("training.dtype"), ("dtype",))
         sheet.state("training.method", "qlora", place)
     else:
         sheet.state("training.quantization", None, key)
-        sheet.state("training.method", "dora" if flag_of(sheet.given("model", "use_dora")) else "lora", key)
+        sheet.state("training.method", "dora" if parse_flag(sheet.get("model", "use_dora")) else "lora", key)
     _lora(sheet)
 
 
 def _lora(sheet: Sheet) -> None:
     """The modules by the names that transformers and PEFT give them."""
-    fill(sheet, rows("training.lora.", NUMBER, "r=lora_rank", "lora_alpha", below=("model",)))
-    fill(sheet, rows("training.lora.", FLAG, "use_dora", below=("model",)))
+    read_rows(sheet, rows("training.lora.", NUMBER, "r=lora_rank", "lora_alpha", below=("model",)))
+    read_rows(sheet, rows("training.lora.", FLAG, "use_dora", below=("model",)))
     attended = "target_modules=lora_attn_modules"
-    fill(sheet, rows("training.lora.", LABELS, attended, below=("model",)))
-    named = sheet.known("training.lora.target_modules")
+    read_rows(sheet, rows("training.lora.", LABELS, attended, below=("model",)))
+    named = sheet.fact("training.lora.target_modules")
     if named is not None:
         modules = [_MODULES.get(each, each) for each in named]
-        modules += _MLP if flag_of(sheet.given("model", "apply_lora_to_mlp")) else []
-        modules += ["lm_head"] if flag_of(sheet.given("model", "apply_lora_to_output")) else []
+        modules += _MLP if parse_flag(sheet.get("model", "apply_lora_to_mlp")) else []
+        modules += ["lm_head"] if parse_flag(sheet.get("model", "apply_lora_to_output")) else []
         sheet.state("training.lora.target_modules", modules, ("model", "lora_attn_modules"))
     sheet.state("training.lora.modules_to_save", None)

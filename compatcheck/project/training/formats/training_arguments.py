@@ -12,9 +12,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck.project.training._parallel import deepspeed_given, fsdp_given
-from compatcheck.project.training._readings import Sheet
-from compatcheck.project.training._rows import left_open
+from compatcheck.project.training._parallel import read_deepspeed, read_fsdp
+from compatcheck.project.training._rows import is_left_open
+from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import (
     ATTENTION,
     DTYPE,
@@ -24,9 +24,9 @@ from compatcheck.project.training._values import (
     TEXT,
     attention_name,
     dtype_name,
-    flag_of,
+    parse_flag,
 )
-from compatcheck.project.training.document import Document, Keys, Said
+from compatcheck.project.training.document import Configuration, Document, Keys
 
 TITLE = "a file of TrainingArguments (transformers or TRL)"
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -94,18 +94,18 @@ def recognises(document: Document) -> bool:
     value = document.value
     if not isinstance(value, dict):
         return False
-    names = set(_flattened(value))
+    names = set(_all_names(value))
     return any(sure in names for sure in _SURE) and len(names & _USUAL) >= 3
 
 
-def read(document: Document, framework: str | None = None) -> Said:
+def read(document: Document, framework: str | None = None) -> Configuration:
     """What the arguments decide; a default is stated where every release shares it.
 
     ``framework`` is known where the arguments come from a command line.
     """
     sheet = Sheet(document)
-    sections = ("training_args",) if isinstance(sheet.given("training_args"), dict) else ()
-    framework = framework or ("trl" if _TRL & set(_flattened(document.value)) and not sections else "transformers")
+    sections = ("training_args",) if isinstance(sheet.get("training_args"), dict) else ()
+    framework = framework or ("trl" if _TRL & set(_all_names(document.value)) and not sections else "transformers")
     sheet.state("training.framework", framework)
     for fact, key in _NUMBERS:
         sheet.read(NUMBER, f"training.{fact}", *sections, key)
@@ -123,10 +123,10 @@ def read(document: Document, framework: str | None = None) -> Said:
     _quantization(sheet)
     _lora(sheet)
     _data(sheet)
-    return sheet.said()
+    return sheet.configuration()
 
 
-def _flattened(value: Mapping[str, object]) -> list[str]:
+def _all_names(value: Mapping[str, object]) -> list[str]:
     inner = value.get("training_args")
     return [*value, *(inner if isinstance(inner, dict) else ())]
 
@@ -136,7 +136,7 @@ def _precision(sheet: Sheet, sections: Keys, framework: str) -> None:
 
     A precision that is on wins over what accelerate was told; one that is off, or not spoken of, leaves it to that.
     """
-    given = {name: flag_of(sheet.given(*sections, name)) for name in ("fp16", "bf16")}
+    given = {name: parse_flag(sheet.get(*sections, name)) for name in ("fp16", "bf16")}
     for name, dtype in (("fp16", "float16"), ("bf16", "bfloat16")):
         if given[name]:
             sheet.state("training.mixed_precision", name, (*sections, name))
@@ -163,11 +163,11 @@ def _checkpointing(sheet: Sheet, sections: Keys) -> None:
         sheet.read(FLAG, "training.gradient_checkpointing", *sections, "activation_checkpointing")
     section, options = (
         (*sections, "gradient_checkpointing_kwargs"),
-        sheet.given(*sections, "gradient_checkpointing_kwargs"),
+        sheet.get(*sections, "gradient_checkpointing_kwargs"),
     )
     if isinstance(options, str):
         options = _json(options)
-    reentrant = flag_of(options.get("use_reentrant")) if isinstance(options, dict) else None
+    reentrant = parse_flag(options.get("use_reentrant")) if isinstance(options, dict) else None
     if reentrant is not None:
         sheet.state("training.gradient_checkpointing_kwargs.use_reentrant", reentrant, (*section, "use_reentrant"))
     elif options is None:
@@ -176,44 +176,44 @@ def _checkpointing(sheet: Sheet, sections: Keys) -> None:
 
 def _parallel(sheet: Sheet, sections: Keys) -> None:
     """DeepSpeed and FSDP, named or written out; without either, accelerate may still bring one of them, never both."""
-    brought = deepspeed_given(sheet, (*sections, "deepspeed"))
+    brought = read_deepspeed(sheet, (*sections, "deepspeed"))
     if not brought:
         sheet.unknown("training.deepspeed", "no DeepSpeed JSON is named, and accelerate may bring its own")
-    if fsdp_given(sheet, sections) and not brought:
+    if read_fsdp(sheet, sections) and not brought:
         sheet.state("training.deepspeed", None, (*sections, "fsdp"))
 
 
 def _resume(sheet: Sheet, sections: Keys) -> None:
-    value = sheet.given(*sections, "resume_from_checkpoint")
+    value = sheet.get(*sections, "resume_from_checkpoint")
     if isinstance(value, (str, bool)):
         resumes = value if isinstance(value, bool) else value.lower() not in ("", "false", "none", "null")
         sheet.state("training.resume_from_checkpoint", resumes, (*sections, "resume_from_checkpoint"))
 
 
 def _model(sheet: Sheet, sections: Keys) -> None:
-    options = sheet.given(*sections, "model_init_kwargs")
+    options = sheet.get(*sections, "model_init_kwargs")
     inits: Keys = (*sections, "model_init_kwargs") if isinstance(options, dict) else ()
     for keys in ((), inits):
         for name in ("attn_implementation", "_attn_implementation"):
-            if attention_name(sheet.given(*keys, name)):
+            if attention_name(sheet.get(*keys, name)):
                 sheet.read(ATTENTION, "training.attention", *keys, name)
-        if flag_of(sheet.given(*keys, "use_flash_attention_2")) and not sheet.is_stated("training.attention"):
+        if parse_flag(sheet.get(*keys, "use_flash_attention_2")) and not sheet.is_stated("training.attention"):
             sheet.state("training.attention", "flash_attention_2", (*keys, "use_flash_attention_2"))
         for name in ("torch_dtype", "dtype"):
-            if dtype_name(sheet.given(*keys, name)):
+            if dtype_name(sheet.get(*keys, name)):
                 sheet.read(DTYPE, "training.load_dtype", *keys, name)
-            elif sheet.given(*keys, name) == "auto":
+            elif sheet.get(*keys, name) == "auto":
                 sheet.unknown("training.load_dtype", "the checkpoint's own dtype", (*keys, name))
     for name in ("model_name_or_path", "model_id_or_path"):
-        sheet.name("model", sheet.given(name))
+        sheet.name("model", sheet.get(name))
 
 
 def _quantization(sheet: Sheet) -> None:
-    if left_open(sheet, ["training.quantization"], "load_in_4bit", "load_in_8bit", kind=FLAG):
+    if is_left_open(sheet, ["training.quantization"], "load_in_4bit", "load_in_8bit", kind=FLAG):
         return
-    bits = [number for number in (4, 8) if flag_of(sheet.given(f"load_in_{number}bit"))]
+    bits = [number for number in (4, 8) if parse_flag(sheet.get(f"load_in_{number}bit"))]
     if not bits:
-        if sheet.has("load_in_4bit") or sheet.known("training.framework") == "trl":
+        if sheet.has("load_in_4bit") or sheet.fact("training.framework") == "trl":
             sheet.state("training.quantization", None)
         return
     sheet.state("training.quantization.bits", bits[0], (f"load_in_{bits[0]}bit",))
@@ -225,23 +225,23 @@ def _quantization(sheet: Sheet) -> None:
         sheet.read(FLAG, "training.quantization.double_quant", name)
     sheet.read(TEXT, "training.quantization.quant_storage", "bnb_4bit_quant_storage")
     if sheet.read(DTYPE, "training.quantization.compute_dtype", "bnb_4bit_compute_dtype") is None:
-        load = sheet.known("training.load_dtype")
-        if load is not None and sheet.known("training.framework") == "trl":
+        load = sheet.fact("training.load_dtype")
+        if load is not None and sheet.fact("training.framework") == "trl":
             key = "torch_dtype" if sheet.has("torch_dtype") else "dtype"
             sheet.state("training.quantization.compute_dtype", load, (key,))
 
 
 def _lora(sheet: Sheet) -> None:
     """TRL's ``lora_*`` behind ``use_peft``, or a section in the words of PEFT itself."""
-    section = sheet.given("peft_config")
+    section = sheet.get("peft_config")
     keys: Keys = ()
     prefix = ""
     if isinstance(section, dict) and str(section.get("peft_type", "LORA")).upper() == "LORA":
         keys = ("peft_config",)
-    elif flag_of(sheet.given("use_peft")):
+    elif parse_flag(sheet.get("use_peft")):
         prefix = "lora_"
     else:
-        if sheet.known("training.framework") == "trl" and not isinstance(section, dict):
+        if sheet.fact("training.framework") == "trl" and not isinstance(section, dict):
             sheet.state("training.method", "full")
             sheet.state("training.lora", None)
         return
@@ -260,7 +260,7 @@ def _lora(sheet: Sheet) -> None:
 def _data(sheet: Sheet) -> None:
     for name in reversed(_LENGTHS):
         sheet.read(NUMBER, "training.max_length", name)
-    named = sheet.given("objective") or sheet.given("trainer_type")
+    named = sheet.get("objective") or sheet.get("trainer_type")
     if isinstance(named, str) and named.lower() in _OBJECTIVES:
         sheet.state("training.objective", named.lower(), ("objective" if sheet.has("objective") else "trainer_type",))
 

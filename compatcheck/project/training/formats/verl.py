@@ -6,11 +6,11 @@ read alike is a default here, and nothing is where the command names a configura
 
 from __future__ import annotations
 
-from compatcheck.project.training._interpolated import interpolated
-from compatcheck.project.training._readings import Sheet
-from compatcheck.project.training._rows import fill, model_named, rows
-from compatcheck.project.training._values import FLAG, NUMBER, WHOLE, number_of
-from compatcheck.project.training.document import Document, Said
+from compatcheck.project.training._interpolation import interpolate
+from compatcheck.project.training._rows import read_model, read_rows, rows
+from compatcheck.project.training._sheet import Sheet
+from compatcheck.project.training._values import FLAG, NUMBER, WHOLE, parse_number
+from compatcheck.project.training.document import Configuration, Document
 
 TITLE = "a verl configuration"
 SUFFIXES = (".yaml", ".yml")
@@ -24,7 +24,7 @@ _ARGUMENTS = (
     *rows("training.", NUMBER, "learning_rate=optim.lr", below=_ACTOR),
     *rows("training.", NUMBER, "num_train_epochs=trainer.total_epochs"),
 )
-_OF_SFT = (
+_SFT_ARGUMENTS = (
     *rows("training.", FLAG, "gradient_checkpointing=model.enable_gradient_checkpointing"),
     *rows("training.", FLAG, "padding_free=use_remove_padding", "use_liger_kernel=model.use_liger"),
     *rows("training.", WHOLE, "per_device_train_batch_size=data.micro_batch_size_per_gpu"),
@@ -41,52 +41,52 @@ def recognises(document: Document) -> bool:
     return isinstance(value, dict) and all(isinstance(value.get(each), dict) for each in ("actor_rollout_ref", "data"))
 
 
-def read(document: Document) -> Said:
+def read(document: Document) -> Configuration:
     """What the configuration decides."""
-    sheet = Sheet(interpolated(document))
+    sheet = Sheet(interpolate(document))
     sheet.state("training.framework", "verl")
     sheet.state("training.deepspeed", None)
     tuned = sheet.has("model", "partial_pretrain")
-    fill(sheet, _OF_SFT if tuned else _ARGUMENTS)
+    read_rows(sheet, _SFT_ARGUMENTS if tuned else _ARGUMENTS)
     if tuned:
         sheet.state("training.objective", "sft", ("model", "partial_pretrain"))
-        model_named(sheet, "model", "partial_pretrain")
+        read_model(sheet, "model", "partial_pretrain")
     else:
-        _reinforced(sheet)
-        model_named(sheet, *_MODEL, "path")
-    _sharded(sheet, *(("model", "strategy") if tuned else (*_ACTOR, "strategy")))
+        _objective(sheet)
+        read_model(sheet, *_MODEL, "path")
+    _sharding(sheet, *(("model", "strategy") if tuned else (*_ACTOR, "strategy")))
     _lora(sheet, *(("model",) if tuned else _MODEL))
     _processes(sheet)
-    return sheet.said()
+    return sheet.configuration()
 
 
-def _reinforced(sheet: Sheet) -> None:
+def _objective(sheet: Sheet) -> None:
     """The advantage estimator names the objective, GAE where none is given; the rollout may go through vllm."""
     keys = ("algorithm", "adv_estimator")
-    named = sheet.given(*keys)
+    named = sheet.get(*keys)
     if isinstance(named, str) and named in _ESTIMATORS:
         sheet.state("training.objective", _ESTIMATORS[named], keys)
     elif named is not None:
-        sheet.leave("training.objective", keys, "not a known objective")
+        sheet.leave_open("training.objective", keys, "not a known objective")
     elif not sheet.has("config_name") and not sheet.has("config_path"):
         sheet.state("training.objective", "ppo")
-    engine = sheet.given("actor_rollout_ref", "rollout", "name")
+    engine = sheet.get("actor_rollout_ref", "rollout", "name")
     if isinstance(engine, str):
         sheet.state("training.use_vllm", engine == "vllm", ("actor_rollout_ref", "rollout", "name"))
 
 
-def _sharded(sheet: Sheet, *keys: str) -> None:
-    strategy = sheet.given(*keys)
+def _sharding(sheet: Sheet, *keys: str) -> None:
+    strategy = sheet.get(*keys)
     if isinstance(strategy, str) and strategy in _STRATEGIES:
         sheet.state("training.fsdp.version", _STRATEGIES[strategy], keys)
-    elif isinstance(strategy, str) or "megatron" in str(sheet.given("config_name")):
+    elif isinstance(strategy, str) or "megatron" in str(sheet.get("config_name")):
         sheet.state("training.fsdp", None)
 
 
 def _lora(sheet: Sheet, *above: str) -> None:
     """Without a rank above 0 all weights are trained; Megatron's own section has another form and is left."""
     keys = (*above, "lora_rank")
-    rank = number_of(sheet.given(*keys))
+    rank = parse_number(sheet.get(*keys))
     if rank:
         sheet.state("training.method", "lora", keys)
         sheet.state("training.lora.r", rank, keys)
@@ -99,7 +99,7 @@ def _lora(sheet: Sheet, *above: str) -> None:
 def _processes(sheet: Sheet) -> None:
     """One process for each GPU of each node, of which there is one unless told otherwise."""
     keys = ("trainer", "n_gpus_per_node")
-    each = number_of(sheet.given(*keys))
-    nodes = number_of(sheet.given("trainer", "nnodes")) if sheet.has("trainer", "nnodes") else 1
+    each = parse_number(sheet.get(*keys))
+    nodes = parse_number(sheet.get("trainer", "nnodes")) if sheet.has("trainer", "nnodes") else 1
     if each and nodes:
         sheet.state("training.world_size", each * nodes, keys)

@@ -13,8 +13,8 @@ from typing import Any
 from compatcheck.errors import InputError
 from compatcheck.project.training._python_config import evaluated
 from compatcheck.project.training._python_value import Open, Reference
-from compatcheck.project.training._readings import Sheet
-from compatcheck.project.training._rows import Row, fill, model_named, rows, unquantized
+from compatcheck.project.training._rows import Row, read_model, read_rows, rows, state_unquantized
+from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import (
     ATTENTION,
     DTYPE,
@@ -27,7 +27,7 @@ from compatcheck.project.training._values import (
     Kind,
     dtype_name,
 )
-from compatcheck.project.training.document import Document, Keys, Said
+from compatcheck.project.training.document import Configuration, Document, Keys
 
 TITLE = "an XTuner configuration"
 SUFFIXES = (".py",)
@@ -74,7 +74,7 @@ def recognises(document: Document) -> bool:
         return False
     if "xtuner.v1" in document.text:
         return False
-    names = set(_assigned(document.value.body))
+    names = set(_assigned_names(document.value.body))
     if "xtuner" in document.text:
         return len(names & _PARTS) >= 2 or (_is_based(document) and bool(names & _PARTS))
     if not _is_based(document):
@@ -83,26 +83,26 @@ def recognises(document: Document) -> bool:
         config = evaluated(document)
     except InputError:
         return False
-    return _built(config.value) and len(_PARTS & config.value.keys()) >= 2
+    return _builds_xtuner(config.value) and len(_PARTS & config.value.keys()) >= 2
 
 
-def _assigned(body: list[ast.stmt]) -> Iterator[str]:
+def _assigned_names(body: list[ast.stmt]) -> Iterator[str]:
     for statement in body:
         targets = statement.targets if isinstance(statement, ast.Assign) else ()
         yield from (each.id for each in targets if isinstance(each, ast.Name))
 
 
 def _is_based(document: Document) -> bool:
-    return "_base_" in _assigned(document.value.body) or "read_base" in document.text
+    return "_base_" in _assigned_names(document.value.body) or "read_base" in document.text
 
 
-def _built(value: dict[str, Any]) -> bool:
+def _builds_xtuner(value: dict[str, Any]) -> bool:
     """Whether the model, the trainer or the data is one of XTuner's own classes."""
     kinds = [part.get("type") for part in value.values() if isinstance(part, dict)]
     return any(isinstance(kind, Reference) and kind.name.startswith("xtuner.") for kind in kinds)
 
 
-def read(document: Document) -> Said:
+def read(document: Document) -> Configuration:
     """What the configuration decides, whichever way it is launched.
 
     The dtype then hangs on ``--deepspeed``, so it stays unknown with a reason. Raises `InputError` where the file
@@ -110,13 +110,13 @@ def read(document: Document) -> Said:
     """
     sheet = Sheet(evaluated(document))
     _sections(sheet)
-    if not _brings_deepspeed(sheet):
+    if not _has_deepspeed(sheet):
         sheet.unknown("training.deepspeed", _NOT_SAID)
         _precision(sheet)
-    return sheet.said()
+    return sheet.configuration()
 
 
-def launched(document: Document, deepspeed: str | None) -> Said:
+def launched(document: Document, deepspeed: str | None) -> Configuration:
     """What the configuration decides when it is launched with ``--deepspeed``, or for ``None`` without.
 
     With DeepSpeed the dtype stays unknown until its configuration and the GPUs are known.
@@ -129,19 +129,19 @@ def launched(document: Document, deepspeed: str | None) -> Said:
         sheet.unknown("training.dtype", _RULE)
         if sheet.is_stated("training.quantization.compute_dtype") and "zero3" in deepspeed:
             sheet.unknown("training.quantization.compute_dtype", f"with ZeRO-3 {_RULE}")
-    elif not _brings_deepspeed(sheet):
+    elif not _has_deepspeed(sheet):
         sheet.state("training.deepspeed", None)
         _amp(sheet)
-    return sheet.said()
+    return sheet.configuration()
 
 
 def _sections(sheet: Sheet) -> None:
     sheet.state("training.framework", "xtuner")
-    trainer = sheet.given("framework") == "huggingface"
-    fill(sheet, _TRAINER if trainer else _RUN)
+    trainer = sheet.get("framework") == "huggingface"
+    read_rows(sheet, _TRAINER if trainer else _RUN)
     model: Keys = ("model",) if trainer else ("model", "llm")
     if not trainer:
-        _wrapped(sheet)
+        _optim_wrapper(sheet)
         _objective(sheet)
     _model(sheet, model)
     _adapter(sheet, ("lora",) if trainer else ("model", "lora"))
@@ -151,17 +151,17 @@ def _sections(sheet: Sheet) -> None:
 
 def _precision(sheet: Sheet) -> None:
     """Without a launcher's word the dtype is open, unless both ways lead to the same."""
-    if sheet.given("framework") == "huggingface":
+    if sheet.get("framework") == "huggingface":
         _trainer_precision(sheet)
         return
-    given = sheet.given("optim_wrapper", "dtype")
+    given = sheet.get("optim_wrapper", "dtype")
     named = given if isinstance(given, str) else "float32"
     sheet.unknown("training.dtype", _BY_LAUNCHER.format(named), ("optim_wrapper", "dtype"))
 
 
 def _trainer_precision(sheet: Sheet) -> None:
     for name, dtype in (("bf16", "bfloat16"), ("fp16", "float16")):
-        if sheet.given("training_args", name) is True:
+        if sheet.get("training_args", name) is True:
             sheet.state("training.dtype", dtype, ("training_args", name))
             sheet.state("training.mixed_precision", name, ("training_args", name))
             return
@@ -170,15 +170,15 @@ def _trainer_precision(sheet: Sheet) -> None:
 
 def _amp(sheet: Sheet) -> None:
     """Without DeepSpeed the optimizer's wrapper decides: autocast to its dtype, else float32."""
-    if sheet.given("framework") == "huggingface":
+    if sheet.get("framework") == "huggingface":
         _trainer_precision(sheet)
         return
-    kind = sheet.given("optim_wrapper", "type")
+    kind = sheet.get("optim_wrapper", "type")
     name = kind.name.rpartition(".")[2] if isinstance(kind, Reference) else kind
     if name == "AmpOptimWrapper" and sheet.has("optim_wrapper", "dtype"):
-        fill(sheet, [Row("training.dtype", ("optim_wrapper", "dtype"), DTYPE)])
+        read_rows(sheet, [Row("training.dtype", ("optim_wrapper", "dtype"), DTYPE)])
         if sheet.is_stated("training.dtype"):
-            short = {"float16": "fp16", "bfloat16": "bf16"}.get(sheet.known("training.dtype"), "no")
+            short = {"float16": "fp16", "bfloat16": "bf16"}.get(sheet.fact("training.dtype"), "no")
             sheet.state("training.mixed_precision", short, ("optim_wrapper", "dtype"))
     elif name == "OptimWrapper":
         sheet.state("training.dtype", "float32", ("optim_wrapper", "type"))
@@ -187,10 +187,10 @@ def _amp(sheet: Sheet) -> None:
         sheet.unknown("training.dtype", "optim_wrapper gives no dtype")
 
 
-def _wrapped(sheet: Sheet) -> None:
+def _optim_wrapper(sheet: Sheet) -> None:
     if sheet.has("optim_wrapper", "type") and not sheet.has("optim_wrapper", "accumulative_counts"):
         sheet.state("training.gradient_accumulation_steps", 1)
-    kind = sheet.given("optim_wrapper", "optimizer", "type")
+    kind = sheet.get("optim_wrapper", "optimizer", "type")
     if isinstance(kind, Reference):
         place = ("optim_wrapper", "optimizer", "type")
         sheet.state("training.optimizer", _OPTIMIZERS.get(kind.name, kind.name.rpartition(".")[2]), place)
@@ -198,47 +198,47 @@ def _wrapped(sheet: Sheet) -> None:
 
 def _objective(sheet: Sheet) -> None:
     """XTuner's own models checkpoint their activations unless told not to."""
-    kind = sheet.given("model", "type")
+    kind = sheet.get("model", "type")
     name = kind.name.rpartition(".")[2] if isinstance(kind, Reference) else ""
     if name in _OBJECTIVES:
-        pretrains = any(_ends(each, "pretrain_map_fn") for each in _below(sheet.given("train_dataloader")))
+        pretrains = any(_is_named(each, "pretrain_map_fn") for each in _descendants(sheet.get("train_dataloader")))
         objective = "pretrain" if pretrains and name == "SupervisedFinetune" else _OBJECTIVES[name]
         sheet.state("training.objective", objective, ("model", "type"))
     if name in _OBJECTIVES or name == "LLaVAModel":
         sheet.state("training.gradient_checkpointing", True)
-    fill(sheet, rows("training.", FLAG, "gradient_checkpointing=model.use_activation_checkpointing"))
+    read_rows(sheet, rows("training.", FLAG, "gradient_checkpointing=model.use_activation_checkpointing"))
 
 
 def _model(sheet: Sheet, model: Keys) -> None:
-    name = model_named(sheet, *model, "pretrained_model_name_or_path")
-    if sheet.given("use_varlen_attn") is True or sheet.given("model", "use_varlen_attn") is True:
-        key: Keys = ("use_varlen_attn",) if sheet.given("use_varlen_attn") is True else ("model", "use_varlen_attn")
+    name = read_model(sheet, *model, "pretrained_model_name_or_path")
+    if sheet.get("use_varlen_attn") is True or sheet.get("model", "use_varlen_attn") is True:
+        key: Keys = ("use_varlen_attn",) if sheet.get("use_varlen_attn") is True else ("model", "use_varlen_attn")
         sheet.state("training.attention", "flash_attention_2", key)
-    fill(sheet, [Row("training.attention", (*model, "attn_implementation"), ATTENTION)])
-    given = sheet.given(*model, "torch_dtype")
+    read_rows(sheet, [Row("training.attention", (*model, "attn_implementation"), ATTENTION)])
+    given = sheet.get(*model, "torch_dtype")
     named = dtype_name(given.name) if isinstance(given, Reference) else dtype_name(given)
     own = model == ("model", "llm")
-    if sheet.known("training.attention") in ("eager", "sdpa") or not own:
-        fill(sheet, [Row("training.load_dtype", (*model, "torch_dtype"), DTYPE)])
+    if sheet.fact("training.attention") in ("eager", "sdpa") or not own:
+        read_rows(sheet, [Row("training.load_dtype", (*model, "torch_dtype"), DTYPE)])
     elif named:
         why = f"{named} by this file, and XTuner takes what the GPUs can where flash-attn is installed"
         sheet.unknown("training.load_dtype", why, (*model, "torch_dtype"))
     if own and not sheet.is_stated("training.attention"):
         sheet.unknown("training.attention", _FLASH)
-    if isinstance(sheet.given(*model), dict):
+    if isinstance(sheet.get(*model), dict):
         _quantization(sheet, model, name)
 
 
 def _quantization(sheet: Sheet, model: Keys, name: str | None) -> None:
     section: Keys = (*model, "quantization_config")
-    if not isinstance(sheet.given(*section), dict):
+    if not isinstance(sheet.get(*section), dict):
         section = model
-    bits = next((each for each in (4, 8) if sheet.given(*section, f"load_in_{each}bit") is True), None)
+    bits = next((each for each in (4, 8) if sheet.get(*section, f"load_in_{each}bit") is True), None)
     if bits is None:
-        if sheet.has(*model, "quantization_config") and sheet.given(*model, "quantization_config") is not None:
+        if sheet.has(*model, "quantization_config") and sheet.get(*model, "quantization_config") is not None:
             sheet.unknown("training.quantization", "its method is not read here", (*model, "quantization_config"))
         else:
-            unquantized(sheet, name)
+            state_unquantized(sheet, name)
         return
     place = (*section, f"load_in_{bits}bit")
     sheet.state("training.quantization.bits", bits, place)
@@ -248,80 +248,80 @@ def _quantization(sheet: Sheet, model: Keys, name: str | None) -> None:
         sheet.state("training.quantization.compute_dtype", "float32")
         sheet.state("training.quantization.double_quant", False)
         names = "type=bnb_4bit_quant_type", "double_quant=bnb_4bit_use_double_quant"
-        fill(sheet, rows("training.quantization.", TEXT, names[0], below=section))
-        fill(sheet, rows("training.quantization.", FLAG, names[1], below=section))
+        read_rows(sheet, rows("training.quantization.", TEXT, names[0], below=section))
+        read_rows(sheet, rows("training.quantization.", FLAG, names[1], below=section))
         compute = "compute_dtype=bnb_4bit_compute_dtype"
-        fill(sheet, rows("training.quantization.", DTYPE, compute, below=section))
+        read_rows(sheet, rows("training.quantization.", DTYPE, compute, below=section))
 
 
 def _adapter(sheet: Sheet, keys: Keys) -> None:
     """With LoRA XTuner prepares the model for k-bit training, quantized or not."""
-    if isinstance(sheet.given("model", "llm_lora"), dict):
+    if isinstance(sheet.get("model", "llm_lora"), dict):
         keys = ("model", "llm_lora")
-    value = sheet.given(*keys)
-    if isinstance(value, Open) or not isinstance(sheet.given("model"), dict):
+    value = sheet.get(*keys)
+    if isinstance(value, Open) or not isinstance(sheet.get("model"), dict):
         return
     if not isinstance(value, dict):
-        frozen = sheet.given("model", "freeze_llm") is True
+        frozen = sheet.get("model", "freeze_llm") is True
         sheet.state("training.method", "freeze" if frozen else "full")
         sheet.state("training.lora", None)
         return
-    quantized = sheet.known("training.quantization.bits") == 4
+    quantized = sheet.fact("training.quantization.bits") == 4
     sheet.state("training.method", "qlora" if quantized else "dora" if value.get("use_dora") is True else "lora", keys)
     sheet.state("training.kbit_prepared", True, keys)
-    fill(sheet, rows("training.lora.", NUMBER, "r", "lora_alpha", below=keys))
-    fill(sheet, rows("training.lora.", FLAG, "use_dora", "use_rslora", below=keys))
-    fill(sheet, rows("training.lora.", TEXT, "bias", below=keys))
+    read_rows(sheet, rows("training.lora.", NUMBER, "r", "lora_alpha", below=keys))
+    read_rows(sheet, rows("training.lora.", FLAG, "use_dora", "use_rslora", below=keys))
+    read_rows(sheet, rows("training.lora.", TEXT, "bias", below=keys))
     sheet.state("training.lora.target_modules", ["all-linear"])
     sheet.state("training.lora.modules_to_save", None)
-    fill(sheet, rows("training.lora.", LABELS, "target_modules", "modules_to_save", below=keys))
+    read_rows(sheet, rows("training.lora.", LABELS, "target_modules", "modules_to_save", below=keys))
 
 
 def _data(sheet: Sheet) -> None:
     """Lengths and packing as the data set of the run has them, where all of its parts agree."""
-    top: Keys = ("train_dataset",) if sheet.given("framework") == "huggingface" else ("train_dataloader", "dataset")
+    top: Keys = ("train_dataset",) if sheet.get("framework") == "huggingface" else ("train_dataloader", "dataset")
     sought: tuple[tuple[str, str, Kind[Any]], ...]
     sought = (("max_length", "max_length", WHOLE), ("packing", "pack_to_max_length", FLAG))
     for fact, name, kind in sought:
-        places = list(_places(sheet.given(*top), top, name))
-        values = [sheet.given(*place) for place in places]
+        places = list(_places(sheet.get(*top), top, name))
+        values = [sheet.get(*place) for place in places]
         if values and all(value == values[0] for value in values):
-            fill(sheet, [Row(f"training.{fact}", places[0], kind)])
+            read_rows(sheet, [Row(f"training.{fact}", places[0], kind)])
         elif values:
             sheet.unknown(f"training.{fact}", "the parts of the data set differ", places[0])
-    for place in _places(sheet.given(*top), top, "template"):
-        value = sheet.given(*place)
+    for place in _places(sheet.get(*top), top, "template"):
+        value = sheet.get(*place)
         if isinstance(value, Reference) and ".PROMPT_TEMPLATE." in value.name:
             sheet.state("training.template", value.name.rpartition(".")[2], place)
 
 
-def _brings_deepspeed(sheet: Sheet) -> bool:
-    said = sheet.said()
-    return "deepspeed" in said.names or "deepspeed" in said.inlined or "training.deepspeed" in said.facts.reasons
+def _has_deepspeed(sheet: Sheet) -> bool:
+    config = sheet.configuration()
+    return "deepspeed" in config.names or "deepspeed" in config.inlined or "training.deepspeed" in config.facts.reasons
 
 
 def _strategy(sheet: Sheet, trainer: bool) -> None:
     """DeepSpeed that the file itself brings: mmengine's strategy, or the Trainer's argument."""
     keys: Keys = ("training_args", "deepspeed") if trainer else ("strategy", "config")
-    if isinstance(sheet.given("strategy", "zero_optimization"), dict):
+    if isinstance(sheet.get("strategy", "zero_optimization"), dict):
         keys = ("strategy",)
-    value = sheet.given(*keys)
+    value = sheet.get(*keys)
     if isinstance(value, str):
         sheet.name("deepspeed", value)
         sheet.unknown("training.deepspeed", f"{value} decides", keys)
-    elif isinstance(value, dict) and not any(isinstance(each, Open) for each in _below(value)):
+    elif isinstance(value, dict) and not any(isinstance(each, Open) for each in _descendants(value)):
         sheet.inline("deepspeed", keys, value)
     elif value is not None:
         sheet.unknown("training.deepspeed", "it is computed by code, which is not run", keys)
-    if sheet.given("resume") is True:
+    if sheet.get("resume") is True:
         sheet.state("training.resume_from_checkpoint", True, ("resume",))
 
 
-def _below(value: object) -> Iterator[Any]:
+def _descendants(value: object) -> Iterator[Any]:
     yield value
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for each in inner:
-        yield from _below(each)
+        yield from _descendants(each)
 
 
 def _places(value: object, keys: Keys, name: str) -> Iterator[Keys]:
@@ -337,5 +337,5 @@ def _places(value: object, keys: Keys, name: str) -> Iterator[Keys]:
             yield from _places(each, (*keys, i), name)
 
 
-def _ends(value: object, name: str) -> bool:
+def _is_named(value: object, name: str) -> bool:
     return isinstance(value, Reference) and value.name.endswith(f".{name}")

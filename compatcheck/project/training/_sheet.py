@@ -8,8 +8,8 @@ from typing import Any
 
 from compatcheck.environment import Environment, Location
 from compatcheck.project.training._python_value import Open
-from compatcheck.project.training._values import Kind, Value, is_auto, is_placeholder, mismatch_of
-from compatcheck.project.training.document import Document, Keys, Said
+from compatcheck.project.training._values import Kind, Value, explain_mismatch, is_auto, is_placeholder
+from compatcheck.project.training.document import Configuration, Document, Keys
 
 
 class Sheet:
@@ -24,7 +24,7 @@ class Sheet:
         self._inlined: dict[str, Document] = {}
         self._places: dict[str, Location] = {}
 
-    def given(self, *keys: str | int) -> Any:
+    def get(self, *keys: str | int) -> Any:
         """What the file gives at nested keys, or ``None``; `Open` for a placeholder and below what has no parts."""
         value: Any = self.document.value
         for depth, key in enumerate(keys):
@@ -35,12 +35,12 @@ class Sheet:
             elif value is None or isinstance(value, Open):
                 break
             else:
-                return Open(mismatch_of(".".join(map(str, keys[:depth])), value, "not a mapping"))
+                return Open(explain_mismatch(".".join(map(str, keys[:depth])), value, "not a mapping"))
         return Open(f"{value!r:.60} is filled in elsewhere") if is_placeholder(value) else value
 
     def has(self, *keys: str | int) -> bool:
         """Whether the file names the key at all, were it only to give null."""
-        parent = self.given(*keys[:-1]) if len(keys) > 1 else self.document.value
+        parent = self.get(*keys[:-1]) if len(keys) > 1 else self.document.value
         return isinstance(parent, Mapping) and keys[-1] in parent
 
     def state(self, fact: str, value: object, keys: Keys | None = None) -> None:
@@ -61,7 +61,7 @@ class Sheet:
             why = f"{why} ({os.path.basename(place.file)}{at})"
         self._reasons[fact] = why
 
-    def known(self, fact: str) -> Any:
+    def fact(self, fact: str) -> Any:
         """The value stated for a fact so far, or ``None``."""
         return self._known.get(fact)
 
@@ -79,19 +79,19 @@ class Sheet:
 
     def read(self, kind: Kind[Value], fact: str, *keys: str | int) -> Value | None:
         """State the value at nested keys where it is of this kind, and leave the fact open where it is not."""
-        value = self.given(*keys)
+        value = self.get(*keys)
         if value is None:
             return None
         result = None if is_auto(value) or isinstance(value, Open) else kind.parse(value)
         if result is None:
-            self.leave(fact, keys, kind.mismatch)
+            self.leave_open(fact, keys, kind.mismatch)
         else:
             self.state(fact, result, keys)
         return result
 
-    def leave(self, fact: str, keys: Keys, mismatch: str) -> None:
+    def leave_open(self, fact: str, keys: Keys, mismatch: str) -> None:
         """Leave a fact open because of the value at these keys, with what that is not."""
-        self.unknown(fact, mismatch_of(".".join(map(str, keys)), self.given(*keys), mismatch), keys)
+        self.unknown(fact, explain_mismatch(".".join(map(str, keys)), self.get(*keys), mismatch), keys)
 
     def name(self, kind: str, path: object, keys: Keys | None = None) -> None:
         """Another file, folder or hub id that this one names, as it is written there; by default under its kind."""
@@ -111,6 +111,6 @@ class Sheet:
         """The facts in the nested form of the snapshot."""
         return Environment.from_flat(self._known, dict(self._reasons), dict(self._locations))
 
-    def said(self) -> Said:
+    def configuration(self) -> Configuration:
         """The facts with the other files that are named."""
-        return Said(self.facts(), dict(self._names), dict(self._inlined), dict(self._places))
+        return Configuration(self.facts(), dict(self._names), dict(self._inlined), dict(self._places))

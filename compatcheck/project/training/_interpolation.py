@@ -19,30 +19,30 @@ _LONGEST = 4096
 _DEEPEST = 16
 
 
-def interpolated(document: Document) -> Document:
+def interpolate(document: Document) -> Document:
     """The document with single values in the place of what names them, `Open` where there is none; ``???`` is none."""
-    return document._replace(value=_resolved(document.value, document.value))
+    return document._replace(value=_resolve(document.value, document.value))
 
 
-def _resolved(value: object, top: Mapping[str, object]) -> Any:
+def _resolve(value: object, top: Mapping[str, object]) -> Any:
     if isinstance(value, dict):
-        return {key: _resolved(each, top) for key, each in value.items()}
+        return {key: _resolve(each, top) for key, each in value.items()}
     if isinstance(value, list):
-        return [_resolved(each, top) for each in value]
-    return None if value == _MISSING else _substituted(value, top, _DEEPEST)
+        return [_resolve(each, top) for each in value]
+    return None if value == _MISSING else _substitute(value, top, _DEEPEST)
 
 
-def _substituted(value: object, top: Mapping[str, object], depth: int) -> Any:
+def _substitute(value: object, top: Mapping[str, object], depth: int) -> Any:
     if not isinstance(value, str) or "${" not in value:
         return value
     if depth == 0:
         return Open(f"{value:.60} leads back to itself")
     whole = _REFERENCE.fullmatch(value)
     if whole:
-        return _looked_up(whole[1], top, depth)
+        return _look_up(whole[1], top, depth)
     result = value
     for match in _REFERENCE.finditer(value):
-        part = _looked_up(match[1], top, depth)
+        part = _look_up(match[1], top, depth)
         if isinstance(part, Open):
             return part
         result = result.replace(match[0], str(part))
@@ -51,10 +51,10 @@ def _substituted(value: object, top: Mapping[str, object], depth: int) -> Any:
     return result
 
 
-def _looked_up(path: str, top: Mapping[str, object], depth: int) -> Any:
+def _look_up(path: str, top: Mapping[str, object], depth: int) -> Any:
     found: Any = top
     for name in path.split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
     if found is None or isinstance(found, (dict, list)):
         return Open(f"${{{path:.60}}} is no value of this file")
-    return _substituted(found, top, depth - 1)
+    return _substitute(found, top, depth - 1)

@@ -11,14 +11,14 @@ from compatcheck.errors import InputError
 from compatcheck.files.path_lists import listed, more_than_one
 from compatcheck.project.training import readers
 from compatcheck.project.training.agreement import over_accelerate
-from compatcheck.project.training.document import Document, Said, open_document
+from compatcheck.project.training.document import Configuration, Document, open_document
 from compatcheck.project.training.formats import deepspeed
 from compatcheck.project.training.presets import preset
 
 _MARKS_OF_ROOTS = (".git", "pyproject.toml", "setup.py")
 _HIGHEST = 6
 _SECTIONS = ("deepspeed", "lora", "quantization", "fsdp")
-_OF_DEEPSPEED_TOO = (
+_ALSO_DEEPSPEED = (
     "training.dtype",
     "training.gradient_accumulation_steps",
     "training.per_device_train_batch_size",
@@ -49,7 +49,7 @@ class Joined(NamedTuple):
     bases: tuple[str, ...] = ()
 
 
-def joined(run: Run) -> Joined:
+def join_run(run: Run) -> Joined:
     """The facts of one run, each file in its turn, as the launcher and the trainer take them.
 
     Flags of a script win over the configuration it names, both over the accelerate config; the DeepSpeed JSON takes
@@ -57,31 +57,31 @@ def joined(run: Run) -> Joined:
     """
     bases = _bases(run.files.values())
     used: dict[File, None] = {}
-    said = _own(run, bases, used)
-    accelerate = _accelerate(run, said, bases)
+    result = _own(run, bases, used)
+    accelerate = _accelerate(run, result, bases)
     if accelerate:
         used[accelerate] = None
-        said = over_accelerate(readers()["accelerate"].read(open_document(accelerate.path)), said)
-    environment = said.facts
-    environment = _with_deepspeed(run, environment, said, bases, used)
-    environment = _with_adapter(run, environment, said.names, bases, used)
-    return Joined(_with_sections(environment), tuple(used), said.names.get("model"), bases)
+        result = over_accelerate(readers()["accelerate"].read(open_document(accelerate.path)), result)
+    environment = result.facts
+    environment = _add_deepspeed(run, environment, result, bases, used)
+    environment = _add_adapter(run, environment, result.names, bases, used)
+    return Joined(_add_section_places(environment), tuple(used), result.names.get("model"), bases)
 
 
-def _own(run: Run, bases: tuple[str, ...], used: dict[File, None]) -> Said:
+def _own(run: Run, bases: tuple[str, ...], used: dict[File, None]) -> Configuration:
     """What the configuration and the script say; a script reads the configuration that it names itself."""
-    said = Said(Environment({}))
+    result = Configuration(Environment({}))
     config, script = run.files.get("config"), run.files.get("script")
     if config:
         used[config] = None
-        said = readers()[config.reader].read(open_document(config.path))
+        result = readers()[config.reader].read(open_document(config.path))
     if script:
         used[script] = None
         over = readers()[script.reader].read(open_document(script.path), lambda path: _opened(path, bases, used))
-        facts = said.facts.overlay(over.facts)
-        places = {**said.places, **over.places}
-        said = Said(facts, {**said.names, **over.names}, {**said.inlined, **over.inlined}, places)
-    return said
+        facts = result.facts.overlay(over.facts)
+        places = {**result.places, **over.places}
+        result = Configuration(facts, {**result.names, **over.names}, {**result.inlined, **over.inlined}, places)
+    return result
 
 
 def _opened(path: str, bases: tuple[str, ...], used: dict[File, None]) -> tuple[str, Document] | None:
@@ -97,21 +97,21 @@ def _opened(path: str, bases: tuple[str, ...], used: dict[File, None]) -> tuple[
     return None
 
 
-def _accelerate(run: Run, said: Said, bases: tuple[str, ...]) -> File | None:
+def _accelerate(run: Run, result: Configuration, bases: tuple[str, ...]) -> File | None:
     """The accelerate config of a run: named, or the only one near by where no script says how the run starts."""
     if "accelerate" in run.files:
         return run.files["accelerate"]
-    if "accelerate" in said.names:
-        found = existing(said.names["accelerate"], bases)
+    if "accelerate" in result.names:
+        found = existing(result.names["accelerate"], bases)
         return File("accelerate", found[0]) if len(found) == 1 else None
     loose = run.loose.get("accelerate", ())
-    framework = lookup(said.facts, "training.framework")
+    framework = lookup(result.facts, "training.framework")
     takes_one = isinstance(framework, Unknown) or framework in ("transformers", "trl")
     return loose[0] if len(loose) == 1 and "script" not in run.files and takes_one else None
 
 
-def _with_deepspeed(
-    run: Run, environment: Environment, said: Said, bases: tuple[str, ...], used: dict[File, None]
+def _add_deepspeed(
+    run: Run, environment: Environment, config: Configuration, bases: tuple[str, ...], used: dict[File, None]
 ) -> Environment:
     """The environment with the DeepSpeed configuration that is in use, where that can be told."""
     document: Document | None = None
@@ -119,10 +119,10 @@ def _with_deepspeed(
     if "deepspeed" in run.files:
         used[run.files["deepspeed"]] = None
         document = open_document(run.files["deepspeed"].path)
-    elif "deepspeed" in said.inlined:
-        document = said.inlined["deepspeed"]
-    elif "deepspeed" in said.names:
-        document, why = _named_deepspeed(said.names["deepspeed"], environment, bases, used)
+    elif "deepspeed" in config.inlined:
+        document = config.inlined["deepspeed"]
+    elif "deepspeed" in config.names:
+        document, why = _named_deepspeed(config.names["deepspeed"], environment, bases, used)
     elif isinstance(lookup(environment, "training.deepspeed"), Unknown):
         loose = run.loose.get("deepspeed", ())
         if len(loose) == 1:
@@ -135,13 +135,13 @@ def _with_deepspeed(
         return environment.overlay(Environment({}, reasons))
     facts = deepspeed.read(document, environment).facts
     if not os.path.exists(document.path):
-        named = said.places.get("deepspeed")
+        named = config.places.get("deepspeed")
         facts = facts._replace(locations={"training.deepspeed": named} if named else {})
-    undecided = tuple(path for path in _OF_DEEPSPEED_TOO if path in facts.reasons)
-    left_open = {
+    undecided = tuple(path for path in _ALSO_DEEPSPEED if path in facts.reasons)
+    open_ones = {
         path: why for path, why in environment.reasons.items() if path in undecided and path != "training.dtype"
     }
-    facts = facts._replace(reasons={**facts.reasons, **left_open})
+    facts = facts._replace(reasons={**facts.reasons, **open_ones})
     result = environment.without(*undecided, "training.deepspeed").overlay(facts)
     same = {path: at for path, at in environment.locations.items() if _is_same(path, environment, result)}
     return result._replace(locations={**result.locations, **same})
@@ -170,7 +170,7 @@ def _named_deepspeed(
     return carried, None if carried else f"{name}, which is named as the DeepSpeed configuration, is not here"
 
 
-def _with_adapter(
+def _add_adapter(
     run: Run, environment: Environment, names: Mapping[str, str], bases: tuple[str, ...], used: dict[File, None]
 ) -> Environment:
     """An adapter's own configuration fills in what the run leaves open about LoRA."""
@@ -188,7 +188,7 @@ def _with_adapter(
     return adapter.overlay(environment)
 
 
-def _with_sections(environment: Environment) -> Environment:
+def _add_section_places(environment: Environment) -> Environment:
     """The environment with a place for every section, that of the first fact in it."""
     locations = dict(environment.locations)
     for section in _SECTIONS:
@@ -224,11 +224,11 @@ def existing(name: str, bases: Sequence[str]) -> list[str]:
     for base in bases:
         path = os.path.join(base, os.path.expanduser(name))
         if os.path.exists(path):
-            found.setdefault(os.path.realpath(path), _shown(path))
+            found.setdefault(os.path.realpath(path), _relative(path))
     return list(found.values())
 
 
-def _shown(path: str) -> str:
+def _relative(path: str) -> str:
     """Relative to where we are, where that is below us; as the user's own paths are written."""
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
