@@ -21,7 +21,7 @@ from compatcheck.environment import Environment
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.matrix.matching.match import match_table
 from compatcheck.packages.versions import contains, parse_range, parse_version
-from compatcheck.pipelines.check import check, judge
+from compatcheck.pipelines.check import check, weigh
 from compatcheck.results.findings import ProbeResult
 
 DRIVER, ARCHITECTURE = "CC-2026-0001", "CC-2026-0002"
@@ -122,7 +122,7 @@ def test_a_trial_that_could_not_run_is_no_pass(outcome: Any) -> None:
     facts = {"distributions": {"torch": "2.5.0+cu118"}, "cuda": {"runtime": "11.8"}, "gpus": [gpu("8.0", 81920)]}
     training = {"attention": "sdpa", "per_device_train_batch_size": 2, "dtype": "bfloat16"}
     suspected = next(f for f in check(Environment({**facts, "training": training}), KNOWN).findings if f.probe_name)
-    assert judge(suspected, ProbeResult(suspected.probe_name or "", outcome, "no memory")).status == suspected.status
+    assert weigh(suspected, ProbeResult(suspected.probe_name or "", outcome, "no memory")).status == suspected.status
 
 
 @pytest.mark.parametrize("torch", ["", "raise RuntimeError('libcudart.so.11.0: cannot open shared object file')\n"])

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from compatcheck import matrix
-from compatcheck.pipelines.triage import SUSPECTED
 from tools.labelled.agreement import agrees_with, speaks_of
 from tools.labelled.findings import findings_of
 from tools.labelled.fix import applied
@@ -42,7 +41,7 @@ class Score(NamedTuple):
 
 def score(known: matrix.Matrix, case: Mapping[str, Any]) -> Score:
     environment = snapshot(case)
-    found = findings_of(known, environment, suspected=SUSPECTED)
+    found = findings_of(known, environment)
     after = findings_of(known, applied(environment, case["fix"], known), suspected=known.entries)
     open_still = {(finding.id, finding.packages) for finding in after}
     fixed = {(finding.id, finding.packages) for finding in after if finding.status in BAD}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown, lookup
-from compatcheck.matrix.loading import Matrix
+from compatcheck.inference.inferred import Inference, InferredFacts, Limit, Table
+from compatcheck.language import marked
 
 _AHEAD = timedelta(days=60)
 """So long before a release people run builds of the project's main that hold what it will bring."""
@@ -21,46 +22,36 @@ _CALLED_NEWEST = timedelta(days=14)
 """So long after the next release people still call the one before it the latest."""
 
 
-class Limit(NamedTuple):
-    """The newest release of a package by the day of a report, and what a build of its main was at most, as a range.
-
-    ``newest`` is None for what had no release by then, and was installed from its repository. ``recent`` are those that
-    were the newest not long before. ``coming`` is None where the table of releases ends before it is known.
-    """
-
-    newest: str | None
-    recent: tuple[str, ...]
-    coming: str | None
-    day: str
-
-
-def with_limits(matrix: Matrix, environment: Environment) -> Environment:
-    """The environment with the newest releases by the day of its report, as ``distribution_limits``."""
+def limits_by_day(environment: Environment, table: Table) -> dict[str, Limit]:
+    """What was out of each package by the day of the report; nothing where there is no day, or it is too late."""
     day = day_of_report(environment)
     if day is None:
-        return environment
-    table = matrix.table("release-history")
-    known_until = _as_date(table["reviewed"])
+        return {}
+    history = table("release-history")
+    known_until = _as_date(history["reviewed"])
     if day > known_until:
-        return environment
-    limits = {name: _limit(releases, day, known_until) for name, releases in table["releases"].items()}
-    ranges = {**(environment.facts.get("distribution_ranges") or {}), **_of_newest(table["releases"], environment, day)}
-    return environment._replace(
-        facts={**environment.facts, "distribution_limits": limits, "distribution_ranges": ranges}
-    )
+        return {}
+    return {name: _limit(releases, day, known_until) for name, releases in history["releases"].items()}
 
 
-def _of_newest(releases: Mapping[str, Any], environment: Environment, day: date) -> dict[str, str]:
+def newest_by_day(view: Environment, table: Table) -> InferredFacts:
     """The ranges of what a report calls the latest, where it states neither a version nor a range."""
-    called = (environment.facts.get("report") or {}).get("newest") or {}
-    stated = environment.facts.get("distribution_ranges") or {}
-    unstated = {
-        name
-        for name, holds in called.items()
-        if holds and not stated.get(name) and lookup(environment, f"distributions.{name}") == Unknown()
-    }
-    oldest = {name: _newest(releases[name], day - _CALLED_NEWEST) for name in unstated.intersection(releases)}
-    return {name: f">={version}" for name, version in oldest.items() if version}
+    called, day = (view.facts.get("report") or {}).get("newest") or {}, day_of_report(view)
+    if day is None or not called or day > _as_date(table("release-history")["reviewed"]):
+        return
+    history, ranges = table("release-history")["releases"], view.facts.get("distribution_ranges") or {}
+    for name, is_newest in called.items():
+        if (
+            is_newest
+            and name in history
+            and not ranges.get(name)
+            and lookup(view, f"distributions.{name}") == Unknown()
+        ):
+            oldest = _newest(history[name], day - _CALLED_NEWEST)
+            if oldest:
+                why = marked("the report calls it the newest")
+                sources = (f"report.newest.{name}", "report.date", "tables/release-history")
+                yield f"distribution_ranges.{name}", Inference(f">={oldest}", why, sources)
 
 
 def _limit(releases: Mapping[str, Any], day: date, known_until: date) -> Limit:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown, lookup
-from compatcheck.matrix.loading import Matrix
+from compatcheck.inference.inferred import Table
 from compatcheck.packages.release_rows import Row, rows_of
 from compatcheck.packages.versions import final_release
 
@@ -20,23 +20,23 @@ _UNVERSIONED = (("peft", "transformers"), ("unsloth", "unsloth-zoo"))
 """What releases demand in any version, which the table does not hold."""
 
 
-def with_required(matrix: Matrix, environment: Environment) -> Environment:
-    """The environment of a report with ``implied_distributions``: the range of each that its metadata or run demands.
+def required(view: Environment, table: Table) -> dict[str, str]:
+    """The range in which each package must be there that a report says nothing of, by the metadata or the run.
 
-    Training needs torch. Nothing is implied where all distributions are known, or nobody reported anything.
+    Training needs torch. Nothing is required where all distributions are known, or nobody reported anything.
     """
-    if "report" not in environment.facts or environment.facts.get("distributions_complete"):
-        return environment
-    implied: dict[str, str] = {}
-    for name, asked in _required(matrix, environment):
-        if isinstance(lookup(environment, f"distributions.{name}"), Unknown):
-            clauses = [*implied.get(name, "").split(","), *asked.split(",")]
-            implied[name] = ",".join(filter(None, dict.fromkeys(clauses)))
-    return environment._replace(facts={**environment.facts, "implied_distributions": implied})
+    if "report" not in view.facts or view.facts.get("distributions_complete"):
+        return {}
+    ranges: dict[str, str] = {}
+    for name, asked in _required(view, table):
+        if isinstance(lookup(view, f"distributions.{name}"), Unknown):
+            clauses = [*ranges.get(name, "").split(","), *asked.split(",")]
+            ranges[name] = ",".join(filter(None, dict.fromkeys(clauses)))
+    return ranges
 
 
-def _required(matrix: Matrix, environment: Environment) -> Iterator[tuple[str, str]]:
-    demands = matrix.table("declared-requirements")
+def _required(environment: Environment, table: Table) -> Iterator[tuple[str, str]]:
+    demands = table("declared-requirements")
     stated = environment.facts.get("distributions") or {}
     for name, version in stated.items():
         release = final_release(version)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.inferred import Table as Table
 
-Table = Callable[[str], Mapping[str, Any]]
 Capability = tuple[int, int]
 
 _RUNTIME_PACKAGE = re.compile(r"(nvidia-cuda-runtime(-cu\d+)?|pytorch-cuda)$")

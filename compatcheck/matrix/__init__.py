@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compatcheck.environment import Environment, Location
 from compatcheck.environment.keys import kind_of
 from compatcheck.environment.paths import distribution_of
-from compatcheck.inference.complete import complete
+from compatcheck.inference import infer as _infer
+from compatcheck.inference.inferred import Judged
 from compatcheck.language import gettext as _
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.matrix.loading import (
@@ -50,16 +51,16 @@ __all__ = [
     "ARCHIVE",
     "Matrix",
     "all_entries",
-    "complete",
     "find_entry",
     "impacts",
+    "infer",
     "in_language",
     "interval",
     "is_stale",
     "kind_of",
     "lint_folder",
     "load",
-    "match",
+    "judge",
     "patterns",
     "records",
     "require_ids",
@@ -76,7 +77,34 @@ ARCHIVE = f"matrix-{FORMAT}.zip"
 """The name under which the compiled form is published; another form has another name."""
 
 
-def match(matrix: Matrix, environment: Environment, *, suspected: int = 0) -> tuple[Finding, ...]:
+SUSPECTED = 3
+"""So many further entries are found for a bug report: something failed there, and people leave packages out."""
+
+
+class Judgement(NamedTuple):
+    """An environment with what follows from its facts, and what the matrix finds in it."""
+
+    judged: Judged
+    findings: tuple[Finding, ...]
+
+
+def infer(matrix: Matrix, environment: Environment) -> Judged:
+    """The environment with what its own facts imply by the tables of the matrix."""
+    return _infer.infer(environment, matrix.table, matrix.guards)
+
+
+def judge(matrix: Matrix, environment: Environment, *, suspected: int | None = None) -> Judgement:
+    """What follows from the stated facts, and every entry that speaks of them; see `_match`.
+
+    For the environment of a bug report `SUSPECTED` further entries are found, unless a number is given.
+    """
+    if suspected is None:
+        suspected = SUSPECTED if "report" in environment.facts else 0
+    judged = infer(matrix, environment)
+    return Judgement(judged, _match(matrix, judged, suspected))
+
+
+def _match(matrix: Matrix, judged: Judged, suspected: int) -> tuple[Finding, ...]:
     """Every entry that speaks of the environment, one finding for each place where it does.
 
     An entry is *affected* where all keys of one of its tables hold. It is *possible* where facts are missing and
@@ -84,13 +112,14 @@ def match(matrix: Matrix, environment: Environment, *, suspected: int = 0) -> tu
     it stands on. Of those that one package, which nobody mentioned, would make possible, so many are told too as are
     ``suspected``, the nearest in time, unless something is affected.
     """
-    traits = trait_finder(matrix.table)
+    environment, traits = judged.view, trait_finder(matrix.table)
     findings: list[Finding] = []
     away: list[tuple[dict[str, Any], Verdict, tuple[dict[str, str], ...]]] = []
     known: dict[str, Verdict] = {}
     for candidate in candidates(matrix, environment):
         verdicts = [
-            match_table(table, environment, traits, known, suspecting=suspected > 0) for table in candidate["affected"]
+            match_table(table, environment, traits, known, judged.inferred, suspecting=suspected > 0)
+            for table in candidate["affected"]
         ]
         verdict = any_of(verdicts)
         if not (told(verdict) or verdict.one_package_away):
@@ -184,46 +213,55 @@ def _places(path: str, locations: Mapping[str, Location]) -> Iterator[tuple[int,
             yield 2, locations[section]
 
 
-def suspects(matrix: Matrix, environment: Environment) -> Iterator[Suspect]:
+def suspects(matrix: Matrix, judged: Judged) -> Iterator[Suspect]:
     """Every entry that is not withdrawn, for a reason to suspect it that lies outside the environment."""
     from compatcheck.matrix.entry import Entry
     from compatcheck.results.logs import Suspect
 
+    environment, inferred = judged.view, judged.inferred
     traits = trait_finder(matrix.table)
     known: dict[str, Verdict] = {}
     for raw in all_entries(matrix):
         if raw.get("withdrawn"):
             continue
         tables = raw["affected"]
-        verdict = any_of(match_table(table, environment, traits, known) for table in tables)
+        verdict = any_of(match_table(table, environment, traits, known, inferred) for table in tables)
         fit: Fit | None = "affected" if verdict.holds else "possible" if verdict.narrowed else "open"
         against: tuple[str, ...] = ()
         if verdict.holds is False:
-            fit, against = None, min((_failing(table, environment, traits) for table in tables), key=len)
+            fit, against = None, min((_failing(table, judged, traits) for table in tables), key=len)
         told = in_language(matrix, raw)
         entry = Entry.model_validate(told)
         finding = _finding(entry, verdict, next(iter(verdict.occurrences), None), environment)
         yield Suspect(told, finding, fit, against)
 
 
-def ruled_out(matrix: Matrix, environment: Environment, ids: Collection[str]) -> dict[str, bool]:
+def ruled_out(matrix: Matrix, judged: Judged, ids: Collection[str]) -> dict[str, bool]:
     """For each of the ids that an entry has, whether it is known not to speak of the environment."""
     traits = trait_finder(matrix.table)
     known: dict[str, Verdict] = {}
+
+    def fails(tables: Iterable[Conditions]) -> bool:
+        verdicts = (match_table(each, judged.view, traits, known, judged.inferred) for each in tables)
+        return any_of(verdicts).holds is False
+
     return {
-        raw["id"]: bool(raw.get("withdrawn"))
-        or any_of(match_table(table, environment, traits, known) for table in raw["affected"]).holds is False
+        raw["id"]: bool(raw.get("withdrawn")) or fails(raw["affected"])
         for raw in all_entries(matrix)
         if raw["id"] in ids
     }
 
 
-def _failing(table: Conditions, environment: Environment, traits: TraitFinder) -> tuple[str, ...]:
+def _failing(table: Conditions, judged: Judged, traits: TraitFinder) -> tuple[str, ...]:
     """The facts of a table that are known to fail; what is asked of GPUs must hold of one and the same."""
     gpu = {path: condition for path, condition in table.items() if path.startswith("gpu.")}
     alone = [{path: condition} for path, condition in table.items() if path not in gpu]
     parts = [*alone, gpu] if gpu else alone
-    return tuple(path for part in parts if match_table(part, environment, traits).holds is False for path in part)
+
+    def fails(part: Conditions) -> bool:
+        return match_table(part, judged.view, traits, None, judged.inferred).holds is False
+
+    return tuple(path for part in parts if fails(part) for path in part)
 
 
 def patterns(matrix: Matrix) -> tuple[Pattern, ...]:
@@ -236,10 +274,10 @@ def patterns(matrix: Matrix) -> tuple[Pattern, ...]:
 def survey(
     matrix: Matrix, shared: Sequence[Sequence[Mapping[str, Any]]], added: Sequence[Sequence[Mapping[str, Any]]]
 ) -> list[list[Told]]:
-    """What `match` would tell of every combination of choices, entry by entry, one list for each dimension added.
+    """What `judge` would find for every combination of choices, entry by entry, one list for each dimension added.
 
     A choice is a part of a snapshot; an environment is one choice of each shared dimension and one of an added one,
-    joined and completed.
+    joined.
     """
     from compatcheck.matrix import _survey
 

@@ -8,23 +8,33 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment
-from compatcheck.inference.complete import complete
+from compatcheck.inference.infer import infer
+from compatcheck.inference.inferred import Judged
 from compatcheck.matrix._traits import computed_traits, trait_finder
 from compatcheck.matrix.loading import Matrix, all_entries
-from compatcheck.matrix.matching.match import Conditions, TraitFinder, Verdict, any_of, match_table, status_of, told
+from compatcheck.matrix.matching.match import (
+    Conditions,
+    TraitFinder,
+    TraitVerdict,
+    Verdict,
+    any_of,
+    match_table,
+    status_of,
+    told,
+)
 from compatcheck.results.findings import Status
 
 Choice = Mapping[str, Any]
 Choices = Sequence[Choice]
 Place = tuple[int, ...]
 
-_COMPLETED = {
+_INFERRED = {
     "training.dtype": ("training", "gpus", "distributions.torch"),
     "training.unquantized_dtype": ("training", "distributions.transformers"),
     "cuda.runtime": ("cuda", "distributions.torch"),
     "python": ("python", "distributions.torch"),
 }
-"""What `complete` derives, and the facts that it reads for it."""
+"""What `infer` derives, and the facts that it reads for it."""
 
 
 class Told(NamedTuple):
@@ -35,27 +45,33 @@ class Told(NamedTuple):
     statuses: Mapping[Place, Status]
 
 
-class _Judged(NamedTuple):
+class _Matcher(NamedTuple):
     """An environment, and what was found out about it so far."""
 
-    environment: Environment
+    judged: Judged
     traits: TraitFinder
     known: dict[str, Verdict]
 
     def verdict(self, conditions: Conditions) -> Verdict:
-        return match_table(conditions, self.environment, self.traits, self.known)
+        return match_table(conditions, self.judged.view, self.traits, self.known, self.judged.inferred)
+
+    def trait(self, name: str) -> TraitVerdict:
+        return self.traits(name, self.judged.view)
 
 
 class _Survey(NamedTuple):
-    """The dimensions, and the environment of some choices, each named by its dimension and its place there."""
+    """The dimensions with what follows from each choice alone, and the matcher of some choices.
+
+    Each choice is named by its dimension and its place there.
+    """
 
     dimensions: Sequence[Choices]
     shared: int
-    judged: Callable[[tuple[tuple[int, int], ...]], _Judged]
+    matcher: Callable[[tuple[tuple[int, int], ...]], _Matcher]
     sways: Callable[[str, int], bool]
 
-    def at(self, chosen: Iterable[tuple[int, int]]) -> _Judged:
-        return self.judged(tuple(sorted(chosen)))
+    def at(self, chosen: Iterable[tuple[int, int]]) -> _Matcher:
+        return self.matcher(tuple(sorted(chosen)))
 
 
 def survey(matrix: Matrix, shared: Sequence[Choices], added: Sequence[Choices]) -> list[list[Told]]:
@@ -85,19 +101,22 @@ def survey(matrix: Matrix, shared: Sequence[Choices], added: Sequence[Choices]) 
 
 
 def _prepared(matrix: Matrix, shared: Sequence[Choices], added: Sequence[Choices]) -> _Survey:
-    completed = [[complete(matrix, Environment(each)).facts for each in choices] for choices in (*shared, *added)]
+    dimensions = (*shared, *added)
+
+    def judged(facts: Choice) -> Judged:
+        return infer(Environment(facts), matrix.table, matrix.guards)
 
     @lru_cache(maxsize=50_000)
-    def judged(place: tuple[tuple[int, int], ...]) -> _Judged:
-        chosen = [completed[at][choice] for at, choice in place]
-        environment = complete(matrix, Environment(_joined(chosen)))
-        return _Judged(environment, trait_finder(matrix.table), {})
+    def matcher(place: tuple[tuple[int, int], ...]) -> _Matcher:
+        whole = _joined([dimensions[at][choice] for at, choice in place])
+        return _Matcher(judged(whole), trait_finder(matrix.table), {})
 
     @cache
     def sways(trait: str, dimension: int) -> bool:
         return _sways(trait, dimension, within)
 
-    within = _Survey(completed, len(shared), judged, sways)
+    views = [[judged(each).view.facts for each in choices] for choices in dimensions]
+    within = _Survey(views, len(shared), matcher, sways)
     return within
 
 
@@ -111,10 +130,10 @@ def _sways(trait: str, dimension: int, within: _Survey) -> bool:
     ]
     for beside in [(), *((other,) for other in others)]:
         bare = within.at(beside)
-        without = bare.traits(trait, bare.environment)
+        without = bare.trait(trait)
         for choice in range(len(within.dimensions[dimension])):
             whole = within.at((*beside, (dimension, choice)))
-            if whole.traits(trait, whole.environment) != without:
+            if whole.trait(trait) != without:
                 return True
     return False
 
@@ -160,7 +179,7 @@ def _read(path: str) -> tuple[str, ...]:
     if path.startswith("distributions."):
         return (path,)
     group = path.partition(".")[0]
-    return _COMPLETED.get(path, ({"gpu": "gpus", "every_gpu": "gpus", "traits": "model"}.get(group, group),))
+    return _INFERRED.get(path, ({"gpu": "gpus", "every_gpu": "gpus", "traits": "model"}.get(group, group),))
 
 
 def _joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -30,28 +30,28 @@ def check(
     select: Collection[str] = (),
     ignore: Collection[str] = (),
     now: float | None = None,
-    suspected: int = 0,
+    suspected: int | None = None,
 ) -> Report:
     """Compare the environment with the matrix, which is stale or not at ``now``, in seconds since 1970 (today).
 
-    Where somebody met a fault in it, more is worth suspecting: so many entries as one package more would make possible.
+    For a bug report, also return up to ``suspected`` entries that would match if one unmentioned package were there.
 
     Raises NothingInspectedError where nothing is known that an entry could speak of: no package, model or setting.
     """
-    environment = matrix.complete(known, environment)
+    judged, findings = matrix.judge(known, environment, suspected=suspected)
     if not any(
-        environment.facts.get(key)
+        judged.view.facts.get(key)
         for key in ("distributions", "distribution_ranges", "model", "training", "unmet_requirements", "missing_names")
     ):
         seen = "no package, model or setting is known"
         raise NothingInspectedError(
             "judging", "the environment", seen, "name an interpreter, a snapshot or project files"
         )
-    findings = matrix.match(known, environment, suspected=suspected)
     chosen = [f for f in findings if (not select or f.id in select) and f.id not in ignore]
-    advised = advice.recommend(environment, chosen)
+    advised = advice.recommend(judged.view, chosen)
     stale = matrix.is_stale(known, now)
-    return Report(environment, _sorted(advised), known.revision, known.entries, known.date, stale)
+    found = Report(environment, worst_first(advised), known.revision, known.entries, known.date, stale)
+    return found._replace(inferred=judged.inferred)
 
 
 def confirm(
@@ -69,15 +69,15 @@ def confirm(
     """
     from compatcheck import probes
 
-    context = {**probe_context(report.environment), **({"device": device} if device != "auto" else {})}
+    context = {**probe_context(report.judged.view), **({"device": device} if device != "auto" else {})}
     shipped = probes.names()  # a matrix that was fetched may name a probe that came later than this version
     trials = [_trial(finding, context) if finding.probe_name in shipped else None for finding in report.findings]
     distinct = list({repr(trial): trial for trial in trials if trial}.values())
     memory = probe_memory(report.environment, fresh)
     results = probes.run_all(distinct, target, budget_seconds=budget_seconds, on_progress=on_probe, memory=memory)
     by_trial = {repr(trial): result for trial, result in zip(distinct, results)}
-    joined = (judge(finding, by_trial.get(repr(trial))) for finding, trial in zip(report.findings, trials))
-    return report._replace(findings=_sorted(joined))
+    joined = (weigh(finding, by_trial.get(repr(trial))) for finding, trial in zip(report.findings, trials))
+    return report._replace(findings=worst_first(joined))
 
 
 def probe_context(environment: Environment) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def _trial(finding: Finding, context: dict[str, Any]) -> tuple[str, dict[str, An
     return (finding.probe_name, {**context, **finding.probe_request}) if finding.probe_name else None
 
 
-def judge(finding: Finding, result: ProbeResult | None) -> Finding:
+def weigh(finding: Finding, result: ProbeResult | None) -> Finding:
     """A probe rules only for a finding that names it, and one that could not decide leaves it as it was.
 
     A failure shows that the fault is live on this machine. Whether the user's own settings and model run into it is
@@ -124,5 +124,6 @@ def judge(finding: Finding, result: ProbeResult | None) -> Finding:
     return finding._replace(status=status, probe=result)
 
 
-def _sorted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings by status and id."""
     return tuple(sorted(findings, key=lambda finding: (STATUSES.index(finding.status), finding.id)))

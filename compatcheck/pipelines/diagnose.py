@@ -44,9 +44,10 @@ def diagnose(
         advised = "give the output of the trainer, trainer_state.json or a traceback"
         raise NothingInspectedError("diagnosing", ", ".join(log.path for log in logs), seen, advised)
     given = bool(environment.facts)
-    environment = matrix.complete(known, _joined(environment, logs, log, stated))
+    judged = matrix.infer(known, _joined(environment, logs, log, stated))
+    environment = judged.view
     hits = {hit.entry: hit for each in reversed(logs) for hit in reversed(each.hits)}
-    suspects = list(matrix.suspects(known, environment))
+    suspects = list(matrix.suspects(known, judged))
     hits |= {each.finding.id: hit for each in suspects if (hit := _of_missing_name(each, environment))}
     signatures = () if run.signature.benign else (run.signature, *run.notes)
     explained = [_explanation(each, signatures, hits, environment) for each in suspects if each.fit]
@@ -60,7 +61,7 @@ def diagnose(
     shown = _with_differences((telling or ranked)[:MOST_EXPLANATIONS])
     more = len(ranked) - len(shown)
     judged_by = (known.revision, known.entries, known.date, matrix.is_stale(known))
-    return Diagnosis(logs, log, run, tuple(shown), more, dropped, environment, given, *judged_by)
+    return Diagnosis(logs, log, run, tuple(shown), more, dropped, judged.stated, given, *judged_by, judged.inferred)
 
 
 def _judged(logs: Sequence[Log]) -> Log:

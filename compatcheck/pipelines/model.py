@@ -12,5 +12,5 @@ def judge(environment: Environment, known: matrix.Matrix) -> Report:
     """The findings that depend on the model: those that would not be there without it."""
     report = check(environment, known)
     without = environment._replace(facts={**environment.facts, "model": None})
-    anyway = {finding.id for finding in matrix.match(known, matrix.complete(known, without))}
+    anyway = {finding.id for finding in matrix.judge(known, without).findings}
     return report._replace(findings=tuple(finding for finding in report.findings if finding.id not in anyway))

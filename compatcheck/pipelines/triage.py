@@ -9,9 +9,6 @@ from compatcheck.environment import Environment
 from compatcheck.environment.assumptions import assume_all
 from compatcheck.errors import NothingInspectedError
 
-SUSPECTED = 3
-"""How many entries to suspect beyond what the report mentions: something failed, and people leave packages out."""
-
 
 def described_environment(file: str, assume: Sequence[str] = ()) -> Environment:
     """The environment that a report describes, with what is assumed over it; - is standard input.

@@ -24,8 +24,7 @@ _UNDECIDED = ("skip", "crash", "timeout")
 class Options(NamedTuple):
     """How to judge; where ``fail_on``, ``select`` or ``baseline`` is not given, the project's own counts.
 
-    ``suspected`` is how many entries may be added that would match with one more package. ``maps`` draws version maps,
-    which only pages show.
+    ``maps`` draws version maps, which only pages show.
     """
 
     project: Settings = settings.NONE
@@ -33,7 +32,6 @@ class Options(NamedTuple):
     ignore: tuple[str, ...] = ()
     fail_on: str | None = None
     baseline: str | None = None
-    suspected: int = 0
     require_probe: bool = False
     maps: bool = False
 
@@ -75,7 +73,6 @@ def compare(environment: Environment, known: matrix.Matrix, options: Options) ->
         known,
         select=_selected(known, options),
         ignore=matrix.require_ids(known, options.ignore),
-        suspected=options.suspected,
     )
 
 
@@ -138,7 +135,7 @@ def _settled(report: Report, known: matrix.Matrix, project: Settings, whole: boo
     report = settings.set_aside(report, project)
 
     def ruled_out(ids: Collection[str]) -> dict[str, bool]:
-        return {entry: out and whole for entry, out in matrix.ruled_out(known, report.environment, ids).items()}
+        return {entry: out and whole for entry, out in matrix.ruled_out(known, report.judged, ids).items()}
 
     return settings.unused(report, project, ruled_out)
 

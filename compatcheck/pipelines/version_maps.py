@@ -16,7 +16,7 @@ _COLUMNS, _ROWS = "torch", ("transformers", "deepspeed")
 _MOST_MAPS = 2
 _MOST_COLUMNS, _MOST_ROWS = 9, 11
 _OF_FILES = ("unmet_requirements", "unresolved_imports", "distribution_problems", "target")
-_OF_TORCH = ("runtime", "cudnn", "nccl", "foreign_runtime")
+_OF_TORCH = ("runtime", "cudnn", "nccl")
 _ALONG: Mapping[str, tuple[str, ...]] = {
     "torch": ("torchvision", "torchaudio", "torchtext", "triton", "pytorch-triton", "xformers"),
     "transformers": ("tokenizers", "huggingface-hub"),
@@ -29,7 +29,7 @@ Cell = Mapping[str, Status]
 def with_maps(report: Report, known: matrix.Matrix) -> Report:
     """The report with a map for the packages that the ways out speak of; they also say where to go."""
     bad = report.bad
-    versions = _versions(report.environment)
+    versions = _versions(report.judged.view)
     asked = [next((remedy.pins for remedy in finding.remedies if remedy.pins), {}) for finding in bad]
     found = {finding.id: finding.status for finding in reversed(report.findings)}
     names = [name for pins in asked for name in pins]
@@ -111,7 +111,7 @@ def _cell(
     """The statuses of the entries that speak of the environment with two versions."""
     judged = _moved(environment, known, versions)
     statuses: dict[str, Status] = {}
-    for finding in matrix.match(known, matrix.complete(known, judged)):
+    for finding in matrix.judge(known, judged).findings:
         entries[finding.id] = (finding.title, finding.impact)
         statuses.setdefault(finding.id, finding.status)
     if found is not None and all(here[name] == version for name, version in versions.items()):

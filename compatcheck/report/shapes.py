@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from compatcheck.environment import Unknown
+from compatcheck.inference.inferred import Inference, Inferred
 from compatcheck.report.steps import step_texts
 from compatcheck.results.findings import Finding, ProbeResult, Remedy, Report, fingerprint
 
@@ -22,6 +24,16 @@ def matrix_shape(judged: Report | Diagnosis | ClusterReport) -> dict[str, Any]:
         "date": judged.matrix_date,
         "stale": judged.matrix_stale,
     }
+
+
+def inferred_shape(inferred: Inferred) -> dict[str, Any]:
+    """Each fact that follows from the environment; one of ``unknown`` value sets aside what is stated there."""
+    return {path: _inference(each) for path, each in inferred.facts.items()}
+
+
+def _inference(inference: Inference) -> dict[str, Any]:
+    known = {"unknown": True} if isinstance(inference.value, Unknown) else {"value": inference.value}
+    return {**known, "why": inference.why, "from": inference.sources}
 
 
 def finding_shape(finding: Finding) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from compatcheck.environment import Environment
+from compatcheck.inference.inferred import Inferred
 from compatcheck.results.findings import Finding, ProbeResult
 
 Fault = Literal["absent", "dead", "hung", "silent", "no torch", "lacks a package", "other version", "unread", "cut off"]
@@ -21,7 +22,8 @@ class Member(NamedTuple):
 class Group(NamedTuple):
     """The members whose environments are the same: ``label`` is A for the largest group, then B.
 
-    ``environment`` is that of one of them. ``split`` names the nodes of which only some ranks are here, with them.
+    ``environment`` is that of one of them, and ``inferred`` what follows from it. ``split`` names the nodes of which
+    only some ranks are here, with them.
     """
 
     label: str
@@ -29,6 +31,7 @@ class Group(NamedTuple):
     members: tuple[Member, ...]
     environment: Environment
     findings: tuple[Finding, ...] = ()
+    inferred: Inferred = Inferred()
     split: Mapping[str, tuple[int, ...]] = {}
 
     @property

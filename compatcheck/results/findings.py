@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from compatcheck.environment import Environment, Location
 from compatcheck.files import repository
+from compatcheck.inference.inferred import Inferred, Judged
 
 Status = Literal["confirmed", "affected", "possible", "refuted"]
 
@@ -126,7 +127,8 @@ class VersionMap(NamedTuple):
 class Report(NamedTuple):
     """What one check has to say; ``findings`` are the worst first and hold nothing that is ``suppressed``.
 
-    ``maps`` are drawn for a reader of pages alone.
+    ``environment`` is as it was stated, and ``inferred`` what follows from it. ``maps`` are drawn for a reader of pages
+    alone.
     """
 
     environment: Environment
@@ -138,6 +140,12 @@ class Report(NamedTuple):
     suppressed: tuple[Suppressed, ...] = ()
     remarks: tuple[Remark, ...] = ()
     maps: tuple[VersionMap, ...] = ()
+    inferred: Inferred = Inferred()
+
+    @property
+    def judged(self) -> Judged:
+        """The environment with what follows from it."""
+        return self.inferred.judged(self.environment)
 
     @property
     def bad(self) -> tuple[Finding, ...]:

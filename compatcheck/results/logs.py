@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from compatcheck.environment import Environment, Location
+from compatcheck.inference.inferred import Inferred, Judged
 from compatcheck.results.findings import Finding
 
 LONGEST_MATCHED = 4_000
@@ -173,7 +174,10 @@ class Dropped(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """What the logs show and what explains it; ``log`` is the one that is judged, ``run`` its run."""
+    """What the logs show and what explains it; ``log`` is the one that is judged, ``run`` its run.
+
+    ``environment`` is as it was stated, and ``inferred`` what follows from it.
+    """
 
     logs: tuple[Log, ...]
     log: Log
@@ -187,6 +191,12 @@ class Diagnosis(NamedTuple):
     matrix_entries: int
     matrix_date: str
     matrix_stale: bool
+    inferred: Inferred = Inferred()
+
+    @property
+    def judged(self) -> Judged:
+        """The environment with what follows from it."""
+        return self.inferred.judged(self.environment)
 
     @property
     def healthy(self) -> bool:

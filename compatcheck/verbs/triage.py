@@ -35,7 +35,7 @@ def command(
 
     from compatcheck import matrix
     from compatcheck.environment import dump
-    from compatcheck.pipelines.triage import SUSPECTED, described_environment
+    from compatcheck.pipelines.triage import described_environment
 
     view = view_of(options)
     environment = described_environment(file, assume)
@@ -50,4 +50,4 @@ def command(
         from compatcheck.report.subjects.triage import document
 
         write(render(document(environment), "text"), None)
-    judge_and_exit(environment, matrix.load(), options_of(options)._replace(suspected=SUSPECTED), None, view)
+    judge_and_exit(environment, matrix.load(), options_of(options), None, view)

@@ -43,7 +43,7 @@ def default_of(release: str) -> dict[str, str]:
 
 def is_affected(environment: Environment, versions: Mapping[str, str]) -> bool:
     """Whether one of the two entries on torch's build holds of such a solution."""
-    solution = matrix.complete(KNOWN, Environment({**environment.facts, "distributions": versions}))
+    solution = matrix.infer(KNOWN, Environment({**environment.facts, "distributions": versions})).view
     return any(trait.find(solution, TABLE).holds for trait in AT_FAULT)
 
 
@@ -218,7 +218,7 @@ def test_uv_takes_a_build_from_its_index_and_the_rest_from_the_users(
     wanted = Wanted(asked, {"torch": "2.5.1", "torchvision": "0.20.1"})
     versions = resolver.resolve(wanted, demands, Place(sys.executable)).versions
     assert (versions["torch"], versions["torchvision"], versions["filelock"]) == (torch, torchvision, "3.16.1")
-    completed = matrix.complete(KNOWN, Environment({"distributions": versions}))
+    completed = matrix.infer(KNOWN, Environment({"distributions": versions})).view
     assert lookup(completed, "cuda.runtime") == runtime
 
 

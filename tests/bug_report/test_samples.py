@@ -1517,7 +1517,7 @@ def test_gpus_are_known_by_the_names_people_write(text: str, names: list[str] | 
 def test_what_people_write_is_in_the_table_of_capabilities(name: str, capability: str | None) -> None:
     from compatcheck import matrix
 
-    environment = matrix.complete(matrix.load(), read_report(f"torch 2.3.1\n{name}", "report"))
+    environment = matrix.infer(matrix.load(), read_report(f"torch 2.3.1\n{name}", "report")).view
     assert environment.facts["gpus"][0].get("compute_capability") == capability
 
 
@@ -1542,7 +1542,10 @@ def test_a_report_that_does_not_count_its_gpus_leaves_open_how_many_there_are() 
     text = "deepspeed 0.14.4\n```json\n{'zero_optimization': {'stage': 2, 'overlap_comm': true}}\n```\nGPU: {} A100"
     known = matrix.load()
     found = {
-        count: {each.id for each in matrix.match(known, read_report(text.replace("'", '"').replace("{}", count), "r"))}
+        count: {
+            each.id
+            for each in matrix.judge(known, read_report(text.replace("'", '"').replace("{}", count), "r")).findings
+        }
         for count in ("", "1 x")
     }
     assert "CC-2024-0021" in found[""] and "CC-2024-0021" not in found["1 x"]

@@ -25,7 +25,7 @@ HERE = Location("Dockerfile", 1)
 
 def completed(known: matrix.Matrix, release: str, reasons: dict[str, str] | None = None, **facts: Any) -> Environment:
     image = {"name": "nvcr.io/nvidia/pytorch", "release": release}
-    return matrix.complete(known, Environment({"image": image, **facts}, reasons or {}, {"image": HERE}))
+    return matrix.infer(known, Environment({"image": image, **facts}, reasons or {}, {"image": HERE})).view
 
 
 def told(environment: Environment, *paths: str) -> list[Any]:
@@ -98,7 +98,7 @@ def test_of_a_release_that_nobody_looked_up_the_reason_is_told(known: matrix.Mat
 
 def test_an_image_whose_release_is_disputed_tells_nothing(known: matrix.Matrix) -> None:
     image = {"image": {"name": "nvcr.io/nvidia/pytorch"}}
-    assert matrix.complete(known, Environment(image)).facts == image
+    assert matrix.infer(known, Environment(image)).view.facts == image
 
 
 @pytest.mark.parametrize(

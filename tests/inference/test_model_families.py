@@ -75,7 +75,7 @@ def test_a_name_gives_its_family(known: matrix.Matrix, name: str, model_type: st
 )
 def test_a_class_gives_its_type(known: matrix.Matrix, name: str, model_type: str | None) -> None:
     assert type_of_class(name, known.table("transformers-model-types")) == model_type
-    model = matrix.complete(known, Environment({"model": {"name": name}})).facts["model"]
+    model = matrix.infer(known, Environment({"model": {"name": name}})).view.facts["model"]
     assert model_type is None or model["type"] == model_type
 
 
@@ -103,7 +103,7 @@ def test_the_table_names_traits_that_exist_and_no_pattern_twice(known: matrix.Ma
 
 
 def test_a_name_alone_is_completed(known: matrix.Matrix) -> None:
-    completed = matrix.complete(known, Environment({"model": {"name": "glm-4-9b-chat"}}))
+    completed = matrix.infer(known, Environment({"model": {"name": "glm-4-9b-chat"}})).view
     assert completed.facts["model"] == {
         "name": "glm-4-9b-chat",
         "type": "chatglm",
@@ -123,12 +123,12 @@ def test_a_name_alone_is_completed(known: matrix.Matrix) -> None:
     ],
 )
 def test_what_is_known_otherwise_is_left_alone(known: matrix.Matrix, model: dict[str, object]) -> None:
-    assert matrix.complete(known, Environment({"model": model})).facts["model"] == model
+    assert matrix.infer(known, Environment({"model": model})).view.facts["model"] == model
 
 
 def findings(known: matrix.Matrix, facts: dict[str, object]) -> dict[str, tuple[str, tuple[str, ...]]]:
-    environment = matrix.complete(known, Environment(facts))
-    return {each.id: (each.status, each.missing) for each in matrix.match(known, environment)}
+    findings = matrix.judge(known, Environment(facts)).findings
+    return {each.id: (each.status, each.missing) for each in findings}
 
 
 def told(known: matrix.Matrix, name: str, transformers: str | None, **more: object) -> dict[str, str]:
@@ -198,7 +198,7 @@ def test_a_model_alone_is_no_suspicion(known: matrix.Matrix) -> None:
 
 
 def test_a_model_without_code_of_its_own_has_no_trait_of_code(known: matrix.Matrix) -> None:
-    completed = matrix.complete(known, Environment({"model": {"name": "Qwen2.5-7B"}}))
+    completed = matrix.infer(known, Environment({"model": {"name": "Qwen2.5-7B"}})).view
     assert lookup(completed, "model.remote_code") is False
     assert lookup(completed, "model.traits") == Unknown()
     ids = told(known, "Qwen2.5-7B", "5.0.0", training={"gradient_checkpointing": True, "predict_with_generate": True})

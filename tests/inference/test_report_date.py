@@ -9,16 +9,16 @@ import pytest
 
 from compatcheck import matrix
 from compatcheck.environment import Environment
-from compatcheck.inference.report_date import with_limits
 from compatcheck.matrix.matching.match import TraitVerdict, Verdict, match_table
 
 ASKED = {"distribution_ranges": {"deepspeed": ""}}
 
 
 def judged(known: matrix.Matrix, facts: dict[str, Any], **conditions: str) -> Verdict:
-    environment = with_limits(known, Environment(facts))
+    whole = matrix.infer(known, Environment(facts))
     table = {f"distributions.{name}": condition for name, condition in conditions.items()}
-    return match_table(table, environment, lambda name, environment: TraitVerdict(None, missing=(name,)))
+    traits = lambda name, environment: TraitVerdict(None, missing=(name,))  # noqa: E731
+    return match_table(table, whole.view, traits, None, whole.inferred)
 
 
 def on(day: str, **facts: Any) -> dict[str, Any]:
@@ -111,13 +111,13 @@ def test_without_a_day_there_is_no_limit(known: matrix.Matrix) -> None:
 
 def test_what_came_out_shortly_before_is_still_run(known: matrix.Matrix) -> None:
     """deepspeed 0.14.3 came out on 2024-06-12, 0.14.2 seven weeks before."""
-    (limit,) = [with_limits(known, Environment(on("2024-06-17"))).facts["distribution_limits"]["deepspeed"]]
+    limit = matrix.infer(known, Environment(on("2024-06-17"))).inferred.limits["deepspeed"]
     assert (limit.newest, limit.recent) == ("0.14.3", ("0.14.1", "0.14.2", "0.14.3"))
 
 
 def test_a_repository_that_bears_the_name_of_a_known_package_holds_it(known: matrix.Matrix) -> None:
     for repository, there in (("pyannote/pyannote-audio", True), ("QwenLM/Qwen3", False)):
-        found = matrix.complete(known, Environment({"report": {"repository": repository}}))
+        found = matrix.infer(known, Environment({"report": {"repository": repository}})).view
         assert bool(found.facts.get("distribution_ranges")) is there
 
 
@@ -136,7 +136,7 @@ def test_a_report_in_the_repository_of_a_model_is_about_that_model(
 ) -> None:
     """Qwen2-VL was in the repository that Qwen3-VL has now."""
     facts = {"report": {"repository": repository, "date": day}, **({"model": model} if model else {})}
-    assert (matrix.complete(known, Environment(facts)).facts.get("model") or {}).get("type") == type_
+    assert (matrix.infer(known, Environment(facts)).view.facts.get("model") or {}).get("type") == type_
 
 
 @pytest.mark.parametrize(
@@ -159,5 +159,5 @@ def test_weights_that_a_report_calls_quantised_are(
     known: matrix.Matrix, name: str, day: str | None, training: dict[str, Any], expected: dict[str, Any] | None
 ) -> None:
     facts = {"report": {"date": day} if day else {}, "model": {"name": name}, "training": training}
-    completed = matrix.complete(known, Environment(facts)).facts
+    completed = matrix.infer(known, Environment(facts)).view.facts
     assert completed["training"].get("quantization") == expected

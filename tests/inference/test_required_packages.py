@@ -8,12 +8,11 @@ import pytest
 
 from compatcheck import matrix
 from compatcheck.environment import Environment
-from compatcheck.inference.required_packages import with_required
 from compatcheck.pipelines.check import check
 
 
 def implied(known: matrix.Matrix, **facts: Any) -> Any:
-    return with_required(known, Environment(facts)).facts.get("implied_distributions")
+    return matrix.infer(known, Environment(facts)).inferred.required
 
 
 def test_what_a_release_demands_is_there_in_that_range(known: matrix.Matrix) -> None:

@@ -68,7 +68,7 @@ def test_a_machine_that_nobody_named_is_not_suspected_where_its_gpu_is_served(kn
 @pytest.mark.parametrize(("gpu", "told"), [("Tesla P100-PCIE-16GB", True), ("Tesla V100-SXM2-32GB", False)])
 def test_of_a_runtime_without_a_release_all_builds_are_asked(known: matrix.Matrix, gpu: str, told: bool) -> None:
     """The builds of torch 2.8 for CUDA 12.8 run on Volta, those of other releases do not; on Pascal none does."""
-    stated = matrix.complete(known, Environment({"gpus": [{"name": gpu}], "cuda": {"runtime": "12.8"}}))
+    stated = matrix.infer(known, Environment({"gpus": [{"name": gpu}], "cuda": {"runtime": "12.8"}})).view
     verdict = torch_lacks_gpu_architecture.find(stated, known.table)
     assert verdict.holds is None
     assert ("distributions.torch" in verdict.missing) is told and bool(verdict.occurrences) is told

@@ -69,7 +69,7 @@ def unindexed(known: matrix.Matrix) -> matrix.Matrix:
 def test_the_index_leaves_out_only_what_does_not_speak(
     known: matrix.Matrix, unindexed: matrix.Matrix, environment: Environment
 ) -> None:
-    assert matrix.match(known, environment) == matrix.match(unindexed, environment)
+    assert matrix.judge(known, environment).findings == matrix.judge(unindexed, environment).findings
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +93,8 @@ def test_the_compiled_form_says_what_the_sources_say(known: matrix.Matrix, compi
     assert matrix.all_entries(loaded) == matrix.all_entries(known)
     for machine in MACHINES:
         environment = read_snapshot(str(machine))
-        assert matrix.complete(loaded, environment) == matrix.complete(known, environment)
-        assert matrix.match(loaded, environment) == matrix.match(known, environment)
+        assert matrix.infer(loaded, environment) == matrix.infer(known, environment)
+        assert matrix.judge(loaded, environment).findings == matrix.judge(known, environment).findings
 
 
 def test_compiling_twice_gives_the_same_bytes(compiled: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -148,4 +148,4 @@ def test_entries_cut_short_are_told(compiled: Path) -> None:
 def test_a_missing_table_is_told(compiled: Path) -> None:
     (compiled / "tables" / "gpu-compute-capability.json").unlink()
     with pytest.raises(DataError, match="gpu-compute-capability.json"):
-        matrix.complete(matrix.load(), Environment({"gpus": [{"name": "NVIDIA A100"}]}))
+        matrix.infer(matrix.load(), Environment({"gpus": [{"name": "NVIDIA A100"}]}))

@@ -15,7 +15,7 @@ LACKS = "CC-2024-0500"
 
 def told(known: matrix.Matrix, transformers: str, model: dict[str, Any], **more: Any) -> Finding | None:
     facts = {"distributions": {"transformers": transformers}, "model": model, **more}
-    found = matrix.match(known, matrix.complete(known, Environment(facts)))
+    found = matrix.judge(known, Environment(facts)).findings
     return next((each for each in found if each.id == LACKS), None)
 
 

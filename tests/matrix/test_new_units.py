@@ -82,7 +82,7 @@ from compatcheck.project import model_files, scripts
 folder, python = sys.argv[1:]
 model, trainer = model_files.read(folder), scripts.read([f"{folder}/train.py"])
 facts = {"python": python, "distributions": {"transformers": "4.48.0"}, **model.facts, **trainer.facts}
-print(json.dumps([[each.id, each.status] for each in matrix.match(matrix.load(), Environment(facts))]))
+print(json.dumps([[each.id, each.status] for each in matrix.judge(matrix.load(), Environment(facts)).findings]))
 """
 
 

@@ -128,5 +128,5 @@ def test_suspects_tell_for_every_entry_how_it_stands(known: matrix.Matrix) -> No
     fits = {suspect.finding.id: suspect for suspect in matrix.suspects(known, good)}
     assert (fits["CC-2024-0027"].fit, fits["CC-2024-0027"].against) == (None, ("distributions.deepspeed",))
     assert fits["CC-2024-0005"].fit == "open"
-    affected = {finding.id for finding in matrix.match(known, bad) if finding.status == "affected"}
+    affected = {finding.id for finding in matrix.judge(known, bad).findings if finding.status == "affected"}
     assert affected == {s.finding.id for s in matrix.suspects(known, bad) if s.fit == "affected"}

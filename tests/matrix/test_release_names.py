@@ -155,7 +155,7 @@ def code_of(folder: Path, line: str) -> Environment:
 
 def findings(known: matrix.Matrix, read: Environment, release: str) -> dict[str, Location | None]:
     facts = {"distributions": {"transformers": release}, **read.facts}
-    found = matrix.match(known, Environment(facts, locations=read.locations))
+    found = matrix.judge(known, Environment(facts, locations=read.locations)).findings
     return {each.id: each.location for each in found if each.location and each.location.line}
 
 

@@ -159,7 +159,7 @@ def test_the_index_leaves_out_nothing_that_a_range_speaks_of(
     ranges = data.draw(st.dictionaries(names, st.sampled_from(RANGES), min_size=1))
     versions = data.draw(st.dictionaries(names, st.sampled_from(["2.5.0", "4.43.0", "0.14.4", "0.11.1"])))
     environment = Environment({"distributions": versions, "distribution_ranges": ranges})
-    assert matrix.match(known, environment) == matrix.match(unindexed, environment)
+    assert matrix.judge(known, environment).findings == matrix.judge(unindexed, environment).findings
 
 
 @settings(max_examples=60, deadline=None)
@@ -170,8 +170,8 @@ def test_a_range_that_says_nothing_tells_no_more_than_no_range(known: matrix.Mat
     version = data.draw(st.sampled_from(["2.5.0", "4.43.0", "0.14.4"]))
     other = data.draw(st.sampled_from(sorted(set(known.guards) - {name})))
     bare = {"distributions": {other: version}}
-    without = {finding.id: finding.status for finding in matrix.match(known, Environment(bare))}
-    ranged = matrix.match(known, Environment({**bare, "distribution_ranges": {name: ">=0"}}))
+    without = {finding.id: finding.status for finding in matrix.judge(known, Environment(bare)).findings}
+    ranged = matrix.judge(known, Environment({**bare, "distribution_ranges": {name: ">=0"}})).findings
     pairs = {finding.id for finding in ranged if any({name, other} <= set(table) for table in finding.ranges)}
     told = {finding.id for finding in ranged if finding.status == "possible"}
     assert told - pairs <= set(without)
@@ -185,18 +185,18 @@ def test_a_range_that_says_nothing_tells_no_more_than_no_range(known: matrix.Mat
 def test_a_fresh_install_takes_the_newest_release(asked: str, told: bool, known: matrix.Matrix) -> None:
     """LLaVA pins transformers 4.37.2 and leaves peft open."""
     facts = {"distributions": {"transformers": "4.37.2"}, "distribution_ranges": {"peft": asked}}
-    statuses = {finding.id: finding.status for finding in matrix.match(known, Environment(facts))}
+    statuses = {finding.id: finding.status for finding in matrix.judge(known, Environment(facts)).findings}
     assert statuses.get("CC-2026-0081") == ("possible" if told else None)
 
 
 def test_two_packages_left_open_say_nothing(known: matrix.Matrix) -> None:
     ranges = dict.fromkeys(("torch", "transformers", "peft", "accelerate", "deepspeed", "datasets", "numpy"), "")
-    assert matrix.match(known, Environment({"distribution_ranges": ranges})) == ()
+    assert matrix.judge(known, Environment({"distribution_ranges": ranges})).findings == ()
 
 
 def test_a_finding_says_which_part_of_the_range_it_is_about(known: matrix.Matrix) -> None:
     environment = Environment({"distribution_ranges": {"torch": ">=2.4,<2.6"}, "cuda": {"runtime": "12.4"}})
-    finding = next(each for each in matrix.match(known, environment) if each.id == "CC-2024-0001")
+    finding = next(each for each in matrix.judge(known, environment).findings if each.id == "CC-2024-0001")
     assert finding.status == "possible"
     assert finding.partly == {"distributions.torch": "asks for >=2.4,<2.6, of which >=2.5.0,<2.5.1 is affected"}
     assert finding.summary.endswith("The project's torch asks for >=2.4,<2.6, of which >=2.5.0,<2.5.1 is affected.")
@@ -205,6 +205,7 @@ def test_a_finding_says_which_part_of_the_range_it_is_about(known: matrix.Matrix
 def test_a_range_all_of_which_is_bad_is_as_affected_as_a_version(known: matrix.Matrix) -> None:
     asked = {"deepspeed": ">=0.7.0,<0.14", "torch": ">=2.4,<2.6"}
     statuses = {
-        finding.id: finding.status for finding in matrix.match(known, Environment({"distribution_ranges": asked}))
+        finding.id: finding.status
+        for finding in matrix.judge(known, Environment({"distribution_ranges": asked})).findings
     }
     assert statuses["CC-2024-0026"] == "affected"

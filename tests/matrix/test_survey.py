@@ -32,8 +32,8 @@ def test_a_survey_tells_of_every_combination_what_match_tells_of_it() -> None:
         for _ in range(60):
             place = [random.randrange(len(choices)) for choices in (*shared, added)]
             parts = [choices[at] for choices, at in zip((*shared, added), place)]
-            environment = matrix.complete(known, Environment(joined(parts)))
-            matched = {finding.id: finding.status for finding in matrix.match(known, environment)}
+            findings = matrix.judge(known, Environment(joined(parts))).findings
+            matched = {finding.id: finding.status for finding in findings}
             surveyed = {each.id: each.statuses.get(tuple(place[at] for at in each.dimensions)) for each in found}
             assert {name: status for name, status in surveyed.items() if status} == matched, parts
             told += len(matched)

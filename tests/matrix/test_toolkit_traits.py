@@ -90,7 +90,7 @@ def test_a_driver_is_held_against_the_package_index_where_the_build_is_not_known
 def test_a_runtime_that_no_build_of_torch_has_is_not_its_own(
     known: matrix.Matrix, facts: dict[str, Any], kept: bool
 ) -> None:
-    completed = matrix.complete(known, Environment(facts))
+    completed = matrix.infer(known, Environment(facts)).view
     assert isinstance(lookup(completed, "cuda.runtime"), Unknown) is not kept
 
 

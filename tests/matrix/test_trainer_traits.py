@@ -28,5 +28,5 @@ def test_an_override_is_told_where_it_is_known(
     known: matrix.Matrix, transformers: str, trainer: dict[str, Any] | None, status: str | None
 ) -> None:
     facts = {"distributions": {"transformers": transformers}, **({"trainer": trainer} if trainer else {})}
-    found = {each.id: each.status for each in matrix.match(known, Environment(facts))}
+    found = {each.id: each.status for each in matrix.judge(known, Environment(facts)).findings}
     assert found.get("CC-2025-3120") == status

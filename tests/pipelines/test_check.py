@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compatcheck.pipelines.check import judge
+from compatcheck.pipelines.check import weigh
 from compatcheck.results.findings import Finding, Outcome, ProbeResult, Status
 
 
@@ -31,10 +31,10 @@ def finding(status: Status, *missing: str) -> Finding:
     ],
 )
 def test_a_result_rules_where_it_can(before: Finding, outcome: Outcome, after: Status) -> None:
-    judged = judge(before, ProbeResult("attention_masked", outcome, "why"))
+    judged = weigh(before, ProbeResult("attention_masked", outcome, "why"))
     assert judged.status == after
     assert judged.probe is not None
 
 
 def test_without_a_result_nothing_changes() -> None:
-    assert judge(finding("possible", "gpus"), None) == finding("possible", "gpus")
+    assert weigh(finding("possible", "gpus"), None) == finding("possible", "gpus")

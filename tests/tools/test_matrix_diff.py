@@ -61,7 +61,7 @@ def test_no_known_good_environment_is_called_affected() -> None:
     known = matrix.load(str(SOURCES))
     told = []
     for recorded in read_environments([str(GOOD)]):
-        found = matrix.match(known, matrix.complete(known, recorded.environment))
+        found = matrix.judge(known, recorded.environment).findings
         told += [f"{recorded.name}: {each.id} {each.title}" for each in found if each.status == "affected"]
     assert told == []
 

@@ -58,7 +58,7 @@ def _changes(old: matrix.Matrix, new: matrix.Matrix, recorded: Recorded) -> Iter
 
 
 def _findings(known: matrix.Matrix, environment: Environment) -> Sequence[Finding]:
-    return matrix.match(known, matrix.complete(known, environment))
+    return matrix.judge(known, environment).findings
 
 
 def _worst(findings: Iterable[Finding]) -> dict[str, Finding]:

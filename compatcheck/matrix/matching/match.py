@@ -7,12 +7,13 @@ one leaves it open; of several tables one that holds is enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from packaging.version import Version
 
 from compatcheck.environment import Environment, Location, Unknown, lookup
 from compatcheck.environment.keys import kind_of
+from compatcheck.inference.inferred import NOTHING, Inferred, Limit
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.matrix.matching.relevance import is_narrowed, is_one_package_away, rare_choices
@@ -29,9 +30,6 @@ from compatcheck.packages.versions import (
     release_of,
 )
 from compatcheck.results.findings import Status
-
-if TYPE_CHECKING:
-    from compatcheck.inference.report_date import Limit
 
 Conditions = Mapping[str, Any]
 
@@ -132,12 +130,14 @@ def match_table(
     environment: Environment,
     traits: TraitFinder,
     known: dict[str, Verdict] | None = None,
+    inferred: Inferred = NOTHING,
     *,
     suspecting: bool = False,
 ) -> Verdict:
     """Judge one ``[[affected]]`` table; its ``gpu.*`` keys must hold on one and the same GPU, ``every_gpu.*`` on each.
 
-    ``known`` carries the verdicts on single conditions from table to table of one environment: entries share many.
+    ``inferred`` bounds what the environment leaves unknown. ``known`` carries the verdicts on single conditions from
+    table to table of one environment: entries share many.
     Only where one is ``suspecting`` is it asked whether the table is one package away.
     """
     known = {} if known is None else known
@@ -148,7 +148,9 @@ def match_table(
         key = f"{path} {whole!r}"
         if key not in known:
             known[key] = (
-                _match_gpus(gpu, environment) if path in gpu else _match_key(path, condition, environment, traits)
+                _match_gpus(gpu, environment)
+                if path in gpu
+                else _match_key(path, condition, environment, inferred, traits)
             )
         if known[key].holds is False:
             return Verdict(False)
@@ -205,7 +207,7 @@ def _match_every_gpu(path: str, condition: Any, environment: Environment) -> Ver
     return verdict._replace(missing=verdict.missing[:1])
 
 
-def _match_key(path: str, condition: Any, environment: Environment, traits: TraitFinder) -> Verdict:
+def _match_key(path: str, condition: Any, environment: Environment, inferred: Inferred, traits: TraitFinder) -> Verdict:
     if path.startswith("every_gpu."):
         return _match_every_gpu(path, condition, environment)
     if path == "traits":
@@ -215,21 +217,16 @@ def _match_key(path: str, condition: Any, environment: Environment, traits: Trai
         return _match_runs_on(condition, environment, traits)
     value = lookup(environment, path)
     if isinstance(value, Unknown) and path == "cuda.runtime" and condition in ("present", "absent"):
-        value = lookup(environment, "cuda.foreign_runtime")
-        return Verdict(None, (path,)) if isinstance(value, Unknown) else _compare(path, condition, value)
-    if (
-        isinstance(value, Unknown)
-        and path == "python"
-        and _is_excluded(condition, environment.facts.get("python_range"))
-    ):
+        return Verdict(condition == "present") if inferred.has_cuda else Verdict(None, (path,))
+    if isinstance(value, Unknown) and path == "python" and _is_excluded(condition, inferred.python_range):
         return Verdict(False)
     if path.startswith("environ.") and condition == "absent" and value == Unknown() and "report" in environment.facts:
         return Verdict(None, (path,)) if path[8:] in _SET_BY_OTHERS else Verdict(True)
     if isinstance(value, Unknown) and path == "training.world_size":
         return _match_ranks(path, condition, environment)
     if isinstance(value, Unknown) and path.startswith("distributions."):
-        asked = _asked(environment, path[14:])
-        limit = (environment.facts.get("distribution_limits") or {}).get(path[14:])
+        asked = _asked(environment, inferred, path[14:])
+        limit = inferred.limits.get(path[14:])
         if asked is not None:
             return _match_range(path, condition, asked, limit)
         if limit is not None and limit.coming is not None and _is_excluded(condition, limit.coming):
@@ -268,10 +265,10 @@ def _match_ranks(path: str, condition: Any, environment: Environment) -> Verdict
     return Verdict(held.pop(), narrowed=True) if len(held) == 1 else Verdict(None, (path,))
 
 
-def _asked(environment: Environment, name: str) -> str | None:
+def _asked(environment: Environment, inferred: Inferred, name: str) -> str | None:
     """The range in which a distribution is to be there, as somebody states it or other facts imply it."""
-    stated = (environment.facts.get("distribution_ranges") or {}).get(name)
-    return (environment.facts.get("implied_distributions") or {}).get(name) if stated is None else stated
+    stated: str | None = (environment.facts.get("distribution_ranges") or {}).get(name)
+    return inferred.required.get(name) if stated is None else stated
 
 
 def _is_singular(trait: TraitVerdict) -> bool:

@@ -142,7 +142,7 @@ def judge(
 
 def _judged(group: Group, known: matrix.Matrix, select: Collection[str], ignore: Collection[str]) -> Group:
     report = check(group.environment, known, select=select, ignore=ignore)
-    return group._replace(environment=report.environment, findings=report.findings)
+    return group._replace(inferred=report.inferred, findings=report.findings)
 
 
 def _in_all(groups: list[Group]) -> set[tuple[str, str, str]]:

@@ -6,14 +6,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from typing import NamedTuple
 
-from compatcheck import matrix
+from compatcheck import advice, matrix
 from compatcheck.advice import edits, resolver, search, torch_builds
 from compatcheck.advice.model import Demands, Move, Solution, Unsolvable, Violation
 from compatcheck.advice.requirement_text import version_of
 from compatcheck.environment import Environment, lookup
-from compatcheck.errors import NothingInspectedError
 from compatcheck.packages.names import edge
-from compatcheck.pipelines.check import check
+from compatcheck.pipelines.check import worst_first
 from compatcheck.pipelines.pin._task import BY_HAND_COSTS, Task
 from compatcheck.results.findings import BAD, Finding, Remedy
 from compatcheck.results.pins import Choice, Moved, PinReport
@@ -90,8 +89,9 @@ def _report(
         Moved(name, move.was, versions[name], move.entries, search.cost(move.was, versions[name]) if move.was else 0)
         for name, move in moves.items()
     )
-    left = _steering(task, found.solution)
-    others = (finding for finding in _findings(task, found.solution) if finding not in left)
+    judged, findings = _judgement(task, found.solution)
+    findings = advice.recommend(judged.view, findings)
+    left = _steering(task, findings)
     return PinReport(
         moved=moved,
         titles={entry: finding.title for entry, finding in causes.items()},
@@ -102,7 +102,7 @@ def _report(
         latest=task.latest,
         choices=tuple(_choices(task, moved, {finding.id for finding in left}, causes.values())),
         left=left,
-        possible=tuple(finding for finding in others if finding.status == "possible"),
+        possible=tuple(each for each in findings if each.status == "possible" and each not in left),
         notes=(*_by_hand(found), *_refused(task, found), *torch_builds.rebuild_notes(preferred, versions)),
     )
 
@@ -166,9 +166,10 @@ def _violations(task: Task, solution: Solution, demands: Demands, causes: dict[s
     """What a solution must lose, with the ways out; what is left to the user is none once a setting clears it."""
     settings = filter(None, (_settings(causes[entry]) for entry in demands.by_hand))
     violations = []
-    for finding in _steering(task, solution, settings):
+    judged, findings = _judgement(task, solution, settings)
+    for finding in advice.recommend(judged.view, _steering(task, findings)):
         causes.setdefault(finding.id, finding)
-        ways = _ways(task, solution, finding)
+        ways = _ways(task, solution, judged.view, finding)
         if finding.id not in demands.by_hand:
             by_hand = any(not remedy.pins for remedy in finding.remedies)
             ways += (Demands(by_hand=(finding.id,)),) if by_hand else ()
@@ -178,7 +179,7 @@ def _violations(task: Task, solution: Solution, demands: Demands, causes: dict[s
     return violations
 
 
-def _ways(task: Task, solution: Solution, finding: Finding) -> tuple[Demands, ...]:
+def _ways(task: Task, solution: Solution, environment: Environment, finding: Finding) -> tuple[Demands, ...]:
     """The versions to try, and other builds of torch where the one at hand cannot run here.
 
     An entry that advises a setting and no version is cleared by versions only where these are preferred.
@@ -188,7 +189,6 @@ def _ways(task: Task, solution: Solution, finding: Finding) -> tuple[Demands, ..
     ways = search.ways(finding, solution.versions)
     if "torch" not in finding.packages:
         return ways
-    environment = matrix.complete(task.known, solved(task.environment, solution))
     return (*ways, *torch_builds.ways(environment, solution.versions, task.known.table))
 
 
@@ -197,20 +197,19 @@ def _settings(finding: Finding) -> Remedy | None:
     return next((remedy for remedy in finding.remedies if (remedy.config or remedy.environ) and not remedy.pins), None)
 
 
-def _steering(task: Task, solution: Solution, settings: Iterable[Remedy] = ()) -> tuple[Finding, ...]:
-    """The findings on a solution that the search has to answer, once these settings are made."""
+def _steering(task: Task, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings that the search has to answer."""
     statuses = (*BAD, "possible") if task.strict else BAD
-    return tuple(finding for finding in _findings(task, solution, settings) if finding.status in statuses)
+    return tuple(finding for finding in findings if finding.status in statuses)
 
 
-def _findings(task: Task, solution: Solution, settings: Iterable[Remedy] = ()) -> tuple[Finding, ...]:
+def _judgement(task: Task, solution: Solution, settings: Iterable[Remedy] = ()) -> matrix.Judgement:
+    """The solution as it is judged once these settings are made, the worst findings first."""
     environment = solved(task.environment, solution)
     for remedy in settings:
         environment = edits.applied(environment, remedy)
-    try:
-        return check(environment, task.known, ignore=task.ignore).findings
-    except NothingInspectedError:
-        return ()
+    judged, findings = matrix.judge(task.known, environment)
+    return matrix.Judgement(judged, worst_first(each for each in findings if each.id not in task.ignore))
 
 
 def solved(environment: Environment, solution: Solution) -> Environment:

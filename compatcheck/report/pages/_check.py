@@ -18,7 +18,7 @@ def body(report: Report, *, exit_reason: str, refuted: bool) -> Iterator[str | N
     possible = [finding for finding in report.findings if finding.status == "possible"]
     acquitted = [finding for finding in report.findings if finding.status == "refuted"]
     yield banner(verdict(report))
-    yield _environment.glance(report.environment)
+    yield _environment.glance(report.judged)
     yield _findings.cards("What is wrong, and what to do", bad)
     yield _findings.cards(
         "What may be wrong", possible, "These fit as far as the facts go; those that are missing decide."
@@ -28,8 +28,8 @@ def body(report: Report, *, exit_reason: str, refuted: bool) -> Iterator[str | N
     yield _findings.set_aside(report.suppressed)
     if refuted:
         yield _findings.cards("Suspected, and refuted here", acquitted, "The probe of each passed on this machine.")
-    yield _environment.unknown(report.environment)
-    yield _environment.everything(report.environment)
+    yield _environment.unknown(report.judged.view)
+    yield _environment.everything(report.environment, report.inferred)
     judge = Judge(report.matrix_revision, report.matrix_entries, report.matrix_date, report.matrix_stale)
     yield footer(judge, exit_reason)
 
@@ -43,7 +43,7 @@ def verdict(report: Report) -> Verdict:
     if bad:
         words = "1 known fault" if len(distinct) == 1 else f"{len(distinct)} known faults"
         return Verdict(words, "bad", (_faults(bad), counts))
-    open_facts = unstated(report.environment)
+    open_facts = unstated(report.judged.view)
     if open_facts:
         said = f"Not known, so that nothing was judged by it: {', '.join(open_facts)}."
         counts = joined((counts, tag("p", said, class_="meta")))

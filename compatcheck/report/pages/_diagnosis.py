@@ -25,8 +25,8 @@ def body(diagnosis: Diagnosis) -> Iterator[str | None]:
     yield _ruled_out(diagnosis.dropped)
     yield _other_runs(diagnosis)
     if diagnosis.environment.facts:
-        yield _environment.glance(diagnosis.environment)
-        yield _environment.everything(diagnosis.environment)
+        yield _environment.glance(diagnosis.judged)
+        yield _environment.everything(diagnosis.environment, diagnosis.inferred)
     yield footer(
         Judge(diagnosis.matrix_revision, diagnosis.matrix_entries, diagnosis.matrix_date, diagnosis.matrix_stale)
     )

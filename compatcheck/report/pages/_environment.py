@@ -9,6 +9,7 @@ from typing import Any
 
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.environment.paths import flatten
+from compatcheck.inference.inferred import Inferred, Judged
 from compatcheck.report.pages.markup import Html, section, tag
 from compatcheck.report.subjects import _unknown
 
@@ -36,11 +37,17 @@ _FILES = {"training": "a training configuration", "model": "a model folder"}
 _MOST_REASONS = 12
 
 
-def glance(environment: Environment) -> Html:
+def glance(judged: Judged) -> Html:
     """What most faults hang on, in two rows: packages and machine, and the CUDA versions apart from one another."""
+    environment = judged.stated
     facts = [(name, value) for name, value in _machine(environment) if value]
-    cuda = [(words, _shown(lookup(environment, path))) for path, words in _CUDA]
+    cuda = [(words, _cuda_version(judged, path)) for path, words in _CUDA]
     return section("The environment", _facts(facts), _facts(cuda), _read_from(environment))
+
+
+def _cuda_version(judged: Judged, path: str) -> str:
+    shown = _shown(lookup(judged.view, path))
+    return f"{shown} (inferred)" if path in judged.inferred.facts else shown
 
 
 def _facts(rows: list[tuple[str, str]]) -> Html:
@@ -101,8 +108,8 @@ def _read_from(environment: Environment) -> Html | None:
     return tag("p", told, class_="meta") if told else None
 
 
-def everything(environment: Environment) -> Html:
-    """Every package, setting and model fact, folded."""
+def everything(environment: Environment, inferred: Inferred) -> Html:
+    """Every package, setting and model fact, and what follows from them, folded."""
     installed = environment.section("distributions")
     versions = [(name, str(version)) for name, version in sorted(installed.items()) if version]
     groups = [
@@ -110,6 +117,7 @@ def everything(environment: Environment) -> Html:
         ("Training settings", list(_rows(environment, "training"))),
         ("Model", list(_rows(environment, "model"))),
         ("Environment variables", list(_rows(environment, "environ"))),
+        ("Inferred", [(path, f"{_json(each.value)} ({each.why})") for path, each in inferred.facts.items()]),
     ]
     return section("All that was read", *(_folded(name, rows) for name, rows in groups if rows))
 
@@ -126,10 +134,12 @@ def _folded(name: str, rows: list[tuple[str, str]]) -> Html:
 def _rows(environment: Environment, section: str) -> Iterator[tuple[str, str]]:
     """Each fact of a section with its value and the place it was read at."""
     for path, value in flatten(environment.section(section)):
-        plain = isinstance(value, (list, Mapping, bool))
-        shown = json.dumps(value, ensure_ascii=False) if plain else _shown(value)
         at = environment.locations.get(f"{section}.{path}")
-        yield path, f"{shown} ({at})" if at else shown
+        yield path, f"{_json(value)} ({at})" if at else _json(value)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, Mapping, bool)) else _shown(value)
 
 
 def unknown(environment: Environment) -> Html:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
@@ -11,7 +12,7 @@ from compatcheck.environment import Environment, Unknown, dump, lookup
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.report.document import NO_EXIT, STYLES, Document, Exit, Findings, rows
-from compatcheck.report.shapes import finding_shape, matrix_shape
+from compatcheck.report.shapes import finding_shape, inferred_shape, matrix_shape
 from compatcheck.report.subjects._environment import described, head, stale
 from compatcheck.report.subjects._unknown import by_reason, problems, without_reason
 from compatcheck.results.findings import STATUSES, Finding, Report, Status
@@ -61,6 +62,7 @@ def _shape(report: Report, exit: Exit) -> Mapping[str, Any]:
     return {
         "matrix": matrix_shape(report),
         "environment": dump(report.environment),
+        "inferred": inferred_shape(report.inferred),
         "findings": [finding_shape(finding) for finding in report.findings],
         "suppressed": [
             {"by": each.by, "why": each.why, "finding": finding_shape(each.finding)} for each in report.suppressed
@@ -105,16 +107,28 @@ def _verdict(report: Report) -> tuple[Line, ...]:
 
 def _open(report: Report, verbose: bool) -> Iterator[Line]:
     """What is not known, and how it can be made known."""
-    unknown = list(_unknown(report.environment, None if verbose else _MOST_REASONS))
+    unknown = list(_unknown(report.judged.view, None if verbose else _MOST_REASONS))
     if verbose:
+        yield from _inferred(report)
         yield from (Line(each, "dim", "" if at else _("not known:"), "dim", 11) for at, each in enumerate(unknown))
     elif unknown:
         yield Line("; ".join(unknown), "dim", _("not known:"), "dim", 11)
-    wanted = [_(file) for path, file in _FILES.items() if isinstance(lookup(report.environment, path), Unknown)]
+    wanted = [_(file) for path, file in _FILES.items() if isinstance(lookup(report.judged.view, path), Unknown)]
     yield from stale(report)
     if wanted:
         text = _("pass {files}, or supply facts: --assume training.attention=sdpa")
         yield Line(text.format(files=_(" or ").join(wanted)), "dim")
+
+
+def _inferred(report: Report) -> Iterator[Line]:
+    """What follows from the environment, each fact with the reason."""
+    for number, (path, inference) in enumerate(report.inferred.facts.items()):
+        value = _("unknown") if isinstance(inference.value, Unknown) else _shown(inference.value)
+        yield Line(f"{path} = {value} ({_(inference.why)})", "dim", "" if number else _("inferred:"), "dim", 11)
+
+
+def _shown(value: object) -> str:
+    return _("absent") if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def _set_aside(report: Report) -> Iterator[Line]:

@@ -12,7 +12,7 @@ from compatcheck.environment import Unknown, dump
 from compatcheck.language import gettext as _
 from compatcheck.language import ngettext
 from compatcheck.report.document import STYLES, Document, Exit
-from compatcheck.report.shapes import finding_shape, matrix_shape, probe_shape
+from compatcheck.report.shapes import finding_shape, inferred_shape, matrix_shape, probe_shape
 from compatcheck.report.steps import step_text
 from compatcheck.report.subjects._environment import NAMED_DISTRIBUTIONS, described, head, stale
 from compatcheck.results.cluster import ClusterReport, Difference, Failure, Group, Link, Member
@@ -272,6 +272,7 @@ def _shape(report: ClusterReport, exit: Exit) -> Mapping[str, Any]:
                 "nodes": group.nodes,
                 "ranks": [member.rank for member in group.members],
                 "environment": dump(group.environment),
+                "inferred": inferred_shape(group.inferred),
                 "findings": [finding_shape(finding) for finding in group.findings],
             }
             for group in report.groups

@@ -10,7 +10,7 @@ from compatcheck.environment import Location, dump
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.report.document import Block, Curves, Document, rows
-from compatcheck.report.shapes import finding_shape, matrix_shape
+from compatcheck.report.shapes import finding_shape, inferred_shape, matrix_shape
 from compatcheck.report.steps import explains_more, step_text
 from compatcheck.report.subjects._environment import head, stale
 from compatcheck.results.findings import Remedy, Report
@@ -198,6 +198,7 @@ def _shape(diagnosis: Diagnosis) -> Mapping[str, Any]:
     return {
         "matrix": matrix_shape(diagnosis),
         "environment": dump(diagnosis.environment),
+        "inferred": inferred_shape(diagnosis.inferred),
         "log": diagnosis.log.path,
         "healthy": diagnosis.healthy and not diagnosis.explanations,
         "run": _run_shape(diagnosis.run),

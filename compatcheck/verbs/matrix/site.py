@@ -43,8 +43,8 @@ def _source(folder: str | None) -> Source:
     patterns = known.patterns()
 
     def suspected(facts: Mapping[str, Any]) -> set[str]:
-        environment = matrix.complete(known, Environment(facts))
-        return {each.finding.id for each in matrix.suspects(known, environment) if each.fit is not None}
+        judged = matrix.infer(known, Environment(facts))
+        return {each.finding.id for each in matrix.suspects(known, judged) if each.fit is not None}
 
     return Source(
         revision=known.revision,

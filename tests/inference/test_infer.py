@@ -8,8 +8,13 @@ import pytest
 
 from compatcheck import matrix
 from compatcheck.environment import Environment, Unknown, lookup
-from compatcheck.inference.complete import compute_capability
+from compatcheck.inference.infer import compute_capability
+from compatcheck.inference.inferred import Judged
 from compatcheck.matrix.matching.match import TraitVerdict, match_table
+
+
+def holds_in(judged: Judged, table: dict[str, Any]) -> bool | None:
+    return match_table(table, judged.view, lambda *_: TraitVerdict(False), None, judged.inferred).holds
 
 
 @pytest.mark.parametrize(
@@ -39,7 +44,7 @@ def test_a_name_gives_its_compute_capability(known: matrix.Matrix, name: str, ca
 
 def test_what_is_stated_is_left_alone(known: matrix.Matrix) -> None:
     facts = {"gpus": [{"name": "NVIDIA A100", "compute_capability": "8.1"}, {"name": "NVIDIA A100"}]}
-    completed = matrix.complete(known, Environment(facts))
+    completed = matrix.infer(known, Environment(facts)).view
     assert [gpu["compute_capability"] for gpu in completed.facts["gpus"]] == ["8.1", "8.0"]
 
 
@@ -55,20 +60,20 @@ def test_what_is_stated_is_left_alone(known: matrix.Matrix) -> None:
     ],
 )
 def test_a_label_gives_the_cuda_runtime(known: matrix.Matrix, torch: str, runtime: object) -> None:
-    completed = matrix.complete(known, Environment({"distributions": {"torch": torch}}))
+    completed = matrix.infer(known, Environment({"distributions": {"torch": torch}})).view
     assert lookup(completed, "cuda.runtime") == runtime
 
 
 def test_a_stated_runtime_counts_more_than_a_label(known: matrix.Matrix) -> None:
     facts = {"distributions": {"torch": "2.5.0+cu118"}, "cuda": {"runtime": "12.4"}}
-    assert lookup(matrix.complete(known, Environment(facts)), "cuda.runtime") == "12.4"
+    assert lookup(matrix.infer(known, Environment(facts)).view, "cuda.runtime") == "12.4"
 
 
 def test_the_runtime_wheel_beside_torch_gives_its_cuda_runtime(known: matrix.Matrix) -> None:
     listed = {"torch": "2.5.1", "nvidia-cuda-runtime-cu12": "12.4.127"}
-    assert lookup(matrix.complete(known, Environment({"distributions": listed})), "cuda.runtime") == "12.4"
+    assert lookup(matrix.infer(known, Environment({"distributions": listed})).view, "cuda.runtime") == "12.4"
     two = {**listed, "nvidia-cuda-runtime": "13.0.96"}
-    assert lookup(matrix.complete(known, Environment({"distributions": two})), "cuda.runtime") == Unknown()
+    assert lookup(matrix.infer(known, Environment({"distributions": two})).view, "cuda.runtime") == Unknown()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +89,7 @@ def test_a_zero_stage_brings_the_defaults_that_never_changed(
     known: matrix.Matrix, deepspeed: object, reasons: dict[str, str], completed: object
 ) -> None:
     environment = Environment({"training": {"deepspeed": deepspeed}}, reasons)
-    assert matrix.complete(known, environment).facts["training"]["deepspeed"] == (completed or deepspeed)
+    assert matrix.infer(known, environment).view.facts["training"]["deepspeed"] == (completed or deepspeed)
 
 
 @pytest.mark.parametrize(
@@ -101,10 +106,10 @@ def test_a_launcher_takes_bfloat16_where_every_gpu_can(
 ) -> None:
     rule = {"dtype_rule": "bfloat16-if-supported"}
     facts = {"training": rule, "gpus": [{"compute_capability": each} for each in gpus]}
-    assert lookup(matrix.complete(known, Environment(facts)), "training.dtype") == dtype
+    assert lookup(matrix.infer(known, Environment(facts)).view, "training.dtype") == dtype
     stated = Environment({**facts, "training": {**rule, "dtype": "float32"}})
-    assert lookup(matrix.complete(known, stated), "training.dtype") == "float32"
-    assert lookup(matrix.complete(known, Environment({**facts, "training": {}})), "training.dtype") == Unknown()
+    assert lookup(matrix.infer(known, stated).view, "training.dtype") == "float32"
+    assert lookup(matrix.infer(known, Environment({**facts, "training": {}})).view, "training.dtype") == Unknown()
 
 
 @pytest.mark.parametrize(("torch", "dtype"), [("2.2.2+cu118", "float16"), ("2.3.0", Unknown()), (None, Unknown())])
@@ -113,12 +118,12 @@ def test_an_older_gpu_gets_float16_only_where_torch_does_not_try_to_emulate(
 ) -> None:
     installed = {"distributions": {"torch": torch}} if torch else {}
     facts = {"training": {"dtype_rule": "bfloat16-if-supported"}, "gpus": [{"compute_capability": "7.0"}], **installed}
-    assert lookup(matrix.complete(known, Environment(facts)), "training.dtype") == dtype
+    assert lookup(matrix.infer(known, Environment(facts)).view, "training.dtype") == dtype
 
 
 def test_the_reason_goes_with_what_was_unknown(known: matrix.Matrix) -> None:
     facts = {"training": {"dtype_rule": "bfloat16-if-supported"}, "gpus": [{"name": "NVIDIA H100"}]}
-    completed = matrix.complete(known, Environment(facts, {"training.dtype": "the GPUs decide"}))
+    completed = matrix.infer(known, Environment(facts, {"training.dtype": "the GPUs decide"})).view
     assert completed.facts["training"]["dtype"] == "bfloat16"
     assert completed.reasons == {}
 
@@ -142,7 +147,7 @@ def test_what_bitsandbytes_leaves_is_float16_where_no_dtype_is_given(
     facts = {"training": {"quantization": {"bits": 4}, **training}}
     if version:
         facts["distributions"] = {"transformers": version}
-    assert lookup(matrix.complete(known, Environment(facts)), "training.unquantized_dtype") == dtype
+    assert lookup(matrix.infer(known, Environment(facts)).view, "training.unquantized_dtype") == dtype
 
 
 @pytest.mark.parametrize(
@@ -155,18 +160,18 @@ def test_what_bitsandbytes_leaves_is_float16_where_no_dtype_is_given(
     ],
 )
 def test_a_run_with_flash_attention_has_the_package(known: matrix.Matrix, facts: dict, holds: bool) -> None:
-    completed = matrix.complete(known, Environment({**facts, "gpus": [{"name": "Tesla T4"}]}))
+    completed = matrix.infer(known, Environment({**facts, "gpus": [{"name": "Tesla T4"}]})).view
     assert ("flash-attn" in (completed.facts.get("distribution_ranges") or {})) is holds
 
 
 def test_a_range_asked_for_stands(known: matrix.Matrix) -> None:
     facts = {"distribution_ranges": {"flash-attn": "<2"}, "training": {"attention": "flash_attention_2"}}
-    assert matrix.complete(known, Environment(facts)).facts["distribution_ranges"] == {"flash-attn": "<2"}
+    assert matrix.infer(known, Environment(facts)).view.facts["distribution_ranges"] == {"flash-attn": "<2"}
 
 
 def test_the_conda_package_of_the_build_tells_its_runtime(known: matrix.Matrix) -> None:
     facts = {"distributions": {"torch": "2.3.1", "pytorch-cuda": "12.1"}}
-    assert lookup(matrix.complete(known, Environment(facts)), "cuda.runtime") == "12.1"
+    assert lookup(matrix.infer(known, Environment(facts)).view, "cuda.runtime") == "12.1"
 
 
 @pytest.mark.parametrize(
@@ -174,7 +179,7 @@ def test_the_conda_package_of_the_build_tells_its_runtime(known: matrix.Matrix) 
     [("2.4.0+rocm6.1", "6.1"), ("2.4.0+cu121", None), ("2.4.0+cpu", None), ("2.4.0", Unknown())],
 )
 def test_the_label_of_torch_tells_hip(known: matrix.Matrix, torch: str, hip: str | None | Unknown) -> None:
-    completed = matrix.complete(known, Environment({"distributions": {"torch": torch}}))
+    completed = matrix.infer(known, Environment({"distributions": {"torch": torch}})).view
     assert lookup(completed, "torch_build.hip") == hip
 
 
@@ -190,8 +195,8 @@ def test_the_label_of_torch_tells_hip(known: matrix.Matrix, torch: str, hip: str
     ],
 )
 def test_a_run_on_named_gpus_has_a_torch_with_cuda(known: matrix.Matrix, facts: dict, holds: bool | None) -> None:
-    completed = matrix.complete(known, Environment({"gpus": [{"name": "Tesla T4"}], **facts}))
-    assert match_table({"cuda.runtime": "present"}, completed, lambda *_: TraitVerdict(False)).holds is holds
+    judged = matrix.infer(known, Environment({"gpus": [{"name": "Tesla T4"}], **facts}))
+    assert holds_in(judged, {"cuda.runtime": "present"}) is holds
 
 
 @pytest.mark.parametrize(
@@ -211,10 +216,10 @@ def test_checkpointing_is_reentrant_by_the_release_where_the_arguments_do_not_sa
 ) -> None:
     fact = "training.gradient_checkpointing_kwargs.use_reentrant"
     unsaid = {"framework": framework, "gradient_checkpointing_kwargs": {"use_reentrant": None}}
-    completed = matrix.complete(known, Environment({"distributions": versions, "training": unsaid}))
+    completed = matrix.infer(known, Environment({"distributions": versions, "training": unsaid})).view
     assert lookup(completed, fact) == reentrant
     said = {"framework": framework, "gradient_checkpointing_kwargs": {"use_reentrant": False}}
-    assert lookup(matrix.complete(known, Environment({"distributions": versions, "training": said})), fact) is False
+    assert lookup(matrix.infer(known, Environment({"distributions": versions, "training": said})).view, fact) is False
 
 
 @pytest.mark.parametrize(
@@ -231,10 +236,9 @@ def test_checkpointing_is_reentrant_by_the_release_where_the_arguments_do_not_sa
 def test_a_torch_without_wheels_for_a_python_stands_beside_an_older_one(
     known: matrix.Matrix, stated: dict[str, Any], newer: bool | None, older: bool | None
 ) -> None:
-    completed = matrix.complete(known, Environment(stated))
-    nothing = TraitVerdict(False)
+    judged = matrix.infer(known, Environment(stated))
     for condition, holds in ((">=3.12", newer), ("<3.12", older)):
-        assert match_table({"python": condition}, completed, lambda *_: nothing).holds is holds
+        assert holds_in(judged, {"python": condition}) is holds
 
 
 @pytest.mark.parametrize(
@@ -257,5 +261,5 @@ def test_a_torch_without_wheels_for_a_python_stands_beside_an_older_one(
 def test_a_switch_is_as_its_library_has_it_unless_somebody_says_otherwise(
     known: matrix.Matrix, fact: str, training: dict[str, Any], value: object
 ) -> None:
-    completed = matrix.complete(known, Environment({"training": training}))
+    completed = matrix.infer(known, Environment({"training": training})).view
     assert lookup(completed, f"training.{fact}") == value

@@ -1,0 +1,365 @@
+"""What follows from stated facts: a GPU's compute capability, torch's CUDA runtime, what a model's name tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Mapping
+from datetime import date
+from typing import NamedTuple
+
+from packaging.version import Version
+
+from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.image_contents import contents_of_image
+from compatcheck.inference.inferred import Inference, Inferred, InferredFacts, Judged, Limit, Table, with_inference
+from compatcheck.inference.report_date import day_of_report, limits_by_day, newest_by_day
+from compatcheck.inference.required_packages import required
+from compatcheck.inference.torch_builds import backend_of, minor, runtime_of
+from compatcheck.language import marked
+from compatcheck.packages.names import normalised
+from compatcheck.packages.versions import contains, is_vendor_build, parse_range, parse_version
+
+_DEEPSPEED_DEFAULTS = {"contiguous_gradients": True, "reduce_scatter": True}
+_FAMILY_FACTS = ("type", "remote_code", "torch_dtype")
+_WITHOUT_LEAVES = ("transformers", "trl", "llama-factory", "ms-swift", "openrlhf", "axolotl")
+_QUANTISED_BY = {
+    "awq": ("awq", date(2025, 4, 29)),
+    "bnb": ("bitsandbytes", date.max),
+    "gptq": ("gptq", date(2024, 8, 8)),
+}
+_WITHOUT_FLASH_ATTN = ("llama-factory", "unsloth", "xtuner")
+_BUILDS = "tables/torch-cuda-builds"
+
+
+class _Given(NamedTuple):
+    """What rules read besides the facts: the tables, the packages that entries name, the limits by the report's day."""
+
+    table: Table
+    packages: Container[str]
+    limits: Mapping[str, Limit]
+
+
+_Rule = Callable[[Environment, _Given], InferredFacts]
+
+
+def infer(stated: Environment, table: Table, packages: Container[str]) -> Judged:
+    """The environment with what its own facts imply and nobody stated; ``packages`` are those that entries name.
+
+    Each rule sees what the ones before it found. What is stated stays as it is: inferring again gives the same.
+    """
+    given = _Given(table, packages, limits_by_day(stated, table))
+    facts: dict[str, Inference] = {}
+    view = stated
+    for rule in _RULES:
+        for path, inference in rule(view, given):
+            facts[path] = inference
+            view = with_inference(view, path, inference)
+    inferred = Inferred(facts, given.limits, required(view, table), _python_range(view, table), _has_cuda(view, facts))
+    return Judged(stated, inferred, view)
+
+
+def _package_of_repository(view: Environment, given: _Given) -> InferredFacts:
+    """The package that bears the name of the repository a report is in is there, in some version."""
+    repository = lookup(view, "report.repository")
+    name = normalised(repository.rpartition("/")[2]) if isinstance(repository, str) else ""
+    listed = name in (view.facts.get("distribution_ranges") or {})
+    if name in given.packages and not listed and lookup(view, f"distributions.{name}") == Unknown():
+        why = marked("the report is in the repository of this package")
+        yield f"distribution_ranges.{name}", Inference("", why, ("report.repository",))
+
+
+def _newest_releases(view: Environment, given: _Given) -> InferredFacts:
+    yield from newest_by_day(view, given.table)
+
+
+def _image_contents(view: Environment, given: _Given) -> InferredFacts:
+    yield from contents_of_image(view, given.table)
+
+
+def _compute_capabilities(view: Environment, given: _Given) -> InferredFacts:
+    gpus = view.facts.get("gpus") or ()
+    if all(gpu.get("compute_capability") for gpu in gpus):
+        return
+    rows = given.table("gpu-compute-capability")["compute_capability"]
+    for number, gpu in enumerate(gpus):
+        found = None if gpu.get("compute_capability") else compute_capability(gpu.get("name") or "", rows)
+        if found:
+            why = marked("the GPU's name tells it")
+            sources = (f"gpus.{number}.name", "tables/gpu-compute-capability")
+            yield f"gpus.{number}.compute_capability", Inference(found, why, sources)
+
+
+def _model_of_repository(view: Environment, given: _Given) -> InferredFacts:
+    """A report that names no model, in the repository of one, is about that; not before transformers knew its type.
+
+    A repository that has been renamed for a later model holds reports on the earlier ones.
+    """
+    repository = lookup(view, "report.repository")
+    if view.facts.get("model", {}) != {} or not isinstance(repository, str) or "transformers" not in given.limits:
+        return
+    from compatcheck.inference.model_families import family_of
+
+    name, types = repository.rpartition("/")[2], given.table("transformers-model-types")
+    family = family_of(name, given.table("model-families"))
+    first, newest = types["first"].get(family and family.get("type")), given.limits["transformers"].newest
+    if family is None or (first and (newest is None or Version(first) > Version(newest))):
+        return
+    why = marked("the report is in the repository of this model")
+    yield "model.name", Inference(name, why, ("report.repository", "report.date", "tables/model-families"))
+
+
+def _model_family(view: Environment, given: _Given) -> InferredFacts:
+    """What all models of a published family share, for a model of which no more than its name is known."""
+    model = view.facts.get("model") or {}
+    name = model.get("name")
+    if not isinstance(name, str) or any(model.get(fact) for fact in ("type", "architectures", "files", "source")):
+        return
+    from compatcheck.inference.model_families import family_of, type_of_class
+
+    class_type = type_of_class(name, given.table("transformers-model-types"))
+    family = {"type": class_type} if class_type else family_of(name, given.table("model-families")) or {}
+    table = "transformers-model-types" if class_type else "model-families"
+    for fact in _FAMILY_FACTS:
+        if fact in family and model.get(fact) is None:
+            why = marked("all models of the family that the name tells share it")
+            yield f"model.{fact}", Inference(family[fact], why, ("model.name", f"tables/{table}"))
+
+
+def _quantization_of_name(view: Environment, given: _Given) -> InferredFacts:
+    """Weights that a report calls GPTQ, AWQ or bnb are stored so.
+
+    Since its first release LLM Compressor stores GPTQ in a form of its own, and AWQ since 0.5.1: a name says less then.
+    https://pypi.org/project/llmcompressor/0.5.1/
+    """
+    name, day = lookup(view, "model.name"), day_of_report(view)
+    if not isinstance(name, str) or day is None or lookup(view, "training.quantization") != Unknown():
+        return
+    words = re.split(r"[^a-z\d]+", name.rpartition("/")[2].lower())
+    methods = {method for word, (method, until) in _QUANTISED_BY.items() if word in words and day < until}
+    if len(methods) == 1:
+        why = marked("the model's name tells how its weights are quantized")
+        yield "training.quantization.method", Inference(methods.pop(), why, ("model.name", "report.date"))
+
+
+def _dtype(view: Environment, given: _Given) -> InferredFacts:
+    """A launcher that takes bfloat16 where it is supported does so if every GPU has compute capability 8.0 or more.
+
+    On older GPUs ``torch.cuda.is_bf16_supported()`` says no up to torch 2.2; from 2.3 it tries whether they can
+    emulate the type, which is not known here: https://github.com/pytorch/pytorch/blob/v2.3.0/torch/cuda/__init__.py
+    """
+    rule, dtype = lookup(view, "training.dtype_rule"), lookup(view, "training.dtype")
+    if rule != "bfloat16-if-supported" or not isinstance(dtype, Unknown):
+        return
+    capabilities = [gpu.get("compute_capability") for gpu in view.facts.get("gpus") or ()]
+    if not capabilities or not all(capabilities):
+        return
+    native = [float(capability) >= 8 for capability in capabilities]
+    sources = ("training.dtype_rule", "gpus")
+    if all(native):
+        why = marked("every GPU supports bfloat16, and the launcher takes it where it can")
+        yield "training.dtype", Inference("bfloat16", why, sources)
+    elif not any(native) and _is_release(view, "torch", "<2.3.0"):
+        why = marked("no GPU supports bfloat16, and this torch does not emulate it")
+        yield "training.dtype", Inference("float16", why, (*sources, "distributions.torch"))
+
+
+def _unquantized_dtype(view: Environment, given: _Given) -> InferredFacts:
+    """What bitsandbytes leaves unquantized is float16 where no dtype was given, up to transformers 4.57.
+
+    https://github.com/huggingface/transformers/blob/v4.57.6/src/transformers/quantizers/quantizer_bnb_4bit.py
+    """
+    method = lookup(view, "training.quantization.method")
+    if isinstance(method, str) and method != "bitsandbytes":
+        return
+    bits, given_dtype = lookup(view, "training.quantization.bits"), lookup(view, "training.load_dtype")
+    stated = lookup(view, "training.unquantized_dtype")
+    if bits not in (4, 8) or isinstance(given_dtype, Unknown) or not isinstance(stated, Unknown):
+        return
+    sources = ("training.quantization", "training.load_dtype")
+    if given_dtype is not None:
+        why = marked("the rest of the model is loaded in this dtype")
+        yield "training.unquantized_dtype", Inference(given_dtype, why, sources)
+    elif _is_release(view, "transformers", ">=4.30.0,<5.0.0"):
+        why = marked("transformers 4 loads the rest of a quantized model in float16 by default")
+        yield "training.unquantized_dtype", Inference("float16", why, (*sources, "distributions.transformers"))
+
+
+def _flash_attn(view: Environment, given: _Given) -> InferredFacts:
+    """A run with ``flash_attention_2`` has some release of FlashAttention 2, where nothing is said of flash-attn.
+
+    The launchers in ``_WITHOUT_FLASH_ATTN`` go on with another attention where the package is missing:
+    https://github.com/hiyouga/LLaMA-Factory/blob/v0.9.3/src/llamafactory/model/model_utils/attention.py
+    """
+    ranges = view.facts.get("distribution_ranges") or {}
+    known = ranges.get("flash-attn") or not isinstance(lookup(view, "distributions.flash-attn"), Unknown)
+    framework = lookup(view, "training.framework")
+    if known or lookup(view, "training.attention") != "flash_attention_2" or framework in _WITHOUT_FLASH_ATTN:
+        return
+    why = marked("flash_attention_2 requires flash-attn 2")
+    yield "distribution_ranges.flash-attn", Inference(">=2.0.0", why, ("training.attention",))
+
+
+def _deepspeed_defaults(view: Environment, given: _Given) -> InferredFacts:
+    """A ZeRO stage that is stated brings the settings whose default no release of DeepSpeed has changed."""
+    stated = (view.facts.get("training") or {}).get("deepspeed")
+    if not isinstance(stated, Mapping) or stated.get("zero_stage") is None:
+        return
+    for name, default in _DEEPSPEED_DEFAULTS.items():
+        if lookup(view, f"training.deepspeed.{name}") == Unknown():
+            why = marked("it is DeepSpeed's default")
+            yield f"training.deepspeed.{name}", Inference(default, why, ("training.deepspeed.zero_stage",))
+
+
+def _switches(view: Environment, given: _Given) -> InferredFacts:
+    """What a training script alone can switch is as its library has it, unless somebody says otherwise.
+
+    - Attention may use cuDNN: https://docs.pytorch.org/docs/stable/backends.html#torch.backends.cuda.enable_cudnn_sdp
+    - Deterministic mode, once on, fills new tensors: https://docs.pytorch.org/docs/stable/deterministic.html
+    - The Trainer finds out by itself whether a model takes ``num_items_in_batch``:
+      https://github.com/huggingface/transformers/blob/v4.49.0/src/transformers/trainer.py
+    - A launcher marks no modules as leaves for ZeRO-3; a loop of one's own may.
+    """
+    training = view.facts.get("training")
+    if not training:
+        return
+    defaults = {
+        "cudnn_sdp": Inference(True, marked("torch lets attention use cuDNN by default"), ("training",)),
+        "model_accepts_loss_kwargs": Inference(
+            True, marked("the Trainer finds it out by itself by default"), ("training",)
+        ),
+        "fill_uninitialized_memory": Inference(
+            training.get("deterministic"),
+            marked("torch fills new tensors in deterministic mode by default"),
+            ("training.deterministic",),
+        ),
+    }
+    for fact, inference in defaults.items():
+        if inference.value is not None and lookup(view, f"training.{fact}") == Unknown():
+            yield f"training.{fact}", inference
+    sharded, framework = training.get("deepspeed"), training.get("framework")
+    if isinstance(sharded, Mapping) and "leaf_modules" not in sharded and framework in _WITHOUT_LEAVES:
+        why = marked("this framework marks no modules as leaves for ZeRO-3")
+        yield "training.deepspeed.leaf_modules", Inference(False, why, ("training.framework",))
+
+
+def _reentry(view: Environment, given: _Given) -> InferredFacts:
+    """Checkpointing of which the arguments say no more is reentrant up to transformers 4, and not from 5.0.0 on.
+
+    TRL has defaults of its own from 0.27.0 on, which hang on the trainer: there it stays what was not said. Before, its
+    scripts choose one form or the other, and it is not known.
+    https://github.com/huggingface/trl/blob/v0.12.0/trl/commands/scripts/sft_vlm.py
+    https://github.com/huggingface/transformers/blob/v5.0.0/src/transformers/modeling_utils.py
+    https://github.com/huggingface/trl/blob/v0.27.0/trl/trainer/dpo_config.py
+    """
+    section = "training.gradient_checkpointing_kwargs"
+    path = f"{section}.use_reentrant"
+    training = view.facts.get("training")
+    if not isinstance(training, Mapping) or lookup(view, path) is not None:
+        return
+    framework = training.get("framework")
+    trl, transformers = (_release(view, name) for name in ("trl", "transformers"))
+    if framework == "trl" and trl is not None and trl >= Version("0.27"):
+        return
+    if framework == "transformers" and transformers is not None:
+        why = marked("it is the default of this release of transformers")
+        sources = (path, "training.framework", "distributions.transformers")
+        yield path, Inference(transformers < Version("5.0"), why, sources)
+    else:
+        why = marked("the arguments leave it to a default that is not known")
+        yield section if lookup(view, section) is None else path, Inference(Unknown(), why, (path,))
+
+
+def _foreign_runtime(view: Environment, given: _Given) -> InferredFacts:
+    """A runtime that no build of this torch has is the driver's or nvcc's number, unless torch itself was read."""
+    runtime, torch = lookup(view, "cuda.runtime"), lookup(view, "distributions.torch")
+    if not (isinstance(runtime, str) and isinstance(torch, str)) or view.facts.get("torch_build"):
+        return
+    builds = given.table("torch-cuda-builds")["builds"].get(minor(torch))
+    if builds is None or minor(runtime) in builds or is_vendor_build(torch):
+        return
+    reason = f"given as {runtime}, which no build of torch {torch} has"
+    yield "cuda.runtime", Inference(Unknown(reason), reason, ("cuda.runtime", "distributions.torch", _BUILDS))
+
+
+def _runtime(view: Environment, given: _Given) -> InferredFacts:
+    versions = view.facts.get("distributions") or {}
+    runtime = runtime_of(versions)
+    if isinstance(lookup(view, "cuda.runtime"), Unknown) and not isinstance(runtime, Unknown):
+        why = marked("the label of torch tells it, or the CUDA packages alongside")
+        yield "cuda.runtime", Inference(runtime, why, ("distributions",))
+
+
+def _hip(view: Environment, given: _Given) -> InferredFacts:
+    """The label of torch tells ROCm's version, as ``+rocm6.1`` does; that of another backend, that there is none."""
+    torch = lookup(view, "distributions.torch")
+    backend = backend_of(torch) if isinstance(torch, str) else None
+    if backend is not None and isinstance(lookup(view, "torch_build.hip"), Unknown):
+        hip = backend.removeprefix("rocm") if backend.startswith("rocm") else None
+        yield "torch_build.hip", Inference(hip, marked("the label of torch tells it"), ("distributions.torch",))
+
+
+_RULES: tuple[_Rule, ...] = (
+    _package_of_repository,
+    _newest_releases,
+    _image_contents,
+    _compute_capabilities,
+    _model_of_repository,
+    _model_family,
+    _foreign_runtime,
+    _runtime,
+    _hip,
+    _quantization_of_name,
+    _deepspeed_defaults,
+    _switches,
+    _reentry,
+    _dtype,
+    _unquantized_dtype,
+    _flash_attn,
+)
+
+
+def _python_range(view: Environment, table: Table) -> str | None:
+    """Where nothing is said of Python, it is older than the first one that the torch has no wheels for."""
+    torch = _release(view, "torch")
+    if torch is None or torch.is_prerelease or not isinstance(lookup(view, "python"), Unknown):
+        return None
+    first = table("torch-cuda-builds").get("first_for_python", ())
+    lacking = [Version(python) for python, release in first if torch < Version(release)]
+    return f"<{min(lacking)}" if lacking else None
+
+
+def _has_cuda(view: Environment, facts: Mapping[str, Inference]) -> bool:
+    """Whether torch is built with a CUDA of unknown version: with a runtime given for it, or for the GPUs in use."""
+    if "cuda.runtime" in facts:
+        return isinstance(facts["cuda.runtime"].value, Unknown)
+    unknown = ("distributions.torch", "torch_build.cuda", "cuda.runtime")
+    if not view.facts.get("training") or any(not isinstance(lookup(view, fact), Unknown) for fact in unknown):
+        return False
+    gpus = view.facts.get("gpus") or ()
+    return bool(gpus) and all(gpu.get("compute_capability") for gpu in gpus)
+
+
+def _release(view: Environment, name: str) -> Version | None:
+    version = lookup(view, f"distributions.{name}")
+    return parse_version(version) if isinstance(version, str) else None
+
+
+def _is_release(view: Environment, name: str, versions: str) -> bool:
+    release = _release(view, name)
+    return release is not None and contains(parse_range(versions), release)
+
+
+def compute_capability(name: str, rows: Mapping[str, str]) -> str | None:
+    """The capability of the longest row whose words stand in the name, or None for a name the table does not know."""
+    words = _words(name)
+    matching = [row for row in rows if _stands_in(_words(row), words)]
+    return rows[max(matching, key=lambda row: len(_words(row)))] if matching else None
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z]+\d+[a-z]*|\d+|[a-z]+", text.lower())
+
+
+def _stands_in(row: list[str], words: list[str]) -> bool:
+    remaining = iter(words)
+    return all(word in remaining for word in row)
