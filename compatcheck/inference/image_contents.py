@@ -30,7 +30,7 @@ def contents_of_image(view: Environment, table: Table) -> InferredFacts:
         yield _TORCH, Inference(Unknown(reason), reason, _SOURCES)
     at = view.locations.get("image") or view.locations.get("image.release")
     for path, value in _contents(view, row, table).items():
-        yield path, Inference(value, marked("the image holds it"), _SOURCES, at)
+        yield path, Inference(value, marked("contents of the container image"), _SOURCES, at)
 
 
 def _contents(view: Environment, row: Mapping[str, Any], table: Table) -> dict[str, str | None]:

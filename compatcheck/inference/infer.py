@@ -64,7 +64,7 @@ def _package_of_repository(view: Environment, given: _Given) -> InferredFacts:
     name = normalised(repository.rpartition("/")[2]) if isinstance(repository, str) else ""
     listed = name in (view.facts.get("distribution_ranges") or {})
     if name in given.packages and not listed and lookup(view, f"distributions.{name}") == Unknown():
-        why = marked("the report is in the repository of this package")
+        why = marked("the report is in this package's repository")
         yield f"distribution_ranges.{name}", Inference("", why, ("report.repository",))
 
 
@@ -84,7 +84,7 @@ def _compute_capabilities(view: Environment, given: _Given) -> InferredFacts:
     for number, gpu in enumerate(gpus):
         found = None if gpu.get("compute_capability") else compute_capability(gpu.get("name") or "", rows)
         if found:
-            why = marked("the GPU's name tells it")
+            why = marked("from the GPU's name")
             sources = (f"gpus.{number}.name", "tables/gpu-compute-capability")
             yield f"gpus.{number}.compute_capability", Inference(found, why, sources)
 
@@ -104,7 +104,7 @@ def _model_of_repository(view: Environment, given: _Given) -> InferredFacts:
     first, newest = types["first"].get(family and family.get("type")), given.limits["transformers"].newest
     if family is None or (first and (newest is None or Version(first) > Version(newest))):
         return
-    why = marked("the report is in the repository of this model")
+    why = marked("the report is in this model's repository")
     yield "model.name", Inference(name, why, ("report.repository", "report.date", "tables/model-families"))
 
 
@@ -121,7 +121,7 @@ def _model_family(view: Environment, given: _Given) -> InferredFacts:
     table = "transformers-model-types" if class_type else "model-families"
     for fact in _FAMILY_FACTS:
         if fact in family and model.get(fact) is None:
-            why = marked("all models of the family that the name tells share it")
+            why = marked("all models of this family share the value")
             yield f"model.{fact}", Inference(family[fact], why, ("model.name", f"tables/{table}"))
 
 
@@ -137,7 +137,7 @@ def _quantization_of_name(view: Environment, given: _Given) -> InferredFacts:
     words = re.split(r"[^a-z\d]+", name.rpartition("/")[2].lower())
     methods = {method for word, (method, until) in _QUANTISED_BY.items() if word in words and day < until}
     if len(methods) == 1:
-        why = marked("the model's name tells how its weights are quantized")
+        why = marked("from the model's name")
         yield "training.quantization.method", Inference(methods.pop(), why, ("model.name", "report.date"))
 
 
@@ -156,10 +156,10 @@ def _dtype(view: Environment, given: _Given) -> InferredFacts:
     native = [float(capability) >= 8 for capability in capabilities]
     sources = ("training.dtype_rule", "gpus")
     if all(native):
-        why = marked("every GPU supports bfloat16, and the launcher takes it where it can")
+        why = marked("every GPU supports bfloat16, so the launcher selects it")
         yield "training.dtype", Inference("bfloat16", why, sources)
     elif not any(native) and _is_release(view, "torch", "<2.3.0"):
-        why = marked("no GPU supports bfloat16, and this torch does not emulate it")
+        why = marked("no GPU supports bfloat16, and this torch release does not emulate it")
         yield "training.dtype", Inference("float16", why, (*sources, "distributions.torch"))
 
 
@@ -177,10 +177,10 @@ def _unquantized_dtype(view: Environment, given: _Given) -> InferredFacts:
         return
     sources = ("training.quantization", "training.load_dtype")
     if given_dtype is not None:
-        why = marked("the rest of the model is loaded in this dtype")
+        why = marked("the model is loaded in this dtype")
         yield "training.unquantized_dtype", Inference(given_dtype, why, sources)
     elif _is_release(view, "transformers", ">=4.30.0,<5.0.0"):
-        why = marked("transformers 4 loads the rest of a quantized model in float16 by default")
+        why = marked("default of transformers 4 for quantized models")
         yield "training.unquantized_dtype", Inference("float16", why, (*sources, "distributions.transformers"))
 
 
@@ -206,7 +206,7 @@ def _deepspeed_defaults(view: Environment, given: _Given) -> InferredFacts:
         return
     for name, default in _DEEPSPEED_DEFAULTS.items():
         if lookup(view, f"training.deepspeed.{name}") == Unknown():
-            why = marked("it is DeepSpeed's default")
+            why = marked("default of DeepSpeed")
             yield f"training.deepspeed.{name}", Inference(default, why, ("training.deepspeed.zero_stage",))
 
 
@@ -223,13 +223,11 @@ def _switches(view: Environment, given: _Given) -> InferredFacts:
     if not training:
         return
     defaults = {
-        "cudnn_sdp": Inference(True, marked("torch lets attention use cuDNN by default"), ("training",)),
-        "model_accepts_loss_kwargs": Inference(
-            True, marked("the Trainer finds it out by itself by default"), ("training",)
-        ),
+        "cudnn_sdp": Inference(True, marked("default of torch"), ("training",)),
+        "model_accepts_loss_kwargs": Inference(True, marked("default of the Trainer, which detects it"), ("training",)),
         "fill_uninitialized_memory": Inference(
             training.get("deterministic"),
-            marked("torch fills new tensors in deterministic mode by default"),
+            marked("default of torch in deterministic mode"),
             ("training.deterministic",),
         ),
     }
@@ -238,7 +236,7 @@ def _switches(view: Environment, given: _Given) -> InferredFacts:
             yield f"training.{fact}", inference
     sharded, framework = training.get("deepspeed"), training.get("framework")
     if isinstance(sharded, Mapping) and "leaf_modules" not in sharded and framework in _WITHOUT_LEAVES:
-        why = marked("this framework marks no modules as leaves for ZeRO-3")
+        why = marked("this framework marks no modules as ZeRO-3 leaves")
         yield "training.deepspeed.leaf_modules", Inference(False, why, ("training.framework",))
 
 
@@ -261,11 +259,11 @@ def _reentry(view: Environment, given: _Given) -> InferredFacts:
     if framework == "trl" and trl is not None and trl >= Version("0.27"):
         return
     if framework == "transformers" and transformers is not None:
-        why = marked("it is the default of this release of transformers")
+        why = marked("default of this transformers release")
         sources = (path, "training.framework", "distributions.transformers")
         yield path, Inference(transformers < Version("5.0"), why, sources)
     else:
-        why = marked("the arguments leave it to a default that is not known")
+        why = marked("the arguments set no value, and the default is unknown")
         yield section if lookup(view, section) is None else path, Inference(Unknown(), why, (path,))
 
 
@@ -285,7 +283,7 @@ def _runtime(view: Environment, given: _Given) -> InferredFacts:
     versions = view.facts.get("distributions") or {}
     runtime = runtime_of(versions)
     if isinstance(lookup(view, "cuda.runtime"), Unknown) and not isinstance(runtime, Unknown):
-        why = marked("the label of torch tells it, or the CUDA packages alongside")
+        why = marked("from torch's version label or the installed CUDA packages")
         yield "cuda.runtime", Inference(runtime, why, ("distributions",))
 
 
@@ -295,7 +293,7 @@ def _hip(view: Environment, given: _Given) -> InferredFacts:
     backend = backend_of(torch) if isinstance(torch, str) else None
     if backend is not None and isinstance(lookup(view, "torch_build.hip"), Unknown):
         hip = backend.removeprefix("rocm") if backend.startswith("rocm") else None
-        yield "torch_build.hip", Inference(hip, marked("the label of torch tells it"), ("distributions.torch",))
+        yield "torch_build.hip", Inference(hip, marked("from torch's version label"), ("distributions.torch",))
 
 
 _RULES: tuple[_Rule, ...] = (

@@ -8,7 +8,8 @@ import pytest
 
 from compatcheck import matrix
 from compatcheck.environment import Environment
-from compatcheck.inference.report_date import with_limits
+from compatcheck.inference.inferred import Inferred
+from compatcheck.inference.report_date import limits_by_day
 from compatcheck.matrix.matching.match import TraitVerdict, match_table
 from compatcheck.matrix.matching.suspicion import nearest
 from compatcheck.packages.frameworks import frameworks
@@ -110,6 +111,7 @@ def test_one_package_is_away_that_people_ran_by_then_and_might_leave_out(
 ) -> None:
     stated = {"distributions": {"transformers": "4.49.0"}, "report": {"date": "2025-03-20"}}
     table = {"distributions.transformers": "<4.50.0", f"distributions.{package}": range_}
-    environment = with_limits(known, Environment(stated))
-    verdict = match_table(table, environment, lambda name, _: TraitVerdict(None), suspecting=True)
+    environment = Environment(stated)
+    bounds = Inferred(limits=limits_by_day(environment, known.table))
+    verdict = match_table(table, environment, lambda name, _: TraitVerdict(None), None, bounds, suspecting=True)
     assert verdict.one_package_away is away

@@ -100,7 +100,8 @@ def test_a_finding_stands_where_a_setting_is_stated_rather_than_a_version(
 def test_the_report_says_which_matrix_and_what_was_judged(known: matrix.Matrix) -> None:
     report = check(Environment({"distributions": {"torch": "2.5.1+cu118"}}), known)
     assert (report.matrix_revision, report.matrix_entries) == (known.revision, known.entries)
-    assert report.environment.facts["cuda"] == {"runtime": "11.8"}
+    assert report.environment.facts == {"distributions": {"torch": "2.5.1+cu118"}}
+    assert report.judged.view.facts["cuda"] == {"runtime": "11.8"}
 
 
 class Ran(NamedTuple):

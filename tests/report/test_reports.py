@@ -74,7 +74,8 @@ def test_an_entry_that_applies_in_several_files_is_told_once_and_names_each() ->
 
 def test_json_has_the_shape_that_scripts_rely_on() -> None:
     shape = json.loads(render(REPORT, "json", exit_reason="1 findings"))
-    assert set(shape) == {"schema_version", "matrix", "environment", "findings", "suppressed", "remarks", "exit_reason"}
+    keys = ("schema_version", "matrix", "environment", "inferred", "findings", "suppressed", "remarks", "exit_reason")
+    assert tuple(shape) == keys
     assert shape["schema_version"] == 1
     assert shape["matrix"] == {"revision": "abc", "entries": 3, "date": "2026-11-21", "stale": False}
     finding = shape["findings"][0]

@@ -214,7 +214,7 @@ def _match_key(path: str, condition: Any, environment: Environment, inferred: In
         found = [traits(name, environment) for name in condition]
         return any_of(Verdict(t.holds, t.missing, t.occurrences, _is_singular(t), t.facts) for t in found)
     if path == "training.runs_on":
-        return _match_runs_on(condition, environment, traits)
+        return _match_runs_on(condition, environment, inferred, traits)
     value = lookup(environment, path)
     if isinstance(value, Unknown) and path == "cuda.runtime" and condition in ("present", "absent"):
         return Verdict(condition == "present") if inferred.has_cuda else Verdict(None, (path,))
@@ -236,7 +236,7 @@ def _match_key(path: str, condition: Any, environment: Environment, inferred: In
     return _compare(path, condition, value)
 
 
-def _match_runs_on(condition: Any, environment: Environment, traits: TraitFinder) -> Verdict:
+def _match_runs_on(condition: Any, environment: Environment, inferred: Inferred, traits: TraitFinder) -> Verdict:
     """Whether the run goes through the training loop of one of these frameworks: its own, or one below it."""
     stated = lookup(environment, "training.framework")
     if isinstance(stated, Unknown):
@@ -248,7 +248,7 @@ def _match_runs_on(condition: Any, environment: Environment, traits: TraitFinder
     below = foundations(framework.name)
     verdict = any_of(
         _all_of(
-            _match_key(f"distributions.{package}", releases, environment, traits)
+            _match_key(f"distributions.{package}", releases, environment, inferred, traits)
             for package, releases in below[name].items()
         )
         for name in wanted
