@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment
+from compatcheck.environment.keys import keys, kind_of
 from compatcheck.matrix._traits import Table, trait_finder
 from compatcheck.matrix.entry import Entry, Example, RemedyEntry
 from compatcheck.matrix.matching.match import Verdict, match_table
@@ -75,7 +76,21 @@ def lint(
         )
         faults += [Fault(entry.id, text) for rule in rules for text in rule]
         faults += [Fault(entry.id, text, stale=True) for text in _stale(entry, today)]
-    return faults
+    return faults if only else [*faults, *(Fault("tables/relevance.toml", text) for text in _idle_relevance(table))]
+
+
+def _idle_relevance(table: Table) -> Iterator[str]:
+    """A path that no condition can have, or a value that its fact cannot, says nothing."""
+    known = table("relevance")
+    sections = {section for path in keys() for section in (path, path.rpartition(".")[0])}
+    suggesting = (path for paths in known["off_unless_asked"].values() for path in paths)
+    for path in (*known["off_unless_asked"], *suggesting, *known["chosen_by_few"], *known["switches"].values()):
+        if kind_of(path) is None:
+            yield f"there is no fact {path}"
+    yield from (f"there is no fact below {path}" for path in known["own_settings"].values() if path not in sections)
+    for path, values in known["chosen_by_few"].items():
+        numeric = kind_of(path) == "number"
+        yield from (f"{path} cannot be {value!r}" for value in values if numeric != isinstance(value, int))
 
 
 def _misplaced(path: Path, entry: Entry) -> Iterator[str]:

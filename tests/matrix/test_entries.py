@@ -193,3 +193,23 @@ def test_a_framework_that_met_the_fault_is_reached(
     text = ENTRY.replace("training.packing = true\n", f"{condition}\n", 1).replace("https://example.org/issue/1", url)
     texts = lint_text(tmp_path, text.replace('kind = "report"', f'kind = "{kind}"'), known)
     assert any(fault in text for text in texts) if fault else not any("met it" in t or " is '" in t for t in texts)
+
+
+@pytest.mark.parametrize(
+    ("part", "rows", "fault"),
+    [
+        ("off_unless_asked", {"training.paking": []}, "there is no fact training.paking"),
+        ("off_unless_asked", {"training.packing": ["training.frame"]}, "there is no fact training.frame"),
+        ("chosen_by_few", {"training.deepspeed.zero_stage": ["three"]}, "cannot be 'three'"),
+        ("switches", {"vllm": "training.vllm"}, "there is no fact training.vllm"),
+        ("own_settings", {"peft": "training.adapter"}, "there is no fact below training.adapter"),
+    ],
+)
+def test_a_table_names_facts_that_exist(known: matrix.Matrix, part: str, rows: dict[str, Any], fault: str) -> None:
+    changed = {**known.table("relevance"), part: rows}
+    faults = lint({}, lambda name: changed if name == "relevance" else known.table(name), (), TODAY)
+    assert [each for each in faults if fault in each.text] == faults != []
+
+
+def test_the_table_of_relevance_has_no_fault(known: matrix.Matrix) -> None:
+    assert lint({}, known.table, (), TODAY) == []

@@ -16,7 +16,7 @@ from compatcheck.environment.keys import kind_of
 from compatcheck.inference.inferred import NOTHING, Inferred, Limit
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
-from compatcheck.matrix.matching.relevance import is_narrowed, is_one_package_away, rare_choices
+from compatcheck.matrix.matching.relevance import is_narrowed, is_one_package_away, rare_choices, relevance
 from compatcheck.packages.frameworks import foundations, framework_of
 from compatcheck.packages.versions import (
     contains,
@@ -35,12 +35,6 @@ Conditions = Mapping[str, Any]
 
 _SEVERAL = (2, 3, 4, 8, 16, 64, 1024)
 """Numbers of ranks, one for each that a condition may set apart."""
-
-_SET_BY_OTHERS = ("LD_LIBRARY_PATH", "LOCAL_RANK", "PYTORCH_CUDA_ALLOC_CONF", "TORCH_CUDA_ARCH_LIST")
-"""Variables that images, launchers and shells set, so that who reports a fault may not know of them.
-
-Any other that a report says nothing of is taken not to be set.
-"""
 
 
 class Occurrence(NamedTuple):
@@ -221,7 +215,7 @@ def _match_key(path: str, condition: Any, environment: Environment, inferred: In
     if isinstance(value, Unknown) and path == "python" and _is_excluded(condition, inferred.python_range):
         return Verdict(False)
     if path.startswith("environ.") and condition == "absent" and value == Unknown() and "report" in environment.facts:
-        return Verdict(None, (path,)) if path[8:] in _SET_BY_OTHERS else Verdict(True)
+        return Verdict(None, (path,)) if path[8:] in relevance().set_by_others else Verdict(True)
     if isinstance(value, Unknown) and path == "training.world_size":
         return _match_ranks(path, condition, environment)
     if isinstance(value, Unknown) and path.startswith("distributions."):
