@@ -18,9 +18,15 @@ from compatcheck.import_check._values import Frame, Module, Raised, Undecided, V
 class Interpreter:
     """Holds the parts: modules import, statements run, expressions are evaluated and functions called."""
 
-    def __init__(self, finder: Finder, version: str, on_module: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        finder: Finder,
+        version: str,
+        on_module: Callable[[str], None] | None = None,
+        modules: type[Modules] = Modules,
+    ) -> None:
         self._state = State()
-        self.modules = Modules(finder, natives(version), self._state, self, on_module)
+        self.modules = modules(finder, natives(version), self._state, self, on_module)
         self._calls = Calls(self.modules, self)
         self._evaluator = Evaluator(self.modules, self._calls)
         self._statements = Statements(self.modules, self._calls, self._evaluator, version)

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Target
-from compatcheck.import_check import _lazy, _natives, _source
+from compatcheck.import_check import _lazy, _source
 from compatcheck.import_check._finder import Finder, is_stdlib
-from compatcheck.import_check._report import record
-from compatcheck.import_check._running import Simulation
-from compatcheck.import_check._values import UNKNOWN, Array, Missing, Module, Native, Raised, Table, Value
+from compatcheck.import_check._interpreter import Interpreter
+from compatcheck.import_check._modules import Modules
+from compatcheck.import_check._natives import Native
+from compatcheck.import_check._report import failure_of
+from compatcheck.import_check._values import UNKNOWN, Array, Missing, Module, Raised, Table, Value
 
 MODULES = {
     "auto-gptq": "auto_gptq",
@@ -85,22 +87,19 @@ class _Folders(Finder):
         return "torch" if module.partition(".")[0] == "torch" else super().provider(module)
 
 
-class Pairwise(Simulation):
-    """The run of an interpreter in which only the packages in ``folders`` can be read.
+class _Blanks(Modules):
+    """Modules of which only those in folders can be read; ``asked`` collects what is asked of the others.
 
-    ``surely`` names modules of the top level that are there beside them; ``asked`` collects what is asked of blanks.
+    ``surely`` names modules of the top level that are there beside them.
     """
 
-    def __init__(self, folders: Sequence[Path], surely: Collection[str], setting: Setting) -> None:
-        target = Target("", setting.python, "", tuple(map(str, folders)), "")
-        finder = _Folders(target)
-        there = {name: version for name, version in finder.versions.items() if version}
-        demanded = {_distribution(each): UNKNOWN for each in surely}
-        finder.versions = _Versions({**demanded, **there, "torch": setting.torch})
-        finder.versions.rest = setting.rest
-        super().__init__(finder, setting.python)
-        self.rest = setting.rest
-        self.surely = frozenset(surely) | {"torch"}
+    rest = False
+    surely: frozenset[str] = frozenset()
+
+    def __init__(self, finder: Finder, natives: Mapping[tuple[str, str], Value], *parts: Any) -> None:
+        super().__init__(
+            finder, {**natives, ("importlib.metadata", "packages_distributions"): Native(_installed)}, *parts
+        )
         self.asked: dict[Demand, None] = {}
         packaging = self._add(Module("packaging", open_=True))
         packaging.names["version"] = self._add(Module("packaging.version", open_=True))
@@ -114,13 +113,13 @@ class Pairwise(Simulation):
     def _is_there(self, top: str) -> bool:
         return top in self.surely or (self.rest and top not in _NEVER)
 
-    def _load_one(self, dotted: str, last: str, parent: Value) -> Value:
-        blank = parent is None and not is_stdlib(last) and dotted not in self.modules and not self.finder.find(last)
+    def _load_one(self, dotted: str, last: str, parent: Module | None) -> Module | None:
+        blank = parent is None and not is_stdlib(last) and dotted not in self.loaded and not self.finder.find(last)
         if blank and self._is_there(last):
             return self._add(Module(dotted, open_=True))
         if blank:
             raise Raised(ModuleNotFoundError, Missing(dotted, None))
-        if isinstance(parent, Module) and parent.open and not parent.folders:
+        if parent is not None and parent.open and not parent.folders:
             self.asked[Demand(dotted, None)] = None
         return super()._load_one(dotted, last, parent)
 
@@ -135,8 +134,25 @@ class Pairwise(Simulation):
         https://github.com/huggingface/transformers/blob/v5.10.0/src/transformers/__init__.py
         """
         if module.name == "transformers" and module.lazy is not None and module.lazy.exact:
-            return name.startswith("__") or name.endswith(("_fast", "tokenization_utils")) or name in self.modules
+            return name.startswith("__") or name.endswith(("_fast", "tokenization_utils")) or name in self.loaded
         return super()._may_hold(module, name)
+
+
+class Pairwise(Interpreter):
+    """The run of an interpreter in which only the packages in ``folders`` can be read; all else is a blank."""
+
+    modules: _Blanks
+
+    def __init__(self, folders: Sequence[Path], surely: Collection[str], setting: Setting) -> None:
+        target = Target("", setting.python, "", tuple(map(str, folders)), "")
+        self.finder = finder = _Folders(target)
+        there = {name: version for name, version in finder.versions.items() if version}
+        demanded = {_distribution(each): UNKNOWN for each in surely}
+        finder.versions = _Versions({**demanded, **there, "torch": setting.torch})
+        finder.versions.rest = setting.rest
+        super().__init__(finder, setting.python, modules=_Blanks)
+        self.modules.rest = setting.rest
+        self.modules.surely = frozenset(surely) | {"torch"}
 
 
 def _distribution(module: str) -> str:
@@ -149,9 +165,9 @@ def demands(folder: Path, lines: Sequence[str], surely: Collection[str], of: Col
         run = Pairwise([folder], {*surely, *of}, CROWDED)
         for line in lines:
             run.statement(line)
-    found = dict(run.asked)
-    for module in run.modules.values():
-        if isinstance(module, Module) and module.file and module.file.endswith(".py"):
+    found = dict(run.modules.asked)
+    for module in run.modules.loaded.values():
+        if module.file and module.file.endswith(".py"):
             found.update(dict.fromkeys(_written(module.file)))
     return [each for each in found if each.module.partition(".")[0] in of and (each.name or "")[:2] != "__"]
 
@@ -210,32 +226,29 @@ def _first_failure(run: Pairwise, package: str, lines: Sequence[str]) -> tuple[F
     """The failure, or the third package that a statement ends for."""
     for line in lines:
         error = run.statement(line)
-        told = record(error, line, run.finder) if error is not None else None
-        if told is None or not told["module"] or told["error"] == "NameError":
+        told = failure_of(error, line, run.finder) if error is not None else None
+        if told is None or not told.module or told.error == "NameError":
             continue
-        if told["provider"] in run.finder.versions and run.finder.find(told["module"].partition(".")[0]):
-            if told["distribution"] == package and told["provider"] != package:
-                return Failure(Demand(told["module"], told["name"]), line), None
-        elif error is not None and error.missing is not None and "." not in told["module"]:
-            return None, told["module"]
+        if told.provider in run.finder.versions and run.finder.find(told.module.partition(".")[0]):
+            if told.distribution == package and told.provider != package:
+                return Failure(Demand(told.module, told.name), line), None
+        elif error is not None and error.missing is not None and "." not in told.module:
+            return None, told.module
     return None, None
 
 
 class _prepared:
-    """The follower with memory: trees are kept by file, and what is installed beside the two stays unknown."""
-
-    _PLACE = "importlib.metadata", "packages_distributions"
+    """The follower with memory: trees and exports are kept by their source."""
 
     def __enter__(self) -> None:
         gc.disable()
         gc.collect()
         gc.freeze()  # so that the trees that are kept are not walked again
-        self.follower = _source.parsed, _source.read, _lazy._exports, _natives.NATIVES[self._PLACE]
+        self.follower = _source.parsed, _source.read, _lazy._exports
         _source.parsed, _source.read, _lazy._exports = _tree, _read, _exports
-        _natives.NATIVES[self._PLACE] = Native(_installed)
 
     def __exit__(self, *error: object) -> None:
-        _source.parsed, _source.read, _lazy._exports, _natives.NATIVES[self._PLACE] = self.follower
+        _source.parsed, _source.read, _lazy._exports = self.follower
 
 
 _parse, _read = _source.parsed, lru_cache(4000)(_source.read)
