@@ -36,7 +36,7 @@ _TEXTS = {
 """Which arguments of a function are texts to translate. Babel's own extraction overlooks what stands in f-strings."""
 _TERMS = (
     *("a recorded environment", "problem", "note", "not reproduced", "not tried", "bad", "good", "median", "longest"),
-    *("added", "removed", "edited", "changed"),
+    *("added", "removed", "edited", "changed", "ignore", "baseline", "step", "reading", "loss"),
 )
 _ERRORS = {name for name, value in vars(errors).items() if inspect.isclass(value)}
 

@@ -90,8 +90,7 @@ KINDS = {
     ),
     "format of a report": Kind(
         {
-            "compatcheck/report/dry_run.py": ("compatcheck/report/junit.py", {}),
-            "compatcheck/report/__init__.py": ("compatcheck/report/__init__.py", {'"junit")': '"junit", "dry_run")'}),
+            "compatcheck/report/formats/dry_run.py": ("compatcheck/report/formats/json.py", {}),
             "tests/report/test_dry_run.py": ("tests/report/test_code_hosts.py", {}),
         },
         "from compatcheck.report import FORMATS; assert 'dry_run' in FORMATS",

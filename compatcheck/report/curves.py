@@ -7,11 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from xml.sax.saxutils import escape
 
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
 from compatcheck.results.logs import Curve
+from compatcheck.terminal.cells import cells, padded
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NOT_FINITE = "×"
-_LABELS = {"grad_norm": "grad norm", "eval_loss": "eval loss"}
+_LABELS = {"grad_norm": marked("grad norm"), "eval_loss": marked("eval loss")}
 _MARGIN, _FEWEST_COLUMNS = 13, 12
 _PLOT_WIDTH, _PLOT_HEIGHT, _LEFT, _TOP, _GAP = 640, 120, 70, 40, 46
 _STYLE = """
@@ -45,18 +48,19 @@ def terminal(curves: Sequence[Curve], width: int = 86) -> str:
         return ""
     first = min(curve.points[0][0] for curve in drawn)
     last = max(curve.points[-1][0] for curve in drawn)
-    ranges = [_range(curve).replace("not finite", _NOT_FINITE) for curve in drawn]
-    room = width - _MARGIN - 2 - max(map(len, ranges))
+    ranges = [_range(curve, _NOT_FINITE) for curve in drawn]
+    room = width - _MARGIN - 2 - max(map(cells, ranges))
     if room < _FEWEST_COLUMNS:
         ranges, room = [""] * len(drawn), width - _MARGIN
     columns = min(max(room, _FEWEST_COLUMNS), max(len(curve.points) for curve in drawn))
     rows = [_blocks(_buckets(curve, first, last, columns)) for curve in drawn]
-    lines = [f"{_label(curve):<{_MARGIN}}{row}  {said}".rstrip() for curve, row, said in zip(drawn, rows, ranges)]
+    lines = [f"{padded(_label(curve), _MARGIN)}{row}  {text}".rstrip() for curve, row, text in zip(drawn, rows, ranges)]
     onset = next((curve.onset for curve in drawn if curve.onset is not None), None)
     if onset is not None:
-        lines.append(f"{'':{_MARGIN}}{' ' * _place(onset, first, last, columns)}^ began at {onset:g}")
+        began = _("began at {step}").format(step=f"{onset:g}")
+        lines.append(f"{'':{_MARGIN}}{' ' * _place(onset, first, last, columns)}^ {began}")
     left, right = f"{first:g}", f"{last:g}"
-    lines.append(f"{drawn[0].axis:<{_MARGIN}}{left:<{max(columns - len(right), len(left) + 1)}}{right}")
+    lines.append(f"{padded(_(drawn[0].axis), _MARGIN)}{left:<{max(columns - len(right), len(left) + 1)}}{right}")
     return "\n".join(lines)
 
 
@@ -67,7 +71,7 @@ def svg(curves: Sequence[Curve], title: str = "") -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="compatcheck-curves" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" role="img" aria-labelledby="curves-title curves-desc">',
-        f'<title id="curves-title">{_text(title or "training curves")}</title>',
+        f'<title id="curves-title">{_text(title or _("training curves"))}</title>',
         f'<desc id="curves-desc">{_text(_described(drawn))}</desc>',
         f"<style>{_STYLE}</style>",
         *_plots(drawn),
@@ -92,9 +96,11 @@ def _size(drawn: Sequence[Curve]) -> tuple[int, int]:
 
 
 def _described(drawn: Sequence[Curve]) -> str:
-    said = "; ".join(f"{_label(curve)}: {_range(curve)}" for curve in drawn) or "nothing was logged"
+    text = "; ".join(f"{_label(curve)}: {_range(curve)}" for curve in drawn) or _("nothing was logged")
     onset = next((curve.onset for curve in drawn if curve.onset is not None), None)
-    return said + (f"; the symptom began at {drawn[0].axis} {onset:g}" if onset is not None else "")
+    if onset is None:
+        return text
+    return text + _("; the symptom began at {axis} {step}").format(axis=_(drawn[0].axis), step=f"{onset:g}")
 
 
 def _plots(drawn: Sequence[Curve]) -> Iterator[str]:
@@ -121,8 +127,8 @@ def _plot(curve: Curve, number: int, first: float, last: float) -> Iterator[str]
     yield f'<rect class="frame" x="{_LEFT}" y="{top}" width="{_PLOT_WIDTH}" height="{_PLOT_HEIGHT}"/>'
     for value in dict.fromkeys((high, low)):
         yield f'<text x="{_LEFT - 6}" y="{up(value) + 4}" text-anchor="end">{value:.4g}</text>'
-    for step, anchor, said in ((first, "start", f"{curve.axis} {first:g}"), (last, "end", f"{last:g}")):
-        yield f'<text x="{at(step)}" y="{top + _PLOT_HEIGHT + 14}" text-anchor="{anchor}">{_text(said)}</text>'
+    for step, anchor, label in ((first, "start", f"{_(curve.axis)} {first:g}"), (last, "end", f"{last:g}")):
+        yield f'<text x="{at(step)}" y="{top + _PLOT_HEIGHT + 14}" text-anchor="{anchor}">{_text(label)}</text>'
     for stretch in _finite_stretches(curve.points):
         if len(stretch) == 1:
             yield f'<circle class="dot" cx="{at(stretch[0][0])}" cy="{up(stretch[0][1])}" r="2"/>'
@@ -134,7 +140,8 @@ def _plot(curve: Curve, number: int, first: float, last: float) -> Iterator[str]
         x = at(curve.onset)
         yield f'<line class="onset" x1="{x}" y1="{top}" x2="{x}" y2="{top + _PLOT_HEIGHT}"/>'
         anchor = "end" if x > _LEFT + _PLOT_WIDTH / 2 else "start"
-        yield f'<text class="onset-label" x="{x}" y="{top - 6}" text-anchor="{anchor}">began at {curve.onset:g}</text>'
+        began = _text(_("began at {step}").format(step=f"{curve.onset:g}"))
+        yield f'<text class="onset-label" x="{x}" y="{top - 6}" text-anchor="{anchor}">{began}</text>'
 
 
 def _finite_stretches(points: Iterable[tuple[float, float]]) -> Iterator[list[tuple[float, float]]]:
@@ -203,16 +210,18 @@ def _blocks(buckets: Sequence[float | None]) -> str:
     return "".join(map(block, buckets))
 
 
-def _range(curve: Curve) -> str:
+def _range(curve: Curve, not_finite: str = "") -> str:
     values = _finite(curve)
     gone = len(curve.points) - len(values)
     unit = f" {curve.unit}" if curve.unit else ""
-    said = f"{values[0]:.4g} to {values[-1]:.4g}{unit}" if values else "never finite"
-    return said + (f", {gone} not finite" if gone and values else "")
+    if not values:
+        return _("never finite")
+    text = _("{first} to {last}").format(first=f"{values[0]:.4g}", last=f"{values[-1]:.4g}") + unit
+    return text + (f", {gone} {not_finite or _('not finite')}" if gone else "")
 
 
 def _label(curve: Curve) -> str:
-    return _LABELS.get(curve.name, curve.name)
+    return _(_LABELS.get(curve.name, curve.name))
 
 
 def _text(text: str) -> str:

@@ -158,7 +158,8 @@ def _row(theta: Any) -> dict[str, Any]:
     return {"dtype": HOSTILE, "variant": HOSTILE, "case": HOSTILE, "theta": theta, "rho": 1.0, "tensor": HOSTILE}
 
 
-def hostile_pages() -> dict[str, str]:
+def hostile_values() -> tuple[Report, PinReport, list[ProbeResult], Diagnosis]:
+    """A report of each kind whose every text is `HOSTILE`."""
     report = hostile_report()
     finding = report.findings[0]
     probe = finding.probe
@@ -201,17 +202,18 @@ def hostile_pages() -> dict[str, str]:
     diagnosis = Diagnosis(
         (log,), log, run, (explained,), 2, dropped, report.environment, False, HOSTILE, 1, HOSTILE, True
     )
+    return report._replace(maps=(drawn,)), pins, [probe], diagnosis
+
+
+def hostile_pages() -> dict[str, str]:
+    report, pins, measured, diagnosis = hostile_values()
+    documents = (verdict.document(report, refuted=True), moves.document(pins), measurements.document(measured))
     return {
-        "check": render(report._replace(maps=(drawn,)), "html", exit_reason=HOSTILE, refuted=True),
-        "probes": render_document(measurements.document([probe]), "html"),
+        "check": render(report, "html", exit_reason=HOSTILE, refuted=True),
+        "probes": render_document(measurements.document(measured), "html"),
         "pins": render_document(moves.document(pins), "html"),
         "diagnosis": render_document(diagnoses.document(diagnosis), "html"),
-        "element": "".join(
-            map(
-                pages.fragment,
-                (verdict.document(report, refuted=True), moves.document(pins), measurements.document([probe])),
-            )
-        ),
+        "element": "".join(map(pages.fragment, documents)),
     }
 
 

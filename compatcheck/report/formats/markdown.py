@@ -92,7 +92,7 @@ def _settings(report: Report) -> Iterator[str]:
     """What the user has set aside, and what of the settings wants a look."""
     if report.suppressed:
         names = (_("finding"), _("set aside by"), _("why"))
-        rows = [(f"{code(e.finding.id)} {cell(e.finding.title)}", e.by, cell(e.why)) for e in report.suppressed]
+        rows = [(f"{code(e.finding.id)} {cell(e.finding.title)}", _(e.by), cell(e.why)) for e in report.suppressed]
         yield from ("", *_folded(_("{count} set aside").format(count=len(rows)), _cells(names, rows)))
     for remark in report.remarks:
         yield from ("", f"> :warning: {cell(remark.text)}")

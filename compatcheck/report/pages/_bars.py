@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from compatcheck.language import gettext as _
 from compatcheck.report.pages.markup import Html, joined, tag
 from compatcheck.results.findings import Outcome, ProbeResult
 
@@ -84,30 +85,37 @@ def details(result: ProbeResult, heading: str = "h4") -> Html:
     by_kind = sorted(bars, key=lambda bar: (bar.compared, bar.variant, bar.dtype))
     kinds = [
         max(group, key=_size)._replace(cases=len(group))
-        for group in (list(each) for _, each in groupby(by_kind, lambda bar: (bar.compared, bar.variant, bar.dtype)))
+        for group in (list(each) for kind, each in groupby(by_kind, lambda bar: (bar.compared, bar.variant, bar.dtype)))
     ]
     nearest = sorted((bar for bar in bars if not bar.compared), key=lambda bar: (-_size(bar), bar.case, bar.variant))
     shown = sorted(kinds, key=lambda bar: (bar.compared, -_size(bar)))[:_MOST_BARS]
     cases = [bar._replace(cases=1) for bar in nearest[:_MOST_CASES]]
-    left = f" The {len(kinds) - len(shown)} smallest are left out." if len(kinds) > len(shown) else ""
-    caption = f"Largest error of each implementation and type, over {len(bars)} measured.{left}"
+    caption = _("Largest error of each implementation and type, over {count} measured.").format(count=len(bars))
+    if len(kinds) > len(shown):
+        caption += " " + _("The {count} smallest are left out.").format(count=len(kinds) - len(shown))
     more = tag(
         "details",
-        tag("summary", f"The shapes nearest to the bound ({len(cases)} of {len(nearest)})"),
-        table(cases, "The largest errors", by_case=True),
+        tag(
+            "summary",
+            _("The shapes nearest to the bound ({count} of {total})").format(count=len(cases), total=len(nearest)),
+        ),
+        table(cases, _("The largest errors"), by_case=True),
     )
     return joined((table(shown, caption), more if len(nearest) > 1 else None))
 
 
 def table(bars: Sequence[Bar], caption: str, *, by_case: bool = False) -> Html:
-    heads = [*(["Shape"] if by_case else []), "Implementation", "Type"]
+    heads = [*([_("Shape")] if by_case else []), _("Implementation"), _("Type")]
     cells = [tag("th", words, scope="col") for words in heads]
     return tag(
         "div",
         tag(
             "table",
             tag("caption", caption),
-            tag("thead", tag("tr", *cells, head(), tag("th", "Over the plain formula's", scope="col", class_="ratio"))),
+            tag(
+                "thead",
+                tag("tr", *cells, head(), tag("th", _("Over the plain formula's"), scope="col", class_="ratio")),
+            ),
             tag("tbody", *(_row(bar, by_case) for bar in bars)),
             class_="bars",
         ),
@@ -116,7 +124,7 @@ def table(bars: Sequence[Bar], caption: str, *, by_case: bool = False) -> Html:
 
 
 def _row(bar: Bar, by_case: bool) -> Html:
-    kind = " (for comparison)" if bar.compared else ""
+    kind = _(" (for comparison)") if bar.compared else ""
     return tag(
         "tr",
         tag("td", bar.case) if by_case else None,
@@ -132,17 +140,21 @@ def head() -> Html:
     """The scale above the bars."""
     ticks = [
         tag("text", words, x=f"{_place(value)}%", y=11, text_anchor=anchor)
-        for value, words, anchor in ((_LEAST, "0.001", "start"), (BOUND, "bound 1", "middle"), (_MOST, "1000", "end"))
+        for value, words, anchor in (
+            (_LEAST, "0.001", "start"),
+            (BOUND, _("bound 1"), "middle"),
+            (_MOST, "1000", "end"),
+        )
     ]
     scale = tag("svg", *ticks, class_="axis", aria_hidden="true", focusable="false")
-    return tag("th", "Error over its bound", scale, scope="col", class_="error")
+    return tag("th", _("Error over its bound"), scale, scope="col", class_="error")
 
 
 def error_cell(bar: Bar | None) -> Html:
     """The error as a bar, with the bound and where a fault begins as lines, and the number beside it in words."""
     if bar is None:
         return tag("td", class_="error")
-    words = {"fail": " fails", "watch": " watch"}.get(bar.outcome) if not bar.compared else None
+    words = {"fail": _(" fails"), "watch": _(" watch")}.get(bar.outcome) if not bar.compared else None
     kind = "none" if bar.compared else OUTCOME_SIGNS[bar.outcome][0]
     drawing = tag(
         "svg",
@@ -154,12 +166,12 @@ def error_cell(bar: Bar | None) -> Html:
         aria_hidden="true",
         focusable="false",
     )
-    said = tag("span", number(bar.theta), tag("strong", words) if words else None, class_="number")
-    return tag("td", tag("div", drawing, said), class_="error")
+    value = tag("span", number(bar.theta), tag("strong", words) if words else None, class_="number")
+    return tag("td", tag("div", drawing, value), class_="error")
 
 
 def number(value: float) -> str:
-    return f"{value:.2g}" if math.isfinite(value) else "not finite"
+    return f"{value:.2g}" if math.isfinite(value) else _("not finite")
 
 
 def _place(value: float) -> float:

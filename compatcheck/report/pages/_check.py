@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from compatcheck.language import gettext as _
+from compatcheck.language import ngettext
 from compatcheck.report.pages import _environment, _findings, _map
 from compatcheck.report.pages._verdict import Judge, Verdict, banner, footer
 from compatcheck.report.pages.markup import Html, impact_mark, joined, listed, tag
@@ -16,18 +18,16 @@ from compatcheck.results.findings import STATUSES, Finding, Report
 def body(report: Report, *, exit_reason: str, refuted: bool) -> Iterator[str | None]:
     bad = report.bad
     possible = [finding for finding in report.findings if finding.status == "possible"]
-    acquitted = [finding for finding in report.findings if finding.status == "refuted"]
+    refuted_findings = [finding for finding in report.findings if finding.status == "refuted"]
     yield banner(verdict(report))
     yield _environment.glance(report.judged)
-    yield _findings.cards("What is wrong, and what to do", bad)
-    yield _findings.cards(
-        "What may be wrong", possible, "These fit as far as the facts go; those that are missing decide."
-    )
+    yield _findings.cards(_("What is wrong, and what to do"), bad)
+    yield _findings.cards(_("What may be wrong"), possible, _("may apply; the missing facts below decide"))
     yield _map.render(report.maps)
     yield _findings.remarks(report.remarks)
     yield _findings.set_aside(report.suppressed)
     if refuted:
-        yield _findings.cards("Suspected, and refuted here", acquitted, "The probe of each passed on this machine.")
+        yield _findings.cards(_("Refuted here"), refuted_findings, _("matched, but the probe passed on this machine"))
     yield _environment.unknown(report.judged.view)
     yield _environment.everything(report.environment, report.inferred)
     judge = Judge(report.matrix_revision, report.matrix_entries, report.matrix_date, report.matrix_stale)
@@ -36,22 +36,22 @@ def body(report: Report, *, exit_reason: str, refuted: bool) -> Iterator[str | N
 
 def verdict(report: Report) -> Verdict:
     counted = Counter(finding.status for finding in report.findings)
-    told = ", ".join(f"{counted[status]} {status}" for status in STATUSES if counted[status])
+    counts_text = ", ".join(f"{counted[status]} {_(status)}" for status in STATUSES if counted[status])
     bad = report.bad
     distinct = {finding.id for finding in bad}
-    counts = tag("p", told, class_="meta") if told else None
+    counts = tag("p", counts_text, class_="meta") if counts_text else None
     if bad:
-        words = "1 known fault" if len(distinct) == 1 else f"{len(distinct)} known faults"
-        return Verdict(words, "bad", (_faults(bad), counts))
+        faults = ngettext("{count} known fault", "{count} known faults", len(distinct)).format(count=len(distinct))
+        return Verdict(faults, "bad", (_faults(bad), counts))
     open_facts = unstated(report.judged.view)
     if open_facts:
-        said = f"Not known, so that nothing was judged by it: {', '.join(open_facts)}."
-        counts = joined((counts, tag("p", said, class_="meta")))
+        unknown = _("Not known, and not judged: {facts}.").format(facts=", ".join(open_facts))
+        counts = joined((counts, tag("p", unknown, class_="meta")))
     if any(finding.probe and finding.probe.outcome == "fail" for finding in report.findings):
-        return Verdict("A probe found a fault on this machine that your run may meet", "may", (counts,))
+        return Verdict(_("A probe found a fault on this machine that your run may meet"), "may", (counts,))
     if counted["possible"]:
-        return Verdict("No known fault, as far as the facts go", "may", (counts,))
-    return Verdict("No known fault", "good", (counts,))
+        return Verdict(_("No known fault, as far as the facts go"), "may", (counts,))
+    return Verdict(_("No known fault"), "good", (counts,))
 
 
 def _faults(bad: Sequence[Finding]) -> Html:
@@ -60,5 +60,5 @@ def _faults(bad: Sequence[Finding]) -> Html:
     for finding in {finding.id: finding for finding in reversed(bad)}.values():
         steps = next((remedy.steps for remedy in finding.remedies if remedy.steps), ())
         way = joined((": ", tag("code", step_text(steps[0])))) if steps else None
-        rows.append(joined((impact_mark(finding.impact), " ", finding.title, way)))
+        rows.append(joined((impact_mark(finding.impact, _(finding.impact)), " ", finding.title, way)))
     return listed(reversed(rows), class_="faults")

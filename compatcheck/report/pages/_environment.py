@@ -10,6 +10,8 @@ from typing import Any
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.environment.paths import flatten
 from compatcheck.inference.inferred import Inferred, Judged
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
 from compatcheck.report.pages.markup import Html, section, tag
 from compatcheck.report.subjects import _unknown
 
@@ -26,14 +28,14 @@ _NAMED = (
     "numpy",
 )
 _CUDA = (
-    ("cuda.runtime", "torch built with CUDA"),
-    ("cuda.driver", "driver"),
-    ("cuda.driver_api", "driver offers CUDA"),
-    ("cuda.toolkit", "toolkit (nvcc)"),
+    ("cuda.runtime", marked("torch built with CUDA")),
+    ("cuda.driver", marked("driver")),
+    ("cuda.driver_api", marked("driver offers CUDA")),
+    ("cuda.toolkit", marked("toolkit (nvcc)")),
     ("cuda.cudnn", "cuDNN"),
     ("cuda.nccl", "NCCL"),
 )
-_FILES = {"training": "a training configuration", "model": "a model folder"}
+_FILES = {"training": marked("a training configuration"), "model": marked("a model folder")}
 _MOST_REASONS = 12
 
 
@@ -41,13 +43,13 @@ def glance(judged: Judged) -> Html:
     """What most faults hang on, in two rows: packages and machine, and the CUDA versions apart from one another."""
     environment = judged.stated
     facts = [(name, value) for name, value in _machine(environment) if value]
-    cuda = [(words, _cuda_version(judged, path)) for path, words in _CUDA]
-    return section("The environment", _facts(facts), _facts(cuda), _read_from(environment))
+    cuda = [(_(words), _cuda_version(judged, path)) for path, words in _CUDA]
+    return section(_("The environment"), _facts(facts), _facts(cuda), _read_from(environment))
 
 
 def _cuda_version(judged: Judged, path: str) -> str:
-    shown = _shown(lookup(judged.view, path))
-    return f"{shown} (inferred)" if path in judged.inferred.facts else shown
+    shown = _value_text(lookup(judged.view, path))
+    return _("{version} (inferred)").format(version=shown) if path in judged.inferred.facts else shown
 
 
 def _facts(rows: list[tuple[str, str]]) -> Html:
@@ -62,50 +64,50 @@ def _machine(environment: Environment) -> Iterator[tuple[str, str]]:
         if versions.get(name):
             yield name, str(versions[name])
         elif name in ranges:
-            yield name, str(ranges[name] or "any version")
-    yield "Python", str(facts.get("python") or "not known")
+            yield name, str(ranges[name] or _("any version"))
+    yield "Python", str(facts.get("python") or _("not known"))
     platform = facts.get("platform") or {}
-    yield "System", " ".join(str(platform[key]) for key in ("system", "machine", "libc") if platform.get(key))
+    yield _("System"), " ".join(str(platform[key]) for key in ("system", "machine", "libc") if platform.get(key))
     yield "GPU", _gpus(environment)
     model, training = facts.get("model") or {}, facts.get("training") or {}
-    yield "Model", str(model.get("name") or model.get("type") or "") if isinstance(model, Mapping) else ""
-    yield "Training", _training(training) if isinstance(training, Mapping) else ""
+    yield _("Model"), str(model.get("name") or model.get("type") or "") if isinstance(model, Mapping) else ""
+    yield _("Training"), _training(training) if isinstance(training, Mapping) else ""
 
 
 def _gpus(environment: Environment) -> str:
     gpus = lookup(environment, "gpus")
     if isinstance(gpus, Unknown):
-        return "not known"
+        return _("not known")
     counted = Counter((_gpu(gpu), bool(gpu.get("uncounted"))) for gpu in gpus or ())
-    return (
-        ", ".join(name if uncounted else f"{count} × {name}" for (name, uncounted), count in counted.items()) or "none"
-    )
+    names = (name if uncounted else f"{count} × {name}" for (name, uncounted), count in counted.items())
+    return ", ".join(names) or _("none")
 
 
 def _gpu(gpu: Mapping[str, Any]) -> str:
-    told = [f"sm {gpu['compute_capability']}"] if gpu.get("compute_capability") else []
-    told += [f"{gpu['memory_mib'] / 1024:.0f} GiB"] if gpu.get("memory_mib") else []
-    return f"{gpu.get('name') or 'GPU'}" + (f" ({', '.join(told)})" if told else "")
+    details = [f"sm {gpu['compute_capability']}"] if gpu.get("compute_capability") else []
+    details += [f"{gpu['memory_mib'] / 1024:.0f} GiB"] if gpu.get("memory_mib") else []
+    return f"{gpu.get('name') or 'GPU'}" + (f" ({', '.join(details)})" if details else "")
 
 
 def _training(training: Mapping[str, Any]) -> str:
     stage = (training.get("deepspeed") or {}).get("zero_stage")
-    told = [training.get(key) for key in ("framework", "method", "dtype", "attention")]
-    return ", ".join(str(each) for each in (*told, f"ZeRO-{stage}" if stage else None) if each)
+    settings = [training.get(key) for key in ("framework", "method", "dtype", "attention")]
+    return ", ".join(str(each) for each in (*settings, f"ZeRO-{stage}" if stage else None) if each)
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, Unknown):
-        return "not known"
-    return "none" if value is None else str(value)
+        return _("not known")
+    return _("none") if value is None else str(value)
 
 
 def _read_from(environment: Environment) -> Html | None:
     target = environment.facts.get("target") or {}
-    where = f"{target['prefix']} ({target['selected_by']})" if target else ""
+    where = f"{_(target['prefix'])} ({_(target['selected_by'])})" if target else ""
     files = sorted({at.file for at in environment.locations.values()})
-    told = "; ".join(each for each in (where, f"read from {', '.join(files)}" if files else "") if each)
-    return tag("p", told, class_="meta") if told else None
+    read = _("read from {files}").format(files=", ".join(files)) if files else ""
+    sources = "; ".join(filter(None, (where, read)))
+    return tag("p", sources, class_="meta") if sources else None
 
 
 def everything(environment: Environment, inferred: Inferred) -> Html:
@@ -113,13 +115,13 @@ def everything(environment: Environment, inferred: Inferred) -> Html:
     installed = environment.section("distributions")
     versions = [(name, str(version)) for name, version in sorted(installed.items()) if version]
     groups = [
-        ("Packages", versions),
-        ("Training settings", list(_rows(environment, "training"))),
-        ("Model", list(_rows(environment, "model"))),
-        ("Environment variables", list(_rows(environment, "environ"))),
-        ("Inferred", [(path, f"{_json(each.value)} ({each.why})") for path, each in inferred.facts.items()]),
+        (_("Packages"), versions),
+        (_("Training settings"), list(_rows(environment, "training"))),
+        (_("Model"), list(_rows(environment, "model"))),
+        (_("Environment variables"), list(_rows(environment, "environ"))),
+        (_("Inferred"), [(path, f"{_json(each.value)} ({each.why})") for path, each in inferred.facts.items()]),
     ]
-    return section("All that was read", *(_folded(name, rows) for name, rows in groups if rows))
+    return section(_("All that was read"), *(_folded(name, rows) for name, rows in groups if rows))
 
 
 def _folded(name: str, rows: list[tuple[str, str]]) -> Html:
@@ -139,21 +141,22 @@ def _rows(environment: Environment, section: str) -> Iterator[tuple[str, str]]:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, Mapping, bool)) else _shown(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, Mapping, bool)) else _value_text(value)
 
 
 def unknown(environment: Environment) -> Html:
     """What nobody could tell, with the reason where it was looked for, and how to state it."""
-    rows = [(path, "nothing that was read says it") for path in _unknown.without_reason(environment)]
+    rows = [(path, _("not stated in anything that was read")) for path in _unknown.without_reason(environment)]
     rows += [(", ".join(paths), reason) for reason, paths in _unknown.by_reason(environment).items()]
     rows += _unknown.problems(environment)
     if not rows:
         return Html()
-    left = f"{len(rows) - _MOST_REASONS} more, see compatcheck env" if len(rows) > _MOST_REASONS else None
+    more = len(rows) - _MOST_REASONS
+    left = _("{count} more, see compatcheck env").format(count=more) if more > 0 else None
     body = [tag("tr", tag("th", tag("code", path), scope="row"), tag("td", why)) for path, why in rows[:_MOST_REASONS]]
-    head = tag("thead", tag("tr", tag("th", "Fact", scope="col"), tag("th", "Why it is not known", scope="col")))
+    head = tag("thead", tag("tr", tag("th", _("Fact"), scope="col"), tag("th", _("Why it is not known"), scope="col")))
     return section(
-        "What is not known",
+        _("What is not known"),
         tag("p", _advice(environment), tag("code", "--assume training.attention=sdpa"), "."),
         tag("div", tag("table", head, tag("tbody", *body)), class_="wide"),
         tag("p", left) if left else None,
@@ -161,5 +164,7 @@ def unknown(environment: Environment) -> Html:
 
 
 def _advice(environment: Environment) -> str:
-    files = [words for path, words in _FILES.items() if isinstance(lookup(environment, path), Unknown)]
-    return f"Pass {' or '.join(files)}, or supply facts with " if files else "Supply facts with "
+    files = [_(words) for path, words in _FILES.items() if isinstance(lookup(environment, path), Unknown)]
+    if not files:
+        return _("Supply facts with ")
+    return _("Pass {files}, or supply facts with ").format(files=_(" or ").join(files))

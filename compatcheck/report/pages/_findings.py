@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from compatcheck.environment import Location
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
 from compatcheck.report.pages._bars import details
 from compatcheck.report.pages.markup import Html, impact_mark, joined, link, listed, section, tag
 from compatcheck.report.steps import lead, to_copy
@@ -17,19 +19,19 @@ MARKS: dict[Status, tuple[str, str]] = {
     "refuted": ("good", "✓"),
 }
 _MEANINGS: dict[Status, str] = {
-    "confirmed": "confirmed: its probe failed on this machine",
-    "affected": "affected: every condition holds",
-    "possible": "possible: it fits as far as the facts go",
-    "refuted": "refuted: its probe passed on this machine",
+    "confirmed": marked("confirmed: its probe failed on this machine"),
+    "affected": marked("affected: every condition holds"),
+    "possible": marked("possible: it fits as far as the facts go"),
+    "refuted": marked("refuted: its probe passed on this machine"),
 }
-_UNCONFIRMED = "It stands on reports that nobody has confirmed yet."
+_UNCONFIRMED = marked("it stands on reports that nobody has confirmed yet")
 _OUTCOMES = {
-    "pass": "passed",
-    "watch": "passed, and is worth watching",
-    "fail": "failed",
-    "skip": "could not run",
-    "crash": "crashed",
-    "timeout": "took too long",
+    "pass": marked("passed"),
+    "watch": marked("passed, and is worth watching"),
+    "fail": marked("failed"),
+    "skip": marked("could not run"),
+    "crash": marked("crashed"),
+    "timeout": marked("took too long"),
 }
 
 
@@ -38,7 +40,9 @@ def cards(heading: str, findings: Sequence[Finding], lead: str = "") -> Html:
 
 
 def card(finding: Finding) -> Html:
-    return _card(finding, sign(finding.status), _MEANINGS[finding.status], MARKS[finding.status][0], _missing(finding))
+    return _card(
+        finding, sign(finding.status), _(_MEANINGS[finding.status]), MARKS[finding.status][0], _missing(finding)
+    )
 
 
 def explained(finding: Finding, mark: Html, fit: str, parts: Sequence[Html], kind: str) -> Html:
@@ -51,8 +55,10 @@ def _card(finding: Finding, mark: Html, meaning: str, kind: str, *parts: Html) -
         "article",
         _heading(finding, mark, meaning),
         tag("p", finding.summary),
-        tag("details", tag("summary", "Why"), tag("p", finding.mechanism)) if finding.mechanism else None,
-        section_of("What to do" if len(finding.remedies) < 2 else "What to do, the best first", remedies(finding)),
+        tag("details", tag("summary", _("Why")), tag("p", finding.mechanism)) if finding.mechanism else None,
+        section_of(
+            _("What to do") if len(finding.remedies) < 2 else _("What to do, the best first"), remedies(finding)
+        ),
         *parts,
         _probe(finding.probe),
         _evidence(finding.evidence),
@@ -62,11 +68,11 @@ def _card(finding: Finding, mark: Html, meaning: str, kind: str, *parts: Html) -
 
 def _heading(finding: Finding, mark: Html, meaning: str) -> Html:
     place = f" · {finding.location}" if finding.location else ""
-    told = f" {finding.id} · {finding.confidence} · {' '.join(finding.packages)}{place}"
+    about = f" {finding.id} · {_(finding.confidence)} · {' '.join(finding.packages)}{place}"
     return joined(
         (
             tag("h3", mark, " ", finding.title),
-            tag("p", impact_mark(finding.impact), told, class_="meta"),
+            tag("p", impact_mark(finding.impact, _(finding.impact)), about, class_="meta"),
             tag("p", meaning, class_="meta"),
         )
     )
@@ -74,7 +80,7 @@ def _heading(finding: Finding, mark: Html, meaning: str) -> Html:
 
 def sign(status: Status) -> Html:
     kind, symbol = MARKS[status]
-    return tag("span", symbol, class_=f"sign {kind}-sign", role="img", aria_label=status)
+    return tag("span", symbol, class_=f"sign {kind}-sign", role="img", aria_label=_(status))
 
 
 def section_of(name: str, content: Html) -> Html:
@@ -107,20 +113,20 @@ def _missing(finding: Finding) -> Html:
         return Html()
     paths = list(dict.fromkeys(finding.missing))
     if not paths:
-        return tag("p", _UNCONFIRMED)
+        return tag("p", _(_UNCONFIRMED))
     named = [
         joined((tag("code", path), f" ({finding.partly[path]})" if path in finding.partly else "")) for path in paths
     ]
     shown = "\n".join(f"--assume {path}=VALUE" for path in paths)
-    said = "These facts are not known, and decide; state them, absent where there is none:"
-    return joined((tag("h4", "What is missing"), tag("p", said), listed(named), copied(shown)))
+    lead = _("These facts are not known, and decide; state them, absent where there is none:")
+    return joined((tag("h4", _("What is missing")), tag("p", lead), listed(named), copied(shown)))
 
 
 def _probe(result: ProbeResult | None) -> Html:
     if result is None:
         return Html()
-    said = tag("p", tag("code", result.probe), f" {_OUTCOMES[result.outcome]}: {result.why}")
-    return joined((tag("h4", "What its probe measured here"), said, details(result)))
+    outcome = tag("p", tag("code", result.probe), f" {_(_OUTCOMES[result.outcome])}: {result.why}")
+    return joined((tag("h4", _("What its probe measured here")), outcome, details(result)))
 
 
 def _evidence(addresses: Iterable[str]) -> Html:
@@ -128,7 +134,7 @@ def _evidence(addresses: Iterable[str]) -> Html:
         link(each, each.removeprefix("https://")) if each.startswith("https://") else tag("code", f"matrix/{each}")
         for each in addresses
     ]
-    return tag("details", tag("summary", f"Evidence ({len(shown)})"), listed(shown)) if shown else Html()
+    return tag("details", tag("summary", f"{_('Evidence')} ({len(shown)})"), listed(shown)) if shown else Html()
 
 
 def set_aside(suppressed: Sequence[Suppressed]) -> Html:
@@ -140,18 +146,21 @@ def set_aside(suppressed: Sequence[Suppressed]) -> Html:
             (
                 sign(each.finding.status),
                 f" {each.finding.title} ",
-                tag("small", f"{each.finding.id}{_at(each.finding.location)}, by {each.by}: {each.why}"),
+                tag("small", f"{each.finding.id}{_place(each.finding.location)}, {_('by')} {_(each.by)}: {each.why}"),
             )
         )
         for each in suppressed
     ]
-    return section("Set aside", tag("details", tag("summary", f"{len(rows)} not counted"), listed(rows)))
+    return section(
+        _("Set aside"),
+        tag("details", tag("summary", _("{count} not counted").format(count=len(rows))), listed(rows)),
+    )
 
 
-def _at(location: Location | None) -> str:
+def _place(location: Location | None) -> str:
     return f", {location}" if location else ""
 
 
 def remarks(given: Sequence[Remark]) -> Html:
-    shown = [joined((each.text, tag("small", _at(each.location)) if each.location else None)) for each in given]
-    return section("About your settings", listed(shown)) if shown else Html()
+    shown = [joined((each.text, tag("small", _place(each.location)) if each.location else None)) for each in given]
+    return section(_("About your settings"), listed(shown)) if shown else Html()

@@ -8,6 +8,7 @@ from hashlib import sha256
 from importlib.resources import files
 
 from compatcheck import __version__
+from compatcheck.language import current
 from compatcheck.report.pages import styles
 from compatcheck.report.pages.markup import Html, tag
 
@@ -37,7 +38,8 @@ def page(title: str, *body: str | None) -> str:
         tag("style", style),
         tag("script", script),
     )
-    return f'<!DOCTYPE html>\n<html lang="en">{head}{tag("body", tag("main", *body), class_="compatcheck")}</html>\n'
+    content = tag("body", tag("main", *body), class_="compatcheck")
+    return f'<!DOCTYPE html>\n<html lang="{current()}">{head}{content}</html>\n'
 
 
 def element(*body: str | None) -> str:

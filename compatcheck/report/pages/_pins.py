@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from compatcheck.language import gettext as _
 from compatcheck.report.pages import _bars, _findings, _map
 from compatcheck.report.pages._probes import sign
 from compatcheck.report.pages._verdict import Verdict, banner, footer
@@ -18,49 +19,50 @@ def body(report: PinReport) -> Iterator[str | None]:
     yield _moves(report)
     yield _choices(report)
     yield _trials(report.trials)
-    told = {choice.entry for choice in report.choices if not choice.by_versions}
-    left = [finding for finding in report.left if finding.id not in told]
-    yield _findings.cards("What these versions leave to you", left)
+    by_settings = {choice.entry for choice in report.choices if not choice.by_versions}
+    left = [finding for finding in report.left if finding.id not in by_settings]
+    yield _findings.cards(_("What these versions leave to you"), left)
     yield _map.render(report.maps)
-    yield _findings.cards("What may be wrong", report.possible, "These lack facts, and steered nothing.")
-    yield section("Notes", listed(report.notes)) if report.notes else None
+    yield _findings.cards(
+        _("What may be wrong"), report.possible, _("These lack facts, and the pins do not avoid them.")
+    )
+    yield section(_("Notes"), listed(report.notes)) if report.notes else None
     yield footer()
 
 
 def verdict(report: PinReport) -> Verdict:
-    told = subject.verdict(report)
-    more = (tag("p", f"{told[:1].upper()}{told[1:]}."),)
+    text = subject.verdict(report)
+    more = (tag("p", f"{text[:1].upper()}{text[1:]}."),)
     if report.refuted:
-        return Verdict("A probe fails in the very set that was to be clean", "bad", more)
+        return Verdict(_("A probe fails in the very set that was to be clean"), "bad", more)
     if report.left:
-        return Verdict(f"{len(report.left)} left that versions do not clear", "bad", more)
+        return Verdict(_("{count} left that versions do not clear").format(count=len(report.left)), "bad", more)
     if report.unverified:
-        return Verdict("Pins that are not verified", "may", more)
+        return Verdict(_("Pins that are not verified"), "may", more)
     if report.unfinished:
-        return Verdict("No clean set was found in time", "may", more)
+        return Verdict(_("No clean set was found in time"), "may", more)
     if not any(each.was for each in report.moved):
-        return Verdict("Nothing has to move", "good", more)
-    return Verdict("Pins that are verified" if report.verified else "Pins with no known fault", "good", more)
+        return Verdict(_("Nothing has to move"), "good", more)
+    return Verdict(_("Pins that are verified") if report.verified else _("Pins with no known fault"), "good", more)
 
 
 def _moves(report: PinReport) -> Html:
     asked = [each for each in report.moved if each.entries]
     along = [each for each in report.moved if not each.entries]
     lines = "\n".join(f"{each.name}=={each.now}" for each in asked)
-    folded = (
-        tag("details", tag("summary", f"What moves along ({len(along)})"), _table(report, along)) if along else None
-    )
+    heading = _("What moves along ({count})").format(count=len(along))
+    folded = tag("details", tag("summary", heading), _table(report, along)) if along else None
     shown = (_table(report, asked), _findings.copied(lines)) if asked else ()
-    return section("What moves, and why", *shown, folded)
+    return section(_("What moves, and why"), *shown, folded)
 
 
 def _table(report: PinReport, moves: Sequence[Moved]) -> Html:
-    heads = [tag("th", words, scope="col") for words in ("Package", "Was", "Now", "Because of")]
+    heads = [tag("th", words, scope="col") for words in (_("Package"), _("Was"), _("Now"), _("Because of"))]
     rows = [
         tag(
             "tr",
             tag("th", each.name, scope="row"),
-            tag("td", each.was or "not there", class_="number"),
+            tag("td", each.was or _("not there"), class_="number"),
             tag("td", tag("strong", each.now), class_="number"),
             tag("td", *_reasons(report, each)),
         )
@@ -76,18 +78,18 @@ def _reasons(report: PinReport, move: Moved) -> Iterator[Html]:
 
 def _choices(report: PinReport) -> Html:
     rows = [joined((tag("strong", choice.entry), " ", subject.choice_in_words(choice))) for choice in report.choices]
-    return section("Versions or settings", listed(rows))
+    return section(_("Versions or settings"), listed(rows))
 
 
 def _trials(trials: Sequence[Trial] | None) -> Html:
-    return section("Tried before and after", *map(_trial, trials)) if trials else Html()
+    return section(_("Tried before and after"), *map(_trial, trials)) if trials else Html()
 
 
 def _trial(trial: Trial) -> Html:
-    pairs = [(when, result) for when, result in (("before", trial.before), ("after", trial.after)) if result]
+    pairs = [(when, result) for when, result in ((_("before"), trial.before), (_("after"), trial.after)) if result]
     title = f"{trial.title[:1].upper()}{trial.title[1:]}"
     charts = [_bars.worst(_bars.bars_of(result.measured)) for _, result in pairs]
-    head = [tag("th", words, scope="col") for words in ("", "Outcome")]
+    head = [tag("th", words, scope="col") for words in ("", _("Outcome"))]
     head += [_bars.head()] if any(charts) else []
     rows = [_when(when, result, bar, any(charts)) for (when, result), bar in zip(pairs, charts)]
     name = joined((tag("code", trial.after.probe), f" · {trial.entry}" if trial.entry else ""))
@@ -105,6 +107,6 @@ def _when(when: str, result: ProbeResult, bar: _bars.Bar | None, charted: bool) 
     return tag(
         "tr",
         tag("th", when, scope="row"),
-        tag("td", sign(result.outcome), " ", tag("strong", result.outcome), ": ", result.why),
+        tag("td", sign(result.outcome), " ", tag("strong", _(result.outcome)), ": ", result.why),
         _bars.error_cell(bar) if charted else None,
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from compatcheck.language import gettext as _
+from compatcheck.language import marked, ngettext
 from compatcheck.report.pages import _bars
 from compatcheck.report.pages._verdict import Verdict, banner, footer
 from compatcheck.report.pages.markup import Html, joined, section, tag
@@ -16,12 +18,12 @@ _WORST_FIRST: tuple[Outcome, ...] = ("fail", "crash", "timeout", "watch", "pass"
 def body(results: Sequence[ProbeResult]) -> Iterator[str | None]:
     ordered = sorted(results, key=lambda result: _WORST_FIRST.index(result.outcome))
     yield banner(verdict(results))
-    yield section("Each probe", tag("p", _READING), tag("div", _table(ordered), class_="wide"))
-    yield section("What was measured", *map(_each, ordered))
+    yield section(_("Each probe"), tag("p", _(_READING)), tag("div", _table(ordered), class_="wide"))
+    yield section(_("What was measured"), *map(_each, ordered))
     yield footer()
 
 
-_READING = (
+_READING = marked(
     "A bar is the largest error that a probe judged, on a logarithmic scale, in units of what rounding explains: up to "
     "the first line it is healthy, beyond the second it is a fault, and in between it is worth watching."
 )
@@ -29,18 +31,21 @@ _READING = (
 
 def verdict(results: Sequence[ProbeResult]) -> Verdict:
     outcomes = [result.outcome for result in results]
-    told = (tag("p", subject.summary(results)), *(tag("p", line) for line in subject.next_steps(results)))
+    more = (tag("p", subject.summary(results)), *(tag("p", line) for line in subject.next_steps(results)))
     failed, broken = outcomes.count("fail"), sum(outcome in ("crash", "timeout") for outcome in outcomes)
     ran = failed + outcomes.count("pass") + outcomes.count("watch")
     if failed:
-        return Verdict(f"{failed} of {ran} probes {'fails' if failed == 1 else 'fail'} here", "bad", told)
+        return Verdict(_("{count} of {total} probes failed here").format(count=failed, total=ran), "bad", more)
     if broken:
-        return Verdict(f"{broken} of {len(results)} probes could not finish", "bad", told)
+        return Verdict(
+            _("{count} of {total} probes could not finish").format(count=broken, total=len(results)), "bad", more
+        )
     if not ran:
-        return Verdict("No probe could run", "may", told)
+        return Verdict(_("No probe could run"), "may", more)
     if "watch" in outcomes:
-        return Verdict(f"No probe fails here; {outcomes.count('watch')} to watch", "may", told)
-    return Verdict(f"{'The probe passes' if ran == 1 else f'All {ran} probes that ran pass'}", "good", told)
+        return Verdict(_("No probe fails here; {count} to watch").format(count=outcomes.count("watch")), "may", more)
+    passed = ngettext("The probe passes", "All {count} probes that ran pass", ran).format(count=ran)
+    return Verdict(passed, "good", more)
 
 
 def sign(outcome: Outcome) -> Html:
@@ -49,22 +54,24 @@ def sign(outcome: Outcome) -> Html:
 
 
 def _table(results: Sequence[ProbeResult]) -> Html:
-    heads = [tag("th", words, scope="col") for words in ("Probe", "Outcome")]
+    heads = [tag("th", words, scope="col") for words in (_("Probe"), _("Outcome"))]
     rows = [
         tag(
             "tr",
             tag("th", tag("code", result.probe), scope="row"),
-            tag("td", sign(result.outcome), " ", result.outcome, class_="number"),
+            tag("td", sign(result.outcome), " ", _(result.outcome), class_="number"),
             _bars.error_cell(_bars.worst(_bars.bars_of(result.measured))),
         )
         for result in results
     ]
     head = tag("thead", tag("tr", *heads, _bars.head()))
-    return tag("table", tag("caption", "The largest error of each probe"), head, tag("tbody", *rows), class_="bars")
+    return tag("table", tag("caption", _("The largest error of each probe")), head, tag("tbody", *rows), class_="bars")
 
 
 def _each(result: ProbeResult) -> Html:
     charts = _bars.details(result)
-    name = joined((sign(result.outcome), " ", tag("code", result.probe), f" {result.outcome}, {result.seconds:.1f} s"))
+    name = joined(
+        (sign(result.outcome), " ", tag("code", result.probe), f" {_(result.outcome)}, {result.seconds:.1f} s")
+    )
     is_open = result.outcome not in ("pass", "skip")
     return tag("details", tag("summary", name), tag("p", result.why), charts, open=is_open)

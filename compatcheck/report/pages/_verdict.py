@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from compatcheck import __version__
+from compatcheck.language import gettext as _
 from compatcheck.report.pages.markup import Html, tag
 
 _SIGNS = {"bad": "×", "may": "?", "good": "✓"}
@@ -39,10 +40,13 @@ def banner(verdict: Verdict) -> Html:
 
 
 def footer(judge: Judge | None = None, exit_reason: str = "") -> Html:
-    told = f"compatcheck {__version__}"
+    parts = [f"compatcheck {__version__}"]
     if judge:
-        dated = f" of {judge.date}" if judge.date else ""
-        told += f", matrix {judge.revision}{dated}, {judge.entries} entries."
-        told += " It was last reviewed more than 90 days ago: compatcheck matrix update." if judge.stale else ""
-    result = f" Result: {exit_reason}." if exit_reason else ""
-    return tag("footer", tag("p", f"{told}{result}"))
+        dated = _(" of {date}").format(date=judge.date) if judge.date else ""
+        matrix = _("matrix {revision}{dated}, {count} entries")
+        parts[0] += ", " + matrix.format(revision=judge.revision, dated=dated, count=judge.entries) + "."
+        if judge.stale:
+            parts.append(_("It was last reviewed more than 90 days ago: compatcheck matrix update."))
+    if exit_reason:
+        parts.append(_("Result: {reason}.").format(reason=exit_reason))
+    return tag("footer", tag("p", " ".join(parts)))

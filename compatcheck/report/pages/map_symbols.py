@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from compatcheck.language import marked
 from compatcheck.report.pages.markup import Html, listed, tag
 
 LEGEND = (
-    ("bad-wrong", "≠", "known bad: trains wrong without saying so, or diverges"),
-    ("bad-stop", "×", "known bad: fails or hangs"),
-    ("bad-slow", "~", "known bad: slow"),
-    ("may", "?", "may be bad: it depends on what is not stated"),
-    ("good", "✓", "the probe of an entry was measured here and passed"),
-    ("none", " ", "nothing known, which does not mean good"),
+    ("bad-wrong", "≠", marked("known bad: trains wrong without saying so, or diverges")),
+    ("bad-stop", "×", marked("known bad: fails or hangs")),
+    ("bad-slow", "~", marked("known bad: slow")),
+    ("may", "?", marked("may be bad: it depends on what is not stated")),
+    ("good", "✓", marked("the probe of an entry was measured here and passed")),
+    ("none", " ", marked("nothing known, which does not mean good")),
 )
 _KINDS = {"silent-wrong": "bad-wrong", "divergence": "bad-wrong", "slow": "bad-slow"}
 
@@ -27,12 +28,12 @@ def symbol(kind: str) -> str:
     return next(each for name, each, _ in LEGEND if name == kind)
 
 
-def legend(kinds: Iterable[str] = ()) -> Html:
+def legend(kinds: Iterable[str] = (), translate: Callable[[str], str] = str) -> Html:
     """What the signs mean: all of them, or those of some kinds."""
     wanted = set(kinds) or {kind for kind, _, _ in LEGEND}
     marks = [
-        Html(tag("span", each, class_=f"cell {kind}", aria_hidden="true") + tag("span", f" {words}"))
+        Html(tag("span", each, class_=f"cell {kind}", aria_hidden="true") + tag("span", f" {translate(words)}"))
         for kind, each, words in LEGEND
         if kind in wanted
     ]
-    return listed(marks, class_="legend", aria_label="What the signs mean")
+    return listed(marks, class_="legend", aria_label=translate(marked("What the signs mean")))

@@ -53,8 +53,8 @@ def listed(items: Iterable[str], kind: str = "ul", **attributes: str) -> Html:
     return tag(kind, *rows, **attributes) if rows else Html()
 
 
-def impact_mark(impact: str) -> Html:
-    return tag("span", impact, class_=f"impact impact-{impact}")
+def impact_mark(impact: str, name: str = "") -> Html:
+    return tag("span", name or impact, class_=f"impact impact-{impact}")
 
 
 def data_block(identifier: str, value: Any) -> Html:

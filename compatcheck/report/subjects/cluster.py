@@ -17,7 +17,6 @@ from compatcheck.report.steps import step_text
 from compatcheck.report.subjects._environment import NAMED_DISTRIBUTIONS, described, head, stale
 from compatcheck.results.cluster import ClusterReport, Difference, Failure, Group, Link, Member
 from compatcheck.results.findings import BAD, STATUSES, Finding, Report
-from compatcheck.terminal.cells import padded
 from compatcheck.terminal.lines import Line
 
 _MOST_NODES = 16
@@ -146,7 +145,7 @@ def _findings(findings: Sequence[Finding], where: str) -> Iterator[Line]:
         yield Line(
             finding.title,
             "" if brief else "bold",
-            f"{padded(_(finding.status), 10)}{finding.id}",
+            f"{finding.status:<10}{finding.id}",
             STYLES[finding.status],
             24,
         )
@@ -166,7 +165,7 @@ def _tried(report: ClusterReport) -> Iterator[Line]:
         yield Line()
     for trial in report.trials:
         text = f"{trial.probe}, {trial.seconds:.1f} s: {trial.why}"
-        yield Line(text, "", _(trial.outcome), STYLES[trial.outcome], 9)
+        yield Line(text, "", trial.outcome, STYLES[trial.outcome], 9)
     slow = [link for link in report.links if link.slow]
     for text in _slow(report.links):
         yield Line(text, "", _("slow link"), "bold red", 11)

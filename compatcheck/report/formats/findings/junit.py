@@ -34,7 +34,7 @@ def render(document: Document, screen: Screen) -> str:
             _reason(case, "skipped", f"{_('possible')}: {undecided(finding)}", finding)
     for aside in report.suppressed:
         case = _case(suite, aside.finding, report, root)
-        SubElement(case, "skipped", {"message": _clean(f"{aside.by}: {aside.why}")})
+        SubElement(case, "skipped", {"message": _clean(f"{_(aside.by)}: {aside.why}")})
     if not len(suite):
         SubElement(suite, "testcase", {"classname": "compatcheck", "name": _("no known fault")})
     counts = {
