@@ -196,7 +196,7 @@ def _location(verdict: Verdict, environment: Environment) -> Location | None:
     places = [
         ((path.startswith("distributions."), not path.startswith("training."), distance), at)
         for path in verdict.paths
-        for distance, at in _places("model.traits" if path == "traits" else path, environment.locations)
+        for distance, at in _places(path, environment.locations)
     ]
     return min(places, key=lambda place: place[0])[1] if places else None
 

@@ -16,7 +16,7 @@ AT = {
     "training.dtype": Location("sft.yaml", 7),
     "training.lora.r": Location("sft.yaml", 12),
     "training.lora.lora_alpha": Location("sft.yaml", 11),
-    "model.traits": Location("modeling.py", 90),
+    "model.traits.past-extracted": Location("modeling.py", 90),
 }
 
 
@@ -30,8 +30,9 @@ AT = {
         (("training.deepspeed.contiguous_gradients", "distributions.torch"), Location("ds.json", 3)),
         (("training.deepspeed.contiguous_gradients", "training.dtype"), Location("sft.yaml", 7)),
         (("training.lora", "model.type"), Location("sft.yaml", 11)),
-        (("traits", "distributions.torch"), Location("modeling.py", 90)),
-        (("traits", "gpu.name"), Location("modeling.py", 90)),
+        (("model.traits.past-extracted", "traits", "distributions.torch"), Location("modeling.py", 90)),
+        (("model.traits.declared-unmet", "traits", "distributions.torch"), Location("requirements.txt", 1)),
+        (("model.traits.declared-unmet", "traits", "gpu.name"), None),
         (("gpu.name", "training.world_size"), None),
     ],
 )
