@@ -10,10 +10,10 @@ from compatcheck.results.findings import Finding
 
 def recommend(environment: Environment, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings with the steps of each remedy in the user's own files."""
-    return tuple(_spelled(environment, finding) for finding in findings)
+    return tuple(_add_steps(environment, finding) for finding in findings)
 
 
-def _spelled(environment: Environment, finding: Finding) -> Finding:
+def _add_steps(environment: Environment, finding: Finding) -> Finding:
     from compatcheck.advice.edits import steps
 
     remedies = (remedy._replace(steps=tuple(steps(remedy, environment))) for remedy in finding.remedies)

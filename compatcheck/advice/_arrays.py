@@ -60,10 +60,10 @@ def at(value: object, *keys: str) -> Any:
     return value
 
 
-def counted(document: Mapping[str, object]) -> list[tuple[str, ...]]:
+def active_arrays(document: Mapping[str, object]) -> list[tuple[str, ...]]:
     """Where the requirements stand that count: the project's, its default groups', and the extras it names itself."""
     found: list[tuple[str, ...]] = [("project", "dependencies")]
-    groups = _by_name(document, "dependency-groups")
+    groups = _paths_by_name(document, "dependency-groups")
     chosen = at(document, "tool", "uv", "default-groups")
     waiting = list(groups) if chosen == "all" else _texts(chosen) if isinstance(chosen, list) else ["dev"]
     while waiting:
@@ -71,23 +71,23 @@ def counted(document: Mapping[str, object]) -> list[tuple[str, ...]]:
         path = groups.get(name)
         if path is not None and name != GROUP and path not in found:
             found.append(path)
-            waiting += _texts(at(each, "include-group") for each in listed(document, path))
-    extras = _by_name(document, "project", "optional-dependencies")
+            waiting += _texts(at(each, "include-group") for each in array_at(document, path))
+    extras = _paths_by_name(document, "project", "optional-dependencies")
     for path in found:
-        named = [extra for text in _texts(listed(document, path)) for extra in own_extras(document, text)]
+        named = [extra for text in _texts(array_at(document, path)) for extra in own_extras(document, text)]
         found += [extra for extra in map(extras.get, map(normalised, named)) if extra and extra not in found]
     return [path for path in found if isinstance(at(document, *path), list)]
 
 
-def uncounted(document: Mapping[str, object]) -> list[tuple[str, ...]]:
+def inactive_arrays(document: Mapping[str, object]) -> list[tuple[str, ...]]:
     """Where other requirements stand: extras and groups that are installed only where somebody asks for them."""
-    extras = _by_name(document, "project", "optional-dependencies")
-    groups = _by_name(document, "dependency-groups")
-    chosen = counted(document)
+    extras = _paths_by_name(document, "project", "optional-dependencies")
+    groups = _paths_by_name(document, "dependency-groups")
+    chosen = active_arrays(document)
     return [path for path in (*extras.values(), *groups.values()) if path not in chosen and path[-1] != GROUP]
 
 
-def listed(document: Mapping[str, object], path: tuple[str, ...]) -> list[Any]:
+def array_at(document: Mapping[str, object], path: tuple[str, ...]) -> list[Any]:
     """The values of an array; none where there is no such array."""
     found = at(document, *path)
     return found if isinstance(found, list) else []
@@ -100,7 +100,7 @@ def own_extras(document: Mapping[str, object], text: str) -> list[str]:
     return [each.strip() for each in found[2].split(",")] if found and normalised(found[1]) == own else []
 
 
-def _by_name(document: Mapping[str, object], *keys: str) -> dict[str, tuple[str, ...]]:
+def _paths_by_name(document: Mapping[str, object], *keys: str) -> dict[str, tuple[str, ...]]:
     """Where each key of a table is, by its normalised name."""
     table = at(document, *keys)
     return {normalised(name): (*keys, name) for name in table} if isinstance(table, Mapping) else {}
@@ -131,7 +131,7 @@ def items(source: str, values: Sequence[object]) -> tuple[list[Item], tuple[str,
     return found, tuple(above)
 
 
-def spelled(found: Iterable[Item], behind: Sequence[str] = (), indent: str = "    ") -> str:
+def spell_array(found: Iterable[Item], behind: Sequence[str] = (), indent: str = "    ") -> str:
     """An array's text; on one line where its items stood on the first and nothing stands between them."""
     listed = list(found)
     if not behind and not any(item.comment or item.above or item.line for item in listed):

@@ -42,14 +42,14 @@ def with_version(text: str, version: str | None) -> str:
     if stated and version is not None and version_of(stated[1]) == version_of(version):
         return text
     shape = _SHAPE.match(text)
-    return text if shape is None else _joined(shape[1], shape[2], f"=={version}" if version else "", shape[4])
+    return text if shape is None else _join(shape[1], shape[2], f"=={version}" if version else "", shape[4])
 
 
 def without_extras(text: str) -> str:
     """The requirement without the extras behind its name."""
     shape = _SHAPE.match(text)
-    return _joined(shape[1], shape[3], shape[4]) if shape else text
+    return _join(shape[1], shape[3], shape[4]) if shape else text
 
 
-def _joined(*parts: str | None) -> str:
+def _join(*parts: str | None) -> str:
     return "".join(filter(None, parts))

@@ -74,7 +74,7 @@ def _records(stream: Stream) -> Iterator[Record]:
     while (line := lines.next()) is not None:
         number += 1
         if line.strip(b"\x00 \t\r\n"):
-            yield _parsed(number, line, lines.utf16)
+            yield _parse(number, line, lines.utf16)
     if lines.damaged:
         yield Record(number + 1, fault="the compressed data ends in the middle")
 
@@ -145,7 +145,7 @@ def _is_array(head: bytes) -> bool:
         return True
 
 
-def _parsed(number: int, line: bytes, utf16: bool) -> Record:
+def _parse(number: int, line: bytes, utf16: bool) -> Record:
     if len(line) > LONGEST:
         return Record(number, fault=f"the line is longer than {LONGEST >> 20} MiB")
     encoding = "UTF-16" if utf16 else None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from compatcheck.project import requirements, training
 from compatcheck.project import scripts as trainer_code
-from compatcheck.project.sources import Source, holds_model, met, scan
+from compatcheck.project.sources import Source, holds_model, identify_found, scan
 
 
 class Change(NamedTuple):
@@ -42,7 +42,7 @@ def _ours(files: Iterable[str]) -> Iterator[Source]:
         if os.path.basename(path) == "config.json" and os.path.isfile(path) and holds_model(folder):
             yield Source("model", folder)
         elif os.path.isfile(path):
-            kind = requirements.recognised(path) or met(path)
+            kind = requirements.identify(path) or identify_found(path)
             if kind is not None:
                 yield Source(kind, path)
 
@@ -59,7 +59,7 @@ def _project_of(path: str) -> str:
 
 def _lists(folder: str) -> tuple[str, ...]:
     paths = (os.path.normpath(os.path.join(folder, name)) for name in sorted(os.listdir(folder)))
-    return tuple(path for path in paths if os.path.isfile(path) and requirements.recognised(path))
+    return tuple(path for path in paths if os.path.isfile(path) and requirements.identify(path))
 
 
 def _project_changes(project: str, touched: Sequence[Source]) -> Iterator[Change]:

@@ -11,7 +11,7 @@ from compatcheck.files.path_lists import listed, more_than_one
 from compatcheck.language import gettext as _
 from compatcheck.project import model_files, requirements, scripts, training
 from compatcheck.project.overlay import PINNED, Reading
-from compatcheck.project.sources import Met, Source, holds_model, is_model, recognised, scan
+from compatcheck.project.sources import Input, Source, holds_model, identify, is_model, scan
 from compatcheck.project.training._joining import File, Joined, existing
 from compatcheck.project.training._runs import together
 
@@ -26,21 +26,21 @@ def read_paths(paths: Sequence[str], weights: bool = False, python: str | None =
     and the reason names them. ``python`` is the version that the markers of requirements are judged by. Raises
     `InputError` where a path is missing, or a named file is none of ours.
     """
-    met: list[Met] = []
+    inputs: list[Input] = []
     for path in paths:
         if os.path.isdir(path) and not is_model(path):
-            met += [Met(source, path) for source in scan(path)]
+            inputs += [Input(source, path) for source in scan(path)]
         else:
-            met.append(Met(recognised(path)))
+            inputs.append(Input(identify(path)))
     run = together(
-        [File(*source) for source, root in met if root is None and source.kind in training.readers()],
-        [File(*source, root) for source, root in met if root is not None and source.kind in training.readers()],
+        [File(*source) for source, root in inputs if root is None and source.kind in training.readers()],
+        [File(*source, root) for source, root in inputs if root is not None and source.kind in training.readers()],
     )
     environment, read = run.facts, [Source(each.reader, each.path) for each in run.used]
-    trainers = _trainers(met)
+    trainers = _trainers(inputs)
     environment = environment.overlay(scripts.read(trainers))
     read += [Source(scripts.KIND, path) for path in trainers]
-    model, why = _model_of(met, run)
+    model, why = _model_of(inputs, run)
     if model is not None:
         environment = environment.overlay(model_files.read(model, weights))
         read.append(Source("model", model))
@@ -49,13 +49,13 @@ def read_paths(paths: Sequence[str], weights: bool = False, python: str | None =
     if model is None and run.model:
         environment = _add_model_name(environment, run.model)
     beside = Environment()
-    lists, several = _package_lists(met)
+    lists, several = _package_lists(inputs)
     for source in lists:
         pins = _pins_of(source, python)
         environment = environment.overlay(pins.without(*_BESIDE))
         beside = beside.overlay(pins.without(*PINNED))
         read.append(source)
-    broken = [source.path for source, _root in met if source.kind == training.BROKEN]
+    broken = [source.path for source, _root in inputs if source.kind == training.BROKEN]
     reasons = {**_nothing_found(paths, read, environment, broken), **several, **environment.reasons}
     return Reading(environment._replace(reasons=reasons), tuple(dict.fromkeys(read)), beside)
 
@@ -76,25 +76,25 @@ def _nothing_found(
 
 def _fault(path: str) -> str:
     try:
-        training.recognised(path)
+        training.identify(path)
     except InputError as error:
         return f"{path}: {error.seen}"
     return path
 
 
-def _trainers(met: list[Met]) -> list[str]:
+def _trainers(inputs: list[Input]) -> list[str]:
     """The scripts that train: those that are named, else those that were found."""
-    files = [each for each in met if each.source.kind == scripts.KIND]
+    files = [each for each in inputs if each.source.kind == scripts.KIND]
     named = [each for each in files if each.root is None]
     return [each.source.path for each in named or files]
 
 
-def _model_of(met: list[Met], run: Joined) -> tuple[str | None, str]:
+def _model_of(inputs: list[Input], run: Joined) -> tuple[str | None, str]:
     """The folder of the model in use: named, else the one that the training names, else the only one there is."""
-    named = [source.path for source, root in met if root is None and source.kind == "model"]
+    named = [source.path for source, root in inputs if root is None and source.kind == "model"]
     if named:
         return named[-1], ""
-    found = [source.path for source, root in met if root is not None and source.kind == "model"]
+    found = [source.path for source, root in inputs if root is not None and source.kind == "model"]
     if run.model:
         folders = [path for path in existing(run.model, run.bases) if os.path.isdir(path) and holds_model(path)]
         if len(folders) > 1:
@@ -119,13 +119,13 @@ def _add_model_name(environment: Environment, model: str) -> Environment:
     return environment.overlay(Environment({"model": {"name": model}}))
 
 
-def _package_lists(met: list[Met]) -> tuple[list[Source], dict[str, str]]:
+def _package_lists(inputs: list[Input]) -> tuple[list[Source], dict[str, str]]:
     """What says which versions will be installed: lists of wishes first, locks over them, named files over found.
 
     Of several files of one format found in a folder the topmost counts; where two stand beside each other none does,
     and the reason names them. Requirements files of one folder belong together.
     """
-    lists = [each for each in met if each.source.kind in requirements.readers()]
+    lists = [each for each in inputs if each.source.kind in requirements.readers()]
     several: dict[str, str] = {}
     for kind in {each.source.kind for each in lists} - {requirements.PLAIN}:
         alike = [each for each in lists if each.source.kind == kind]

@@ -20,20 +20,20 @@ _PICKLES = ("training_args.bin", "optimizer.pt", "scheduler.pt")
 
 
 class Source(NamedTuple):
-    """A file or folder and what it was recognised as: ``model``, or the name of a reader."""
+    """A file or folder and what it was identified as: ``model``, or the name of a reader."""
 
     kind: str
     path: str
 
 
-class Met(NamedTuple):
+class Input(NamedTuple):
     """A source, and the folder in which it was found where it was not named."""
 
     source: Source
     root: str | None = None
 
 
-def recognised(path: str) -> Source:
+def identify(path: str) -> Source:
     """What a path that the user named is; raises `InputError` where it is nothing we read."""
     name = os.path.basename(path)
     if os.path.isdir(path):
@@ -47,10 +47,10 @@ def recognised(path: str) -> Source:
     if name in _PICKLES:
         seen = "it is a pickle, which can run anything when it is loaded"
         raise InputError("reading", path, seen, "give the YAML, JSON or script that the training was started with")
-    kind = requirements.recognised(path)
+    kind = requirements.identify(path)
     if kind is None and path.endswith((".txt", ".in")) and os.path.isfile(path):
         kind = requirements.PLAIN
-    kind = kind or training.recognised(path) or (scripts.KIND if scripts.recognised(path) else None)
+    kind = kind or training.identify(path) or (scripts.KIND if scripts.identify(path) else None)
     if kind is None:
         raise InputError("reading", path, "unrecognised file", "`compatcheck formats` lists what is supported")
     return Source(kind, path)
@@ -84,16 +84,16 @@ def scan(folder: str) -> Iterator[Source]:
             yield Source("model", os.path.normpath(path))
         for name in names:
             inner = os.path.normpath(os.path.join(path, name))
-            kind = requirements.recognised(inner)
+            kind = requirements.identify(inner)
             if kind is None and not (model and name.endswith((".json", ".py")) and name != "adapter_config.json"):
-                kind = met(inner)
+                kind = identify_found(inner)
             if kind is not None:
                 yield Source(kind, inner)
 
 
-def met(path: str) -> str | None:
-    """What a file that was only met on the way tells of a training; errors as for `training.met`."""
-    return training.met(path) or (scripts.KIND if scripts.met(path) else None)
+def identify_found(path: str) -> str | None:
+    """What a file found on the way says of a training; errors as for `training.identify_found`."""
+    return training.identify_found(path) or (scripts.KIND if scripts.identify_found(path) else None)
 
 
 def _folders(top: str) -> Iterator[tuple[str, list[str]]]:
@@ -127,7 +127,7 @@ def is_model(folder: str) -> bool:
 
 
 def holds_model(folder: str) -> bool:
-    """A file that was only met on the way and cannot be read is none of ours."""
+    """Whether a folder found on the way is a model; a broken configuration does not count."""
     try:
         return model_files.recognises(folder)
     except InputError:

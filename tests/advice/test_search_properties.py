@@ -177,5 +177,5 @@ def test_no_set_costs_less_than_its_state_or_is_left_out_of_the_search_for_a_nea
         if satisfies(versions, state.demands):
             worth = distance(universe.preferred, versions, NAMES)
             assert scale.least(state) <= worth
-            tight = scale.tightened(state, worth + 1)
+            tight = scale.tighten(state, worth + 1)
             assert tight is not None and satisfies(versions, tight)

@@ -59,7 +59,7 @@ def build(
 @contextlib.contextmanager
 def _folder(cache: str) -> Iterator[str]:
     """A new folder on the file system of uv's cache, where files are linked and not copied."""
-    path = tempfile.mkdtemp(prefix="compatcheck-environment-", dir=_beside(cache))
+    path = tempfile.mkdtemp(prefix="compatcheck-environment-", dir=_folder_near(cache))
     try:
         yield path
     finally:
@@ -74,7 +74,7 @@ def _cache() -> str:
     return done.stdout.strip()
 
 
-def _beside(cache: str) -> str:
+def _folder_near(cache: str) -> str:
     """A folder of ours on the cache's file system, else the cache itself. Raises InputError where that is unusable."""
     try:
         os.makedirs(cache, exist_ok=True)

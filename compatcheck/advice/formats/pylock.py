@@ -16,7 +16,7 @@ def render(
     import tomlkit
 
     every = sorted({entry for move in moves.values() for entry in move.entries})
-    earlier = _told(previous)
+    earlier = _previous_packages(previous)
     document = tomlkit.parse(locked or "")
     packages: Any = document.get("packages", ())
     for package in packages:
@@ -34,7 +34,7 @@ def _table(move: Move, every: list[str]) -> dict[str, Any]:
     return {**cause, **({"was": move.was} if move.was else {})}
 
 
-def _told(previous: str | None) -> dict[tuple[str, str], dict[str, Any]]:
+def _previous_packages(previous: str | None) -> dict[tuple[str, str], dict[str, Any]]:
     """What the earlier lock says of its packages; nothing where what is replaced is no lock."""
     import tomlkit
     from tomlkit.exceptions import ParseError

@@ -40,7 +40,7 @@ def render(
     for table, path in _secrets(document) if previous is None else ():
         del table[path[-1]]
     own = {line.text: line for line in wanted.lines if line.name and not brought(line)}
-    counted = _arrays.counted(document)
+    counted = _arrays.active_arrays(document)
     named: set[str] = set()
     for keys in counted:
         items, tail, indent = _items(document, keys)
@@ -76,7 +76,7 @@ def left_out(wanted: Wanted, previous: str | None, text: str) -> Iterator[str]:
     for path, value in _strings(base):
         if value not in asked and without_credentials(value) != value:
             yield f"{'.'.join(path)}: its credentials are left out, keep them in a .netrc file or a keyring"
-    for path in _arrays.uncounted(_arrays.parse(text, "pyproject.toml")):
+    for path in _arrays.inactive_arrays(_arrays.parse(text, "pyproject.toml")):
         yield f"{'.'.join(path)} is neither resolved nor judged"
 
 
@@ -142,10 +142,10 @@ def _put(
     """Only what differs is written anew."""
     import tomlkit
 
-    text = _arrays.spelled(items, tail, indent)
+    text = _arrays.spell_array(items, tail, indent)
     table: Any = document
     for key in keys[:-1]:
         table = table.setdefault(key, tomlkit.table())
     old = table.get(keys[-1])
-    if old is None or _arrays.spelled(*_items(document, keys)) != text:
+    if old is None or _arrays.spell_array(*_items(document, keys)) != text:
         table[keys[-1]] = tomlkit.parse(f"array = {text}\n")["array"]

@@ -47,9 +47,9 @@ def resolve(wanted: Wanted, demands: Demands, place: Place, kept: Mapping[str, s
             output = _write(folder, "requirements.txt", _preferences(wanted, demands))
             command = [*_compile(folder, wanted, demands, place, kept), "-o", output, "--annotate"]
             command += ["--annotation-style", "line", "--no-generate-hashes"]
-            done = _uv.run(command, stdin=_asked(wanted, demands))
+            done = _uv.run(command, stdin=_requirements(wanted, demands))
             if done.status == 0:
-                return _with_kept(_solution(_read(output)), wanted, demands, kept)
+                return _add_kept(_solution(_read(output)), wanted, demands, kept)
         name, reason = unbuildable(done.stderr)
         if name is None or name in kept:
             raise failure(done, wanted, demands, place)
@@ -77,7 +77,7 @@ def lock(
         output = os.path.join(folder, format)
         command = [*_compile(folder, wanted, held, place, solution.kept), "-o", output, "--format", format]
         command += ["--no-annotate", "--generate-hashes"]
-        done = _uv.run(command, stdin=_asked(wanted, demands))
+        done = _uv.run(command, stdin=_requirements(wanted, demands))
         if done.status:
             raise failure(done, wanted, held, place)
         return without_credentials(_read(output))
@@ -109,7 +109,7 @@ def _own_files(variable: str) -> list[str]:
     return os.environ.get(variable, "").split()
 
 
-def _asked(wanted: Wanted, demands: Demands) -> str:
+def _requirements(wanted: Wanted, demands: Demands) -> str:
     """The user's requirements, and those distributions that a demand without a specifier is to bring."""
     lines = [line.asked for line in wanted.lines if line.asked is not None]
     lines += [name for name, specifier in demands.specifiers.items() if not specifier]
@@ -153,7 +153,7 @@ def _solution(text: str) -> Solution:
     return Solution(versions, parents, tuple(unversioned))
 
 
-def _with_kept(solution: Solution, wanted: Wanted, demands: Demands, kept: Mapping[str, str]) -> Solution:
+def _add_kept(solution: Solution, wanted: Wanted, demands: Demands, kept: Mapping[str, str]) -> Solution:
     """The solution with what was left out of it. Raises Unsolvable where a demand rules out every version known."""
     versions = dict(solution.versions)
     for name, reason in kept.items():

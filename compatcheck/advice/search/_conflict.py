@@ -69,7 +69,7 @@ def _spell(name: str, specifier: str) -> str:
     return f"no {name}" if specifier == GONE else name + specifier if specifier else f"{name} installed"
 
 
-def contradicted(way: Demands, after: tuple[Step, ...]) -> str | None:
+def contradiction(way: Demands, after: tuple[Step, ...]) -> str | None:
     """Which steps before leave no version for this way; None where they do not."""
     for name, specifier in way.specifiers.items():
         earlier = {step.way.specifiers[name]: step.id for step in after if step.way.specifiers.get(name)}

@@ -31,7 +31,7 @@ class Span(NamedTuple):
     above: str
 
 
-def parsed(version: str) -> Version | None:
+def public_version(version: str) -> Version | None:
     """The version without its local label, None where it is none by the rules of today."""
     return version_of(version.partition("+")[0])
 
@@ -41,7 +41,7 @@ def specifiers(text: str) -> SpecifierSet:
     return SpecifierSet(text)
 
 
-def both(old: str, new: str) -> str:
+def intersect(old: str, new: str) -> str:
     """The two specifiers as one, without the clauses that others imply."""
     if not (old and new):
         return old or new
@@ -60,14 +60,14 @@ def admits(specifier: str, version: str) -> bool:
     return specifiers(specifier).contains(version.partition("+")[0], prereleases=True)
 
 
-def satisfied(limits: Mapping[str, str], versions: Mapping[str, str]) -> bool:
+def satisfies(limits: Mapping[str, str], versions: Mapping[str, str]) -> bool:
     """Whether all that is limited is there, in a version that the limit allows."""
     return all(name in versions and admits(specifier, versions[name]) for name, specifier in limits.items())
 
 
 def cost(preferred: str, version: str) -> int:
     """What a move from one version to the other costs; 0 within one release and for what is no version."""
-    old, new = parsed(preferred), parsed(version)
+    old, new = public_version(preferred), public_version(version)
     if old is None or new is None:
         return 0
     if old.epoch != new.epoch:
@@ -98,7 +98,7 @@ def cheapest(preferred: str, specifier: str) -> int | None:
     there are looked at.
     """
     allowed = specifiers(specifier)
-    old = parsed(preferred)
+    old = public_version(preferred)
     if allowed.is_unsatisfiable():
         return None
     if old is None or admits(specifier, preferred):
@@ -124,7 +124,7 @@ def within(preferred: str, limit: int) -> Span | None:
 
     From a major step on the run also holds the further minor releases in between, which may cost more.
     """
-    old = parsed(preferred)
+    old = public_version(preferred)
     if old is None or limit >= _EPOCH:
         return None
     if limit >= _MAJOR:
@@ -138,7 +138,7 @@ def within(preferred: str, limit: int) -> Span | None:
 
 def line_of(preferred: str, version: str) -> Span | None:
     """The releases that stand beside ``version`` and cost the same; None where it is no version or in another epoch."""
-    old, new = parsed(preferred), parsed(version)
+    old, new = public_version(preferred), public_version(version)
     if old is None or new is None or old.epoch != new.epoch:
         return None
     if old.major != new.major:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from compatcheck.advice.model import Demands, Solution, Unsolvable, Violation
-from compatcheck.advice.search._conflict import Attempt, Conflict, Step, contradicted, spell
-from compatcheck.advice.search._cost import GONE, Span, admits, cost, is_major, line_of, satisfied, within
-from compatcheck.advice.search._state import Scale, State, beyond, includes, joined, narrowed, without
+from compatcheck.advice.search._conflict import Attempt, Conflict, Step, contradiction, spell
+from compatcheck.advice.search._cost import GONE, Span, admits, cost, is_major, line_of, satisfies, within
+from compatcheck.advice.search._state import Scale, State, add_demands, complement, includes, narrow, without
 
 Resolve = Callable[[Demands], Solution]
 Judge = Callable[[Solution, Demands], Sequence[Violation]]
@@ -103,7 +103,7 @@ class _Run:
         installed = {name for name, specifier in scale.start.specifiers.items() if not specifier}
         first = next(answer for _, answer in answers if isinstance(answer, Solution))
         root = State(scale.start, installed | kept, solution=first)
-        self._first = self._judged(root, first)
+        self._first = self._judge(root, first)
         self.best = best or self._first
         self._push(root)
 
@@ -114,7 +114,7 @@ class _Run:
 
     def _push(self, state: State) -> None:
         """Queue what promises to be nearest if nothing leaves first; what must leave waits for a set to beat."""
-        parts = list(beyond(state, self._scale.nearest(state))) if state.missed else [state]
+        parts = list(complement(state, self._scale.nearest(state))) if state.missed else [state]
         gone = sum(specifier == GONE for specifier in state.demands.specifiers.values())
         promise = min(self._scale.least(part, staying=True) for part in parts)
         floor = min(self._scale.least(part) for part in parts)
@@ -137,10 +137,10 @@ class _Run:
         state = state._replace(solution=solution)
         if state.missed:
             tried = state._replace(missed=False, divided=state.divided | {name for name, _ in spans})
-            for part in beyond(tried, spans):
+            for part in complement(tried, spans):
                 self._push(part)
             return
-        judged = self._judged(state, solution)
+        judged = self._judge(state, solution)
         if judged.rank < self.best.rank:
             self.best = judged
         if judged.broken:
@@ -150,7 +150,7 @@ class _Run:
 
     def _try_near(self, state: State, spans: list[tuple[str, Span]]) -> None:
         """Take the nearest versions that the demands allow; the resolver by itself would take the newest."""
-        near, parts = narrowed(state, spans), list(beyond(state, spans))
+        near, parts = narrow(state, spans), list(complement(state, spans))
         solution = self._solution(near, told=not parts)
         if solution:
             self._push(near._replace(solution=solution))
@@ -166,7 +166,7 @@ class _Run:
         """
         demands: Demands | None = state.demands
         if not self.best.broken:
-            demands, told = self._scale.tightened(state, self.best.distance), False
+            demands, told = self._scale.tighten(state, self.best.distance), False
         answer = self._answer(demands) if demands else None
         if isinstance(answer, Unsolvable):
             if told and not state.rest:
@@ -186,7 +186,7 @@ class _Run:
         self._answers.append((demands, answer))
         return answer
 
-    def _judged(self, state: State, solution: Solution) -> _Judged:
+    def _judge(self, state: State, solution: Solution) -> _Judged:
         found = self._violations(solution, state.demands)
         tried = {step.id for step in state.path}
         broken = [violation for violation in found if violation.ways or violation.id in tried]
@@ -204,12 +204,12 @@ class _Run:
     def _branch(self, judged: _Judged) -> None:
         """Divide the state into the ways to clear one entry: the one that leaves least room."""
         state = judged.state._replace(solution=None, divided=frozenset(), rest=False)
-        offers = [[(way, self._joined(state, way)) for way in violation.ways] for violation in judged.broken]
+        offers = [[(way, self._add_way(state, way)) for way in violation.ways] for violation in judged.broken]
         violation, offer = max(zip(judged.broken, offers), key=lambda pair: self._room_taken(state, pair[1]))
         for way, further in offer:
             step = Step(violation.id, violation.title, way)
             if further is None:
-                if why := contradicted(way, state.path):
+                if why := contradiction(way, state.path):
                     self._record(step, state.path, why)
             elif further.demands == state.demands:
                 self._record(step, state.path, _HOLDS)
@@ -219,8 +219,8 @@ class _Run:
             place = max(index for index, step in enumerate(state.path) if step.id == violation.id)
             self._record(state.path[place], state.path[:place], _HOLDS)
 
-    def _joined(self, state: State, way: Demands) -> State | None:
-        return joined(state, way, self._scale.start)
+    def _add_way(self, state: State, way: Demands) -> State | None:
+        return add_demands(state, way, self._scale.start)
 
     def _room_taken(self, state: State, offer: list[tuple[Demands, State | None]]) -> float:
         """What the cheapest way costs at least, so that an entry without any is seen first."""
@@ -243,7 +243,7 @@ class _Run:
             span = line_of(old, version)
         if span:
             state = state._replace(divided=state.divided | {name})
-            for part in (narrowed(state, [(name, span)]), *beyond(state, [(name, span)])):
+            for part in (narrow(state, [(name, span)]), *complement(state, [(name, span)])):
                 self._push(part)
 
     def _record(self, step: Step, after: tuple[Step, ...], why: str) -> None:
@@ -279,4 +279,4 @@ class _Run:
     def _is_taken(self, way: Demands) -> bool:
         demands = self.best.state.demands
         around = way.torch_backend in (None, demands.torch_backend) and set(way.by_hand) <= set(demands.by_hand)
-        return around and satisfied(way.specifiers, self.best.solution.versions)
+        return around and satisfies(way.specifiers, self.best.solution.versions)

@@ -12,9 +12,9 @@ from compatcheck.advice.search._cost import (
     GONE,
     Span,
     admits,
-    both,
     cheapest,
     cost,
+    intersect,
     is_major,
     specifiers,
     within,
@@ -48,7 +48,7 @@ class Scale(NamedTuple):
 
     def least(self, state: State, *, staying: bool = False) -> int:
         """What every set of the state costs at least. What may leave costs nothing, unless it is ``staying``."""
-        prices = (self.least_of(name, state, staying=staying) for name in self._limited(state))
+        prices = (self.least_of(name, state, staying=staying) for name in self._limited_names(state))
         return sum(prices, self.around(state.demands))
 
     def least_of(self, name: str, state: State, *, staying: bool = False) -> int:
@@ -59,31 +59,31 @@ class Scale(NamedTuple):
 
     def major_steps(self, state: State) -> int:
         """How many distributions change their major version at least, if none leaves."""
-        return sum(is_major(self.least_of(name, state, staying=True)) for name in self._limited(state))
+        return sum(is_major(self.least_of(name, state, staying=True)) for name in self._limited_names(state))
 
     def around(self, demands: Demands) -> int:
         """What the demands cost besides versions: another build of torch, and changes by hand."""
         built = BACKEND if demands.torch_backend != self.start.torch_backend else 0
         return built + self.by_hand_cost * len(set(demands.by_hand) - set(self.start.by_hand))
 
-    def _limited(self, state: State) -> set[str]:
+    def _limited_names(self, state: State) -> set[str]:
         return state.demands.specifiers.keys() & self.preferred.keys()
 
     def nearest(self, state: State) -> list[tuple[str, Span]]:
         """For each distribution that cannot stay where it is, the nearest versions."""
         found = []
-        for name in sorted(self._limited(state) - state.divided):
+        for name in sorted(self._limited_names(state) - state.divided):
             least = self.least_of(name, state, staying=True)
             span = within(self.preferred[name], least) if least else None
             if span:
                 found.append((name, span))
         return found
 
-    def tightened(self, state: State, limit: int) -> Demands | None:
+    def tighten(self, state: State, limit: int) -> Demands | None:
         """The demands without what by itself makes a set cost ``limit`` or more; None where nothing is left."""
         room = limit - 1 - self.least(state)
         spans = ((name, within(old, self.least_of(name, state) + room)) for name, old in self.preferred.items())
-        tight = joined(state, Demands({name: span.inside for name, span in spans if span})) if room >= 0 else None
+        tight = add_demands(state, Demands({name: span.inside for name, span in spans if span})) if room >= 0 else None
         return tight.demands if tight else None
 
     def dearest(self, state: State, solution: Solution) -> str | None:
@@ -97,12 +97,12 @@ class Scale(NamedTuple):
         return worst if worst and excess[worst] > 0 else None
 
 
-def joined(state: State, way: Demands, start: Demands | None = None) -> State | None:
+def add_demands(state: State, way: Demands, start: Demands | None = None) -> State | None:
     """The state with further demands; None where they contradict those it has.
 
     The build of torch is changed once at most, from that of the start.
     """
-    further = _held(state, way.specifiers)
+    further = _limit_versions(state, way.specifiers)
     backend = state.demands.torch_backend
     if way.torch_backend not in (None, backend):
         if start is None or backend != start.torch_backend:
@@ -114,35 +114,35 @@ def joined(state: State, way: Demands, start: Demands | None = None) -> State | 
     return further._replace(demands=further.demands._replace(torch_backend=backend, by_hand=by_hand))
 
 
-def _held(state: State, limits: Mapping[str, str]) -> State:
+def _limit_versions(state: State, limits: Mapping[str, str]) -> State:
     """The state held to further limits. A distribution to which they leave no version is not in its sets."""
     old = state.demands.specifiers
-    merged = {name: both(old[name], limit) if name in old else limit for name, limit in limits.items()}
+    merged = {name: intersect(old[name], limit) if name in old else limit for name, limit in limits.items()}
     return state._replace(demands=state.demands._replace(specifiers={**old, **merged}))
 
 
-def narrowed(state: State, spans: Collection[tuple[str, Span]]) -> State:
+def narrow(state: State, spans: Collection[tuple[str, Span]]) -> State:
     """The sets of the state that lie in the spans or lack their distributions."""
-    return _with_solution_inside(_held(state, {name: span.inside for name, span in spans}))
+    return _check_solution(_limit_versions(state, {name: span.inside for name, span in spans}))
 
 
-def beyond(state: State, spans: Collection[tuple[str, Span]]) -> Iterator[State]:
+def complement(state: State, spans: Collection[tuple[str, Span]]) -> Iterator[State]:
     """The states that with the narrowed one make up the whole."""
     near = state
     for name, span in spans:
         for side in (span.above, span.below):
-            far = joined(near._replace(kept=near.kept | {name}), Demands({name: side}))
+            far = add_demands(near._replace(kept=near.kept | {name}), Demands({name: side}))
             if far:
-                yield _with_solution_inside(far)
-        near = _held(near, {name: span.inside})
+                yield _check_solution(far)
+        near = _limit_versions(near, {name: span.inside})
 
 
 def without(state: State, name: str) -> State:
     """The sets of the state that lack the distribution."""
-    return _with_solution_inside(_held(state, {name: GONE}))
+    return _check_solution(_limit_versions(state, {name: GONE}))
 
 
-def _with_solution_inside(state: State) -> State:
+def _check_solution(state: State) -> State:
     """The state, without its solution where that is none of its sets."""
     versions = state.solution.versions if state.solution else {}
     inside = all(

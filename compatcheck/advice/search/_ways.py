@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from packaging.version import Version
 
 from compatcheck.advice.model import Demands
-from compatcheck.advice.search._cost import GONE, above, below, both, parsed, satisfied, specifiers
+from compatcheck.advice.search._cost import GONE, above, below, intersect, public_version, satisfies, specifiers
 from compatcheck.packages.names import normalised
 from compatcheck.results.findings import Finding
 
@@ -22,7 +22,7 @@ def ways(finding: Finding, versions: Mapping[str, str]) -> tuple[Demands, ...]:
     every way misses no set of versions that clears it. That of one table is enough, as another that holds as well
     comes back with the next solution. Nothing that is there is taken away to clear a finding.
     """
-    advised = [pins for pins in _advised(finding, versions) if not satisfied(pins, versions)]
+    advised = [pins for pins in _advised(finding, versions) if not satisfies(pins, versions)]
     rest = [pins for way in _complement(finding, versions) for pins in _unadvised(way, advised)]
     distinct: dict[frozenset[tuple[str, object]], Demands] = {}
     for pins in (*advised, *rest):
@@ -44,7 +44,7 @@ def _complement(finding: Finding, versions: Mapping[str, str]) -> Iterator[Mappi
             if name in versions:
                 yield from ({name: specifier} for specifier in _outside(text))
         return
-    present = [name for name in map(normalised, finding.packages) if parsed(versions.get(name, ""))]
+    present = [name for name in map(normalised, finding.packages) if public_version(versions.get(name, ""))]
     if len(present) > 1:
         # A relation between these, such as a wheel built for another torch. A fault of the model or of the machine
         # names one at most, and would outlive all its releases.
@@ -60,7 +60,7 @@ def _unadvised(way: Mapping[str, str], advised: Iterable[Mapping[str, str]]) -> 
         matches = [_COMPARATOR.match(clause) for clause in pins.get(name, "").split(",")]
         if len(pins) == 1 and all(match and match[1] != ">" for match in matches):
             outside = list(_outside(pins[name]))
-            left = [text for part in left for side in outside if (text := both(part, side)) != GONE]
+            left = [text for part in left for side in outside if (text := intersect(part, side)) != GONE]
     return [{name: text} for text in left]
 
 
@@ -72,11 +72,11 @@ def _limits(ranges: Mapping[str, str]) -> bool:
 def _outside(text: str) -> Iterator[str]:
     """The specifiers that together hold what the range of an entry does not, the newer side first."""
     matches = filter(None, map(_COMPARATOR.match, text.split(",")))
-    sides = [side for match in matches for side in _beyond(match[1], Version(match[2]))]
+    sides = [side for match in matches for side in _outside_comparison(match[1], Version(match[2]))]
     yield from sorted(sides, key=lambda side: side.startswith("<"))
 
 
-def _beyond(operator: str, bound: Version) -> Iterator[str]:
+def _outside_comparison(operator: str, bound: Version) -> Iterator[str]:
     """What one comparison of an entry leaves out. There a post-release is above its release, as `above` has it."""
     if operator in ("<=", "=="):
         yield above(bound)

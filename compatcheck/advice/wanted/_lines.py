@@ -70,7 +70,9 @@ def located(text: str, comment: str, at: Location, markers: Mapping[str, str] | 
     if marker and not _holds(_marker(marker[0], at), markers):
         return Line(text, None, None, comment, at=at)
     if editable and _VERSION_CONTROL.match(place):
-        return Line(text, _name_of(place), " ; ".join([_named(place), *marker]), comment, "an editable project", at)
+        return Line(
+            text, _name_of(place), " ; ".join([_name_first(place), *marker]), comment, "an editable project", at
+        )
     asked = " ; ".join([absolute(place, at.file), *marker])
     kept = "an editable project" if editable else _why_kept(place)
     return Line(text, _name_of(place), f"-e {asked}" if editable else asked, comment, kept, at)
@@ -106,7 +108,7 @@ def _why_kept(place: str) -> str:
     return "a local file" if place.partition("#")[0].endswith(_ARCHIVES) else "a local project"
 
 
-def _named(link: str) -> str:
+def _name_first(link: str) -> str:
     """A link with the name that pip freeze puts behind it in front, as uv takes no link for an editable project."""
     egg = _EGG.search(link)
     if egg is None:

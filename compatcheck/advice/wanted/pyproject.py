@@ -25,20 +25,20 @@ def read(path: str, markers: Mapping[str, str] | None) -> Iterator[Read]:
     """Every requirement in its place. Raises `InputError` where the file states none, or leaves them to a build."""
     text = marked_text(path)
     document = _arrays.parse(text, path)
-    counted = _arrays.counted(document)
+    counted = _arrays.active_arrays(document)
     if not counted:
         raise InputError(DOING, path, *_why_nothing(document))
     stated = _arrays.at(document, "tool", "uv", "sources")
     sources = {normalised(name): each for name, each in (stated if isinstance(stated, Mapping) else {}).items()}
     for keys in counted:
-        for value, comment, at in _placed(document, keys, text, path):
+        for value, comment, at in _line_with_source(document, keys, text, path):
             if not _arrays.own_extras(document, value):
                 line = requirement(value, comment, at, markers)
-                yield Read(_from_source(line, sources.get(line.name or ""), path))
-    for value, comment, at in _placed(document, ("dependency-groups", _arrays.GROUP), text, path):
+                yield Read(_local_source(line, sources.get(line.name or ""), path))
+    for value, comment, at in _line_with_source(document, ("dependency-groups", _arrays.GROUP), text, path):
         along = comment if comment.startswith("# via ") else _marks.via(())
         yield Read(requirement(value, along, at, markers)._replace(asked=None))
-    for value, comment, at in _placed(document, ("tool", "uv", "constraint-dependencies"), text, path):
+    for value, comment, at in _line_with_source(document, ("tool", "uv", "constraint-dependencies"), text, path):
         yield Read(requirement(value, comment, at, markers), constraint=True, firm=True)
 
 
@@ -49,11 +49,11 @@ def pins(path: str) -> dict[str, str]:
     if "lock-version" in document and isinstance(packages, list):
         stated = ((_arrays.at(each, "name"), _arrays.at(each, "version")) for each in packages)
         return {normalised(str(name)): str(version) for name, version in stated if name and version}
-    arrays = (*_arrays.counted(document), ("dependency-groups", _arrays.GROUP))
-    return pins_of(text for keys in arrays for text in _arrays.listed(document, keys) if isinstance(text, str))
+    arrays = (*_arrays.active_arrays(document), ("dependency-groups", _arrays.GROUP))
+    return pins_of(text for keys in arrays for text in _arrays.array_at(document, keys) if isinstance(text, str))
 
 
-def _placed(
+def _line_with_source(
     document: Mapping[str, object], keys: tuple[str, ...], text: str, path: str
 ) -> Iterator[tuple[str, str, Location]]:
     """The strings of an array with their comments and lines."""
@@ -67,7 +67,7 @@ def _placed(
             yield str(item.value), item.comment, Location(path, first + item.line)
 
 
-def _from_source(line: Line, given: Any, path: str) -> Line:
+def _local_source(line: Line, given: Any, path: str) -> Line:
     """The line with the place that uv is told to take it from, in the words of a requirement (PEP 508)."""
     source = next((each for each in (given if isinstance(given, list) else [given]) if _is_place(each)), None)
     if line.asked is None or source is None:
@@ -103,7 +103,7 @@ def _place(source: Mapping[str, Any], file: str) -> str | None:
 
 
 def _why_nothing(document: Mapping[str, object]) -> tuple[str, str]:
-    if "dependencies" in _arrays.listed(document, ("project", "dynamic")):
+    if "dependencies" in _arrays.array_at(document, ("project", "dynamic")):
         return "its dependencies are dynamic", "give the file that they are read from"
     if _arrays.at(document, "tool", "poetry", "dependencies"):
         return "its dependencies are Poetry's own", "give what `poetry export` writes, or [project] dependencies"

@@ -18,6 +18,6 @@ def readers() -> Mapping[str, ModuleType]:
     return units(f"{__name__}.formats")
 
 
-def recognised(path: str) -> str | None:
+def identify(path: str) -> str | None:
     """The reader of a file, by its name and what it holds."""
     return next((name for name, reader in readers().items() if reader.recognises(path)), None)

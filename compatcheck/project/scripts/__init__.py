@@ -6,7 +6,7 @@ and ``find(script)`` returns the line that shows the trait, or None.
 
 from compatcheck.project.scripts._reading import KIND as KIND
 from compatcheck.project.scripts._reading import TITLE as TITLE
-from compatcheck.project.scripts._reading import met as met
+from compatcheck.project.scripts._reading import identify as identify
+from compatcheck.project.scripts._reading import identify_found as identify_found
 from compatcheck.project.scripts._reading import read as read
-from compatcheck.project.scripts._reading import recognised as recognised
 from compatcheck.project.scripts._reading import traits_in as traits_in

@@ -36,15 +36,15 @@ def rules() -> Mapping[str, Rule]:
     return {trait_name(name): cast(Rule, rule) for name, rule in units("compatcheck.project.scripts.rules").items()}
 
 
-def recognised(path: str) -> bool:
+def identify(path: str) -> bool:
     """Whether a file is Python that trains with the Trainer; raises `InputError` where it cannot be read."""
     return path.endswith(".py") and _script(read_text(path, _LARGEST)) is not None
 
 
-def met(path: str) -> bool:
-    """As `recognised`, of a file that nobody named: one that cannot be read is none of ours."""
+def identify_found(path: str) -> bool:
+    """As `identify`, of a file that nobody named: one that cannot be read is none of ours."""
     try:
-        return recognised(path)
+        return identify(path)
     except InputError:
         return False
 

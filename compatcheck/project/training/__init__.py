@@ -44,7 +44,7 @@ def reader_of(document: Document) -> str | None:
     return None
 
 
-def recognised(path: str) -> str | None:
+def identify(path: str) -> str | None:
     """The reader of a file that the user named.
 
     Raises `InputError` where it has an ending that readers know and cannot be parsed.
@@ -54,37 +54,39 @@ def recognised(path: str) -> str | None:
     return reader_of(open_document(path))
 
 
-def met(path: str) -> str | None:
+def identify_found(path: str) -> str | None:
     """The reader of a file that was only met on the way; `BROKEN` where it has our words and cannot be parsed.
 
     Raises `InputError` where it is broken although its name says what it means to be.
     """
     ending, name = _ending(path), os.path.basename(path).lower()
-    fitting = [reader for reader in readers().values() if ending in reader.SUFFIXES]
-    if not fitting:
+    candidates = [reader for reader in readers().values() if ending in reader.SUFFIXES]
+    if not candidates:
         return None
-    meant = any(name.startswith(getattr(reader, "NAMED_AS", ())) for reader in fitting if hasattr(reader, "NAMED_AS"))
+    is_named = any(
+        name.startswith(getattr(reader, "NAMED_AS", ())) for reader in candidates if hasattr(reader, "NAMED_AS")
+    )
     try:
-        if os.path.getsize(path) > _LARGEST_MET and not meant:
+        if os.path.getsize(path) > _LARGEST_MET and not is_named:
             return None
         text = read_text(path)
     except OSError:
         return None
     except InputError:
-        if meant:
+        if is_named:
             raise
         return None
-    if not meant and not any(_bears_mark(text, reader) for reader in fitting):
+    if not is_named and not any(_has_mark(text, reader) for reader in candidates):
         return None
     try:
         return reader_of(parse_document(path, text))
     except InputError:
-        if meant:
+        if is_named:
             raise
         return BROKEN
 
 
-def _bears_mark(text: str, reader: ModuleType) -> bool:
+def _has_mark(text: str, reader: ModuleType) -> bool:
     marks = getattr(reader, "MARKS", ())
     return not marks or any(mark in text for mark in marks)
 
