@@ -72,9 +72,10 @@ KINDS = {
             "tests/matrix/test_dry_run.py": ("tests/matrix/test_platform_traits.py", {}),
             _NEW_ENTRY: (_ENTRY, {"CC-2026-0001": "CC-2999-0001", "driver-below-cuda-floor": "dry-run"}),
         },
-        "from compatcheck import matrix; from compatcheck.environment import Environment;"
+        "import compatcheck;"
         "facts = {'distributions': {'torch': '2.11.0'}, 'cuda': {'runtime': '13.0', 'driver': '550.54.14'}};"
-        "assert 'CC-2999-0001' in {each.id for each in matrix.match(matrix.load(), Environment(facts))}",
+        "report = compatcheck.check(snapshot={'schema_version': 1, **facts});"
+        "assert 'CC-2999-0001' in {each.id for each in report.findings}",
         r"compatcheck/(matrix/traits|(facts|project)/model_files/(file_)?traits|facts/trainer_code|project/scripts/rules)"
         r"/[a-z]\w*\.py",
     ),

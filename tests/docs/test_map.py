@@ -1,13 +1,18 @@
-"""The pages that name places of the source tree: each place is there, and each room is on the map."""
+"""The map for contributors: each place that it and its neighbours name is there, each room is on it, its code runs."""
 
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from compatcheck.environment import Unknown
+from compatcheck.project.training.document import parse_document
 from tests.conftest import ROOT
+from tests.docs.sessions import fences
 
 MAP = ROOT / "docs" / "explanation" / "architecture.md"
 PAGES = (
@@ -35,3 +40,18 @@ def test_every_room_is_on_the_map() -> None:
     rooms = {path.parent.name for path in (ROOT / "compatcheck").glob("*/__init__.py")}
     table = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", MAP.read_text(encoding="utf-8"), re.M)
     assert rooms <= {room for row in table for room in re.findall(r"\w+", row)}
+
+
+def test_the_reader_of_the_recipe_reads() -> None:
+    code = next(fence.text for fence in fences(MAP.read_text(encoding="utf-8")) if fence.kind == "python")
+    reader: dict[str, Any] = {}
+    exec(textwrap.dedent(code), reader)
+    text = (
+        "[job]\n[training]\nlocal_batch_size = 8\nseq_len = 4096\n[compile]\nenable = true\n[optimizer]\nlr = '${LR}'\n"
+    )
+    document = parse_document("run.toml", text)
+    assert reader["recognises"](document)
+    facts = reader["read"](document).facts
+    names = ("framework", "per_device_train_batch_size", "max_length", "torch_compile")
+    assert [facts.get(f"training.{name}") for name in names] == ["torchtitan", 8, 4096, True]
+    assert isinstance(facts.get("training.learning_rate"), Unknown)
