@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from compatcheck.environment import Environment, Target
-from compatcheck.import_check import _process, _verdicts
+from compatcheck.import_check import _cache, _process
 
 
 def with_imports(
@@ -35,7 +35,7 @@ def with_imports(
 
 def remembered(target: Target) -> Environment:
     """``unresolved_imports`` as they were found when this same environment was last examined; else unknown."""
-    found = _verdicts.recall(target)
+    found = _cache.recall(target)
     if found is None:
         return Environment({}, {"unresolved_imports": "not followed; check --imports does"})
     return Environment({"unresolved_imports": found})
@@ -49,10 +49,10 @@ def collect(
     ``model_folders`` hold code of models' own that is to be imported as well. The result for the environment itself
     is kept until a distribution changes.
     """
-    found = _verdicts.recall(target)
+    found = _cache.recall(target)
     if found is None:
         found = _process.failures(target, on_module)
-        _verdicts.remember(target, found)
+        _cache.remember(target, found)
     if model_folders:
         seen = {(each["file"], each["line"]) for each in found}
         of_models = _process.failures(target, on_module, model_folders)

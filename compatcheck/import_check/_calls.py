@@ -57,7 +57,7 @@ class Calls:
             return self._call_function(function, arguments, keywords)
         if isinstance(function, Class) and function.name.endswith("LazyModule"):
             return lazy_module(function, arguments, keywords) or UNKNOWN
-        return self._modules.leaked([*arguments, *keywords.values()])
+        return self._modules.leak([*arguments, *keywords.values()])
 
     def _call_function(self, function: Function, arguments: list[Value], keywords: dict[str, Value]) -> Value:
         key = (tuple(arguments), tuple(sorted(keywords.items()))) if all(map(is_constant, arguments)) else None
@@ -67,13 +67,13 @@ class Calls:
             return function.memory[key]
         names = _arguments(function, arguments, keywords)
         if names is None or self._state.depth >= _DEEPEST:
-            return self._modules.leaked([*arguments, *keywords.values()])
-        value = self._called(function, names)
+            return self._modules.leak([*arguments, *keywords.values()])
+        value = self._run_function(function, names)
         if function.memory is not None and key is not None:
             function.memory[key] = value
         return value
 
-    def _called(self, function: Function, names: dict[str, Value]) -> Value:
+    def _run_function(self, function: Function, names: dict[str, Value]) -> Value:
         frame = Frame(function.frame.module, names, function.frame, "function")
         state = self._state
         shaky, caller = state.shaky, state.caller

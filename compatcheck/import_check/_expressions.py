@@ -131,7 +131,7 @@ class Evaluator:
                 complete = False
         self._state.caller = frame
         if not complete:
-            return self._modules.leaked([*arguments, *keywords.values()])
+            return self._modules.leak([*arguments, *keywords.values()])
         return self._calls.call(function, arguments, keywords)
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:
@@ -139,19 +139,19 @@ class Evaluator:
         result: bool | None = True
         for operation, right_node in zip(node.ops, node.comparators):
             right = self.evaluate(right_node, frame)
-            answer = self.compared(operation, left, right)
+            answer = self._compare_values(operation, left, right)
             if answer is False:
                 return False
             result = None if answer is None else result
             left = right
         return UNKNOWN if result is None else True
 
-    def compared(self, operation: ast.cmpop, left: Value, right: Value) -> bool | None:
+    def _compare_values(self, operation: ast.cmpop, left: Value, right: Value) -> bool | None:
         if isinstance(operation, (ast.Is, ast.IsNot)):
             same = _same(left, right)
             return None if same is None else same is isinstance(operation, ast.Is)
         if isinstance(operation, (ast.In, ast.NotIn)):
-            inside = self._inside(left, right)
+            inside = self._contains(left, right)
             return None if inside is None else inside is isinstance(operation, ast.In)
         known = (is_constant(left) and is_constant(right)) or (isinstance(left, Version) and isinstance(right, Version))
         if not known:
@@ -161,7 +161,7 @@ class Evaluator:
         except TypeError:
             return None
 
-    def _inside(self, item: Value, holder: Value) -> bool | None:
+    def _contains(self, item: Value, holder: Value) -> bool | None:
         if holder is SYS_MODULES:
             return True if item in self._modules.loaded else None
         if isinstance(holder, str) and isinstance(item, str):
@@ -264,7 +264,7 @@ class Evaluator:
             parts.append(str(value))
         return "".join(parts)
 
-    def _display(self, nodes: list[ast.expr], frame: Frame) -> tuple[list[Value], bool]:
+    def _elements(self, nodes: list[ast.expr], frame: Frame) -> tuple[list[Value], bool]:
         values: list[Value] = []
         exact = True
         for node in nodes:
@@ -277,10 +277,10 @@ class Evaluator:
         return values, exact
 
     def _list(self, node: ast.List | ast.Set, frame: Frame) -> Value:
-        return Array(*self._display(node.elts, frame))
+        return Array(*self._elements(node.elts, frame))
 
     def _tuple(self, node: ast.Tuple, frame: Frame) -> Value:
-        values, exact = self._display(node.elts, frame)
+        values, exact = self._elements(node.elts, frame)
         return tuple(values) if exact else UNKNOWN
 
     def _dict(self, node: ast.Dict, frame: Frame) -> Value:
@@ -308,13 +308,13 @@ class Evaluator:
 
     def _listcomp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, frame: Frame) -> Value:
         inner = Frame(frame.module, {}, frame, "function")
-        results = [self.evaluate(node.elt, inner) for _ in self._rounds(node.generators, inner, frame)]
+        results = [self.evaluate(node.elt, inner) for _ in self._iterations(node.generators, inner, frame)]
         return Array(results, not inner.unsure)
 
     def _dictcomp(self, node: ast.DictComp, frame: Frame) -> Value:
         inner = Frame(frame.module, {}, frame, "function")
         table = Table({})
-        for _ in self._rounds(node.generators, inner, frame):
+        for _ in self._iterations(node.generators, inner, frame):
             key, value = self.evaluate(node.key, inner), self.evaluate(node.value, inner)
             if is_constant(key):
                 table.items[key] = value
@@ -323,7 +323,7 @@ class Evaluator:
         table.exact = not inner.unsure
         return table
 
-    def _rounds(self, generators: list[ast.comprehension], frame: Frame, outer: Frame) -> Iterator[None]:
+    def _iterations(self, generators: list[ast.comprehension], frame: Frame, outer: Frame) -> Iterator[None]:
         """Once for each item that a comprehension surely takes; the frame is unsure where there may be others.
 
         The first iterable belongs to the block around the comprehension, which may be a class.
@@ -342,7 +342,7 @@ class Evaluator:
                 frame.unsure += 1
                 continue
             if rest:
-                yield from self._rounds(rest, frame, frame)
+                yield from self._iterations(rest, frame, frame)
             else:
                 yield
 

@@ -40,11 +40,11 @@ class Finder:
         """The module of this last name in the folders of its package, or on the search path."""
         if folders is None:
             if name in self._editable:
-                return self._in_folder(os.path.basename(self._editable[name]), os.path.dirname(self._editable[name]))
+                return self._find_in(os.path.basename(self._editable[name]), os.path.dirname(self._editable[name]))
             folders = self.folders
         portions: list[str] = []
         for folder in folders:
-            found = self._in_folder(name, folder)
+            found = self._find_in(name, folder)
             if found and found.kind != "namespace":
                 return found
             if found:
@@ -83,7 +83,7 @@ class Finder:
         names = ((path.partition("/")[0].partition(".")[0], owner) for path, owner in self._owners.items())
         return {name: owner for name, owner in names if name.isidentifier()}
 
-    def _in_folder(self, name: str, folder: str) -> Found | None:
+    def _find_in(self, name: str, folder: str) -> Found | None:
         entries = self._entries(folder)
         path = os.path.join(folder, name)
         if name in entries:
@@ -92,7 +92,7 @@ class Finder:
                 return Found("package", os.path.join(path, "__init__.py"), (path,))
             if any(each.startswith("__init__.") and each.endswith((*_EXTENSIONS, ".pyc")) for each in inside):
                 return Found("compiled", path, (path,))
-        compiled = next((e for e in self._starting(folder, name) if e.endswith(_EXTENSIONS)), None)
+        compiled = next((e for e in self._entries_with_stem(folder, name) if e.endswith(_EXTENSIONS)), None)
         if compiled:
             return Found("compiled", os.path.join(folder, compiled))
         if f"{name}.py" in entries:
@@ -103,7 +103,7 @@ class Finder:
             return Found("namespace", None, (path,))
         return None
 
-    def _starting(self, folder: str, name: str) -> list[str]:
+    def _entries_with_stem(self, folder: str, name: str) -> list[str]:
         return [entry for entry in self._entries(folder) if entry.startswith(f"{name}.")]
 
     def _entries(self, folder: str) -> frozenset[str]:
@@ -120,7 +120,7 @@ class Finder:
         for folder in self.folders:
             for entry in self._entries(folder):
                 if entry.startswith("__editable__") and entry.endswith("_finder.py"):
-                    match = _MAPPING.search(_text(os.path.join(folder, entry)))
+                    match = _MAPPING.search(_read_text(os.path.join(folder, entry)))
                     mapped.update(_literal_table(match[1]) if match else {})
         return {name: path for name, path in mapped.items() if "." not in name}
 
@@ -130,14 +130,15 @@ class Finder:
         for folder in self.folders:
             for entry in self._entries(folder):
                 if entry.endswith(".pth"):
-                    lines = [line for line in _text(os.path.join(folder, entry)).splitlines() if line[:6] == "import"]
+                    text = _read_text(os.path.join(folder, entry))
+                    lines = [line for line in text.splitlines() if line.startswith("import")]
                     words.update(word for line in lines for word in re.findall(r"\w+", line))
         return frozenset(words)
 
     def _read_records(self) -> dict[str, str]:
         owners: dict[str, str] = {}
         for found in self.inventory.installed:
-            for line in _text(os.path.join(found.metadata, "RECORD")).splitlines():
+            for line in _read_text(os.path.join(found.metadata, "RECORD")).splitlines():
                 path = line.rpartition(",")[0].rpartition(",")[0].strip('"')
                 if path.endswith((".py", ".so", ".pyd")) and not path.startswith(("..", "/")):
                     owners[path] = found.name
@@ -148,10 +149,10 @@ class Finder:
 
 def is_stdlib(name: str) -> bool:
     """Whether Python itself has a module of this top-level name; the few that came and went count as there."""
-    return name in sys.stdlib_module_names or name in _GONE
+    return name in sys.stdlib_module_names or name in _NO_LONGER_STDLIB
 
 
-_GONE = {
+_NO_LONGER_STDLIB = {
     "__main__", "distutils", "imp", "asynchat", "asyncore", "smtpd", "binhex", "formatter", "parser", "symbol",
     "cgi", "cgitb", "crypt", "imghdr", "mailcap", "msilib", "nis", "nntplib", "ossaudiodev", "pipes", "sndhdr", "spwd",
     "sunau", "telnetlib", "uu", "xdrlib", "aifc", "audioop", "chunk", "lib2to3", "compression", "annotationlib",
@@ -168,7 +169,7 @@ def _literal_table(text: str) -> dict[str, str]:
     )
 
 
-def _text(path: str) -> str:
+def _read_text(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             return stream.read(_LARGEST_LIST)

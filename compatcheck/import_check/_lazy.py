@@ -33,7 +33,7 @@ class Host(Protocol):
 
 
 def lazy_module(kind: Class, arguments: list[Value], keywords: dict[str, Value]) -> Module | None:
-    """The module that ``_LazyModule(name, file, import_structure, ...)`` makes, or None where it cannot be told."""
+    """The module that ``_LazyModule(name, file, import_structure, ...)`` makes, or None where that is not known."""
     given = dict(
         zip(("name", "module_file", "import_structure", "module_spec", "extra_objects"), arguments), **keywords
     )

@@ -34,7 +34,7 @@ def call_method(modules: Modules, value: Value, name: str, arguments: Arguments,
             value.exact = value.exact and whole and not shaky
             return value.items.get(arguments[0]) if isinstance(value, Table) and name == "setdefault" else None
         return _read(value, name, arguments)
-    return modules.leaked([*arguments, *keywords.values()])
+    return modules.leak([*arguments, *keywords.values()])
 
 
 def _change_array(value: Array, name: str, arguments: Arguments) -> bool | None:

@@ -26,10 +26,10 @@ from compatcheck.import_check._values import (
 )
 
 _OPAQUE = frozenset({"sympy", "mpmath", "networkx", "triton", "IPython", "matplotlib", "tensorflow", "jax", "six"})
-_MADE = re.compile(r"meta_path|sys\.modules\[(?!__name__\])")
-_SEARCH_PATH = re.compile(r"\bsys\.path(?:\.(?:insert|append|extend)\b|\[| *\+?=[^=])")
-_PATH = re.compile(r"^__path__|\b__path__ *(?:\+?=|\.)", re.MULTILINE)
-_LATE = re.compile(r"^[ \t]+global[ \t]+([\w, \t]+)", re.MULTILINE)
+_CREATES_MODULES = re.compile(r"meta_path|sys\.modules\[(?!__name__\])")
+_CHANGES_SEARCH_PATH = re.compile(r"\bsys\.path(?:\.(?:insert|append|extend)\b|\[| *\+?=[^=])")
+_CHANGES_PATH = re.compile(r"^__path__|\b__path__ *(?:\+?=|\.)", re.MULTILINE)
+_GLOBAL_STATEMENT = re.compile(r"^[ \t]+global[ \t]+([\w, \t]+)", re.MULTILINE)
 _DYNAMIC = re.compile(
     r"(?:globals|vars|locals)\(\)(?!\[[\"'])|\bexec\(|setattr\(sys\.modules|\bmod(?:ule)?\.__dict__[\[.]"
 )
@@ -84,13 +84,13 @@ class Modules:
             return (
                 True
                 if is_stdlib(last) or self.finder.find(last)
-                else (None if self._may_be_made(last, None) else False)
+                else (None if self._may_be_created(last, None) else False)
             )
         holder = self.load(parent)
         if not isinstance(holder, Module) or holder.open:
             return None
         found = holder.folders and self.finder.find(last, holder.folders)
-        return True if found else (None if self._may_be_made(last, holder) else False)
+        return True if found else (None if self._may_be_created(last, holder) else False)
 
     def _load_one(self, dotted: str, last: str, parent: Module | None) -> Module | None:
         """Import a module below one that is loaded; None where it is not known what that gives."""
@@ -109,7 +109,7 @@ class Modules:
                 return made
             found = self.finder.find(last, parent.folders) if parent.folders else None
         if found is None:
-            if self._may_be_made(last, parent):
+            if self._may_be_created(last, parent):
                 self.unknown()
                 return None
             raise Raised(ModuleNotFoundError, Missing(dotted, None))
@@ -131,19 +131,19 @@ class Modules:
         if found.kind == "namespace" or found.file is None:
             return module
         source = _source.read(found.file)
-        tree = _source.parsed(source)
+        tree = _source.parse(source)
         if tree is None:
             module.open = True
             return module
         if self._on_module:
             self._on_module(dotted)
-        if ("meta_path" in source or "sys.modules[" in source) and _MADE.search(source):
+        if ("meta_path" in source or "sys.modules[" in source) and _CREATES_MODULES.search(source):
             self._makers.append((dotted.partition(".")[0], source))
-        if "sys.path" in source and _SEARCH_PATH.search(source):
+        if "sys.path" in source and _CHANGES_SEARCH_PATH.search(source):
             self._path_editors.add(dotted.partition(".")[0])
-        module.makes_path = "__path__" in source and _PATH.search(source) is not None
+        module.makes_path = "__path__" in source and _CHANGES_PATH.search(source) is not None
         if " global " in source:
-            module.late = frozenset(n.strip() for each in _LATE.findall(source) for n in each.split(","))
+            module.late = frozenset(n.strip() for each in _GLOBAL_STATEMENT.findall(source) for n in each.split(","))
         module.open = _is_dynamic(source)
         del source
         package = dotted if found.kind == "package" else dotted.rpartition(".")[0]
@@ -181,10 +181,10 @@ class Modules:
             state.unknown()
         module.state = "done"
 
-    def _may_be_made(self, last: str, parent: Module | None) -> bool:
+    def _may_be_created(self, last: str, parent: Module | None) -> bool:
         """Whether a module that no file holds may be put in place by code: start-up hooks, ``sys.modules``, finders."""
         if parent is None and (
-            self.finder.may_be_hooked(last) or any(self._carries(p, last) for p in self._path_editors)
+            self.finder.may_be_hooked(last) or any(self._has_loose_module(p, last) for p in self._path_editors)
         ):
             return True
         if isinstance(parent, Module) and parent.state == "done" and parent.open and not parent.folders:
@@ -198,7 +198,7 @@ class Modules:
             pattern = rf"[\"'](?:[\w.]*\.)?{re.escape(last)}[\"']"
         return any(re.search(pattern, source) for top, source in self._makers if root in (None, top))
 
-    def _carries(self, package: str, last: str) -> bool:
+    def _has_loose_module(self, package: str, last: str) -> bool:
         """Whether a package that changes the search path has the module in a folder that is no part of the package."""
         if package not in self._carried:
             module = self.loaded.get(package)
@@ -239,7 +239,7 @@ class Modules:
         if module.open or module.state == "running" or name in module.late or name.startswith("__"):
             return True
         dotted = f"{module.name}.{name}"
-        if dotted in self.loaded or self._may_be_made(name, module):
+        if dotted in self.loaded or self._may_be_created(name, module):
             return True
         return any(_compiled.may_define(self.loaded.get(each), module, name) for each in module.compiled)
 
@@ -259,7 +259,7 @@ class Modules:
         except Undecided:
             return (self.unknown(),)
 
-    def star(self, module: Value, frame: Frame) -> None:
+    def import_star(self, module: Value, frame: Frame) -> None:
         """``from module import *``."""
         if not isinstance(module, Module):
             self.open_up(frame.module)
@@ -287,7 +287,7 @@ class Modules:
         else:
             module.open = True
 
-    def leaked(self, values: list[Value]) -> Value:
+    def leak(self, values: list[Value]) -> Value:
         """What an unknown function gives; it may have changed whatever it was handed."""
         for value in values:
             if isinstance(value, (Array, Table)):

@@ -46,14 +46,14 @@ def store(state: State, name: str, value: Value, frame: Frame) -> None:
 def declare(body: list[ast.stmt], frame: Frame) -> None:
     """Bind, as unknown, every name that statements bind which were left half-way."""
     for statement in body:
-        for name in _bound(statement):
+        for name in _bound_names(statement):
             if name == "*":
                 frame.module.open = True
             else:
                 frame.names.setdefault(name, UNKNOWN)
 
 
-def _bound(statement: ast.stmt) -> tuple[str, ...]:
+def _bound_names(statement: ast.stmt) -> tuple[str, ...]:
     """The names a statement may bind, kept with it: the same branches are passed over again and again."""
     known: tuple[str, ...] | None = getattr(statement, "bound", None)
     if known is None:

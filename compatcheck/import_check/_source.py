@@ -37,15 +37,15 @@ def read(path: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def parsed(source: str) -> ast.Module | None:
+def parse(source: str) -> ast.Module | None:
     """The tree of a module, or None where it has none; a function without a body is not to be followed."""
-    tree = _tree(_CLASS.sub(lambda found: _METHOD.sub(_blanked, found[0]), source)) or _tree(source)
+    tree = _tree(_CLASS.sub(lambda found: _METHOD.sub(_blank_body, found[0]), source)) or _tree(source)
     if tree is not None:
-        _cut(tree.body, in_class=False)
+        _drop_bodies(tree.body, in_class=False)
     return tree
 
 
-def _blanked(found: re.Match[str]) -> str:
+def _blank_body(found: re.Match[str]) -> str:
     """A method whose body is an ellipsis on its last line, so that all lines keep their numbers."""
     body = found[2]
     if body.count('"""') % 2 or body.count("'''") % 2:
@@ -62,18 +62,18 @@ def _tree(source: str) -> ast.Module | None:
         return None
 
 
-def _cut(body: Iterable[ast.AST], in_class: bool) -> None:
+def _drop_bodies(body: Iterable[ast.AST], in_class: bool) -> None:
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             long = (node.end_lineno or node.lineno) - node.lineno > _LONGEST_FUNCTION
             if in_class or long or isinstance(node, ast.AsyncFunctionDef):
                 node.body = []
             else:
-                _cut(node.body, in_class=False)
+                _drop_bodies(node.body, in_class=False)
         elif isinstance(node, ast.ClassDef):
-            _cut(node.body, in_class=True)
+            _drop_bodies(node.body, in_class=True)
         else:
             for block in ("body", "orelse", "handlers", "finalbody", "cases"):
                 inner = getattr(node, block, ())
                 if isinstance(inner, list):
-                    _cut(inner, in_class)
+                    _drop_bodies(inner, in_class)

@@ -109,7 +109,7 @@ class Statements:
                     error.trail.append(Place(frame.module.name, frame.module.file, node.lineno))
                 raise
 
-    def maybe(self, body: list[ast.stmt], frame: Frame) -> None:
+    def run_uncertain(self, body: list[ast.stmt], frame: Frame) -> None:
         """Run what may not run at all: nothing it raises is certain, and what it binds is unknown."""
         frame.unsure += 1
         doubt = 0
@@ -133,8 +133,8 @@ class Statements:
     def _if(self, node: ast.If, frame: Frame) -> None:
         known = truth(self._evaluator.evaluate(node.test, frame))
         if known is None:
-            self.maybe(node.body, frame)
-            self.maybe(node.orelse, frame)
+            self.run_uncertain(node.body, frame)
+            self.run_uncertain(node.orelse, frame)
         else:
             self.run(node.body if known else node.orelse, frame)
 
@@ -142,7 +142,7 @@ class Statements:
         listed = items(self._evaluator.evaluate(node.iter, frame))
         if listed is None or len(listed) > _MOST_ROUNDS:
             self._evaluator.bind(node.target, UNKNOWN, frame)
-            self.maybe([*node.body, *node.orelse], frame)
+            self.run_uncertain([*node.body, *node.orelse], frame)
             return
         for item in listed:
             self._evaluator.bind(node.target, item, frame)
@@ -156,13 +156,13 @@ class Statements:
 
     def _while(self, node: ast.While, frame: Frame) -> None:
         if truth(self._evaluator.evaluate(node.test, frame)) is not False:
-            self.maybe(node.body, frame)
+            self.run_uncertain(node.body, frame)
 
     def _match(self, node: Any, frame: Frame) -> None:
         self._evaluator.evaluate(node.subject, frame)
         declare([node], frame)
         for case in node.cases:
-            self.maybe(case.body, frame)
+            self.run_uncertain(case.body, frame)
 
     def _with(self, node: ast.With, frame: Frame) -> None:
         names = []
@@ -183,11 +183,11 @@ class Statements:
 
     def _try(self, node: ast.Try, frame: Frame) -> None:
         try:
-            self._guarded_body(node, frame)
+            self._try_body(node, frame)
         finally:
             self.run(node.finalbody, frame)
 
-    def _guarded_body(self, node: ast.Try, frame: Frame) -> None:
+    def _try_body(self, node: ast.Try, frame: Frame) -> None:
         before = dict(frame.names)
         doubt, import_doubt = self._state.doubt, self._state.import_doubt
         only_imports = all(self._catches_imports_only(handler, frame) for handler in node.handlers)
@@ -201,19 +201,19 @@ class Statements:
                 raise
             declare([*node.body, *node.orelse], frame)
             for handler in node.handlers:
-                self.maybe(handler.body, frame)
+                self.run_uncertain(handler.body, frame)
             return
         except Return:
             if self._state.import_doubt > import_doubt or (self._state.doubt > doubt and not only_imports):
                 for handler in node.handlers:
-                    self.maybe(handler.body, frame)
+                    self.run_uncertain(handler.body, frame)
             raise
         if self._state.import_doubt > import_doubt or (self._state.doubt > doubt and not only_imports):
             for name, value in before.items():
                 if frame.names.get(name) is not value:
                     frame.names[name] = UNKNOWN
             for handler in node.handlers:
-                self.maybe(handler.body, frame)
+                self.run_uncertain(handler.body, frame)
         self.run(node.orelse, frame)
 
     def _catches_imports_only(self, handler: ast.ExceptHandler, frame: Frame) -> bool:
@@ -236,7 +236,7 @@ class Statements:
                 self._state.unknown()
                 declare([*node.body, *node.orelse], frame)
                 for each in node.handlers:
-                    self.maybe(each.body, frame)
+                    self.run_uncertain(each.body, frame)
                 return
             self._state.handled.append(error)
             try:
@@ -332,7 +332,7 @@ class Statements:
         module = self._modules.load(base)
         for alias in node.names:
             if alias.name == "*":
-                self._modules.star(module, frame)
+                self._modules.import_star(module, frame)
                 continue
             if isinstance(module, Module) and module.state == "running" and alias.name not in module.names:
                 module.borrowers.add(frame.module.name)

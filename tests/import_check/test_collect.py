@@ -10,7 +10,7 @@ import pytest
 from compatcheck import import_check, matrix
 from compatcheck.environment import Environment, dump
 from compatcheck.environment.snapshot import load_snapshot
-from compatcheck.import_check import _verdicts
+from compatcheck.import_check import _cache
 from compatcheck.installed.target import find_target
 from compatcheck.pipelines.check import check
 from tests.import_check.conftest import install, target_of
@@ -75,7 +75,7 @@ def test_a_broken_note_counts_as_none(skewed: Path, cache: Path, content: bytes)
 def test_a_cache_that_cannot_be_written_changes_nothing(skewed: Path, cache: Path) -> None:
     cache.write_text("a file where the folder should be", encoding="utf-8")
     assert import_check.collect(target_of(skewed)).facts["unresolved_imports"]
-    assert _verdicts.recall(target_of(skewed)) is None
+    assert _cache.recall(target_of(skewed)) is None
 
 
 def test_the_code_of_a_model_is_held_against_the_environment(skewed: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Each rule on small distributions as installers leave them: what surely fails is told, everything else is not."""
+"""Each rule on small distributions as installers leave them: what surely fails is given, everything else is not."""
 
 from __future__ import annotations
 

@@ -83,20 +83,20 @@ def shape(tree: ast.AST | None) -> tuple[str, list[int]]:
 
 @pytest.mark.parametrize("name", ODD)
 def test_only_bodies_that_are_never_followed_go(name: str) -> None:
-    assert shape(_source.parsed(ODD[name])) == shape(_Uncut().visit(ast.parse(ODD[name])))
+    assert shape(_source.parse(ODD[name])) == shape(_Uncut().visit(ast.parse(ODD[name])))
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_a_module_of_the_standard_library_keeps_all_else(name: str) -> None:
     source = _source.read(REAL[name].__file__ or "")
-    assert shape(_source.parsed(source)) == shape(_Uncut().visit(ast.parse(source)))
+    assert shape(_source.parse(source)) == shape(_Uncut().visit(ast.parse(source)))
 
 
 @typing.no_type_check
 def test_bodies_of_methods_are_not_even_parsed() -> None:
-    tree = _source.parsed("class A:\n    def f(self):\n        this is no Python\n\n    y = 1\n")
+    tree = _source.parse("class A:\n    def f(self):\n        this is no Python\n\n    y = 1\n")
     assert tree.body[0].body[1].lineno == 5
 
 
 def test_what_is_no_python_has_no_tree() -> None:
-    assert _source.parsed("this is no Python") is None
+    assert _source.parse("this is no Python") is None

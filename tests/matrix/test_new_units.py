@@ -31,11 +31,11 @@ def find(files):
     return "frobnicated" in files.config
 """,
     "trainer": """
-OF = "made"
+READS = "calls"
 
 
 def find(script):
-    return script.given(("TrainingArguments",), frozenset(("frobnicate",)))
+    return script.keyword_line(("TrainingArguments",), frozenset(("frobnicate",)))
 """,
     "relation": """
 from compatcheck.matrix.matching.match import TraitVerdict

@@ -16,7 +16,7 @@ from compatcheck.bug_report import read_report
 from compatcheck.environment import Environment, Location, lookup
 from compatcheck.matrix.matching.match import TraitVerdict
 from compatcheck.matrix.traits import imports_name_of_other_releases, name_of_other_releases
-from compatcheck.matrix.traits._release_names import known_of
+from compatcheck.matrix.traits._release_names import histories
 from compatcheck.packages.versions import contains, parse_range
 from compatcheck.project import model_files, scripts
 
@@ -180,7 +180,7 @@ def test_entries_on_imports_agree_with_the_table_of_names(known: matrix.Matrix) 
         ranges = [parse_range(each) for each in entries[trait][1]]
         for path in paths:
             module, _, name = path.rpartition(".")
-            asked = next(known_of([{"module": module, "name": name}], known.table))
+            asked = next(histories([{"module": module, "name": name}], known.table))
             for release in (each for each in releases if not asked.is_older(each)):
                 assert asked.lacks(release) is any(contains(each, release) for each in ranges), (path, release)
 

@@ -19,7 +19,7 @@ _ITSELF, _PERHAPS = ".", "?"
 WHY = marked("the releases that have the name")
 
 
-class Asked(NamedTuple):
+class NameHistory(NamedTuple):
     """A name that somebody asks for, or a whole module, and the runs of releases that have it.
 
     Those that ``perhaps`` have it were not read, or what their module holds is not told by its text.
@@ -45,7 +45,7 @@ class Asked(NamedTuple):
         return {self.package: next(newer, self.runs[-1])}
 
 
-def known_of(names: Sequence[Mapping[str, Any]], table: Table) -> Iterator[Asked]:
+def histories(names: Sequence[Mapping[str, Any]], table: Table) -> Iterator[NameHistory]:
     """Those of the names that some releases have and others do not; of any other name nothing is known.
 
     The table is large, and read only where a name is asked for.
@@ -59,10 +59,10 @@ def known_of(names: Sequence[Mapping[str, Any]], table: Table) -> Iterator[Asked
             if (name or _ITSELF) in listed.split():
                 runs = having.split()
                 perhaps = (f"<{known['read'][package][0]}", *(run[1:] for run in runs if run[:1] == _PERHAPS))
-                yield Asked(package, module, name, tuple(run for run in runs if run[:1] != _PERHAPS), perhaps, at)
+                yield NameHistory(package, module, name, tuple(run for run in runs if run[:1] != _PERHAPS), perhaps, at)
 
 
-def occurrence(asked: Asked, release: Version | None) -> Occurrence:
+def occurrence(asked: NameHistory, release: Version | None) -> Occurrence:
     """What is told of a name that the release lacks, or the one that ran where none is stated."""
     what = f"no {asked.name} in {asked.module}" if asked.name else f"no module {asked.module}"
     who = f"{asked.package} {release}" if release else f"the {asked.package} that ran"

@@ -12,8 +12,8 @@ from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.packages.versions import contains, parse_range, parse_version
 
 _MKL, _TORCH = ">=2024.1", "<2.3.0"
-_OF_CONDA = ("pytorch-cuda", "pytorch-mutex", "cudatoolkit")
-_OF_WHEELS = ("nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12", "nvidia-cublas-cu11", "nvidia-cublas-cu12")
+_CONDA_PACKAGES = ("pytorch-cuda", "pytorch-mutex", "cudatoolkit")
+_CUDA_WHEELS = ("nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12", "nvidia-cublas-cu11", "nvidia-cublas-cu12")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
@@ -27,10 +27,10 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if mkl is None or torch is None:
         return TraitVerdict(None, missing=tuple(facts))
     fits = not contains(parse_range(_MKL), mkl) or not contains(parse_range(_TORCH), torch)
-    if fits or backend_of(facts["distributions.torch"]) or _has(environment, _OF_WHEELS):
+    if fits or backend_of(facts["distributions.torch"]) or _has(environment, _CUDA_WHEELS):
         return TraitVerdict(False)
     summary = f"torch {torch} from conda links MKL at run time and asks for iJIT_NotifyEvent, which mkl {mkl} lacks"
-    certain = _has(environment, _OF_CONDA)
+    certain = _has(environment, _CONDA_PACKAGES)
     seen = (Occurrence(summary, ("mkl", "torch"), {"mkl": "<=2024.0"}),)
     return TraitVerdict(certain or None, seen, () if certain else ("distributions.pytorch-mutex",))
 

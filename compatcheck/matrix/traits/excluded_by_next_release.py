@@ -20,14 +20,14 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         return TraitVerdict(None)
     releases = {name: release for name, text in (distributions or {}).items() if (release := final_release(text))}
     excluding = table("excluded-afterwards")
-    told = tuple(
+    occurrences = tuple(
         _occurrence(package, other, row, releases)
         for package in sorted(releases)
         for other, row in rows_of(releases[package], excluding.get(package, {}))
         if other in releases and _is_excluded(releases[other], row)
     )
     complete = environment.facts.get("distributions_complete") is True
-    return TraitVerdict(True, told) if told else TraitVerdict(False if complete else None)
+    return TraitVerdict(True, occurrences) if occurrences else TraitVerdict(False if complete else None)
 
 
 def _is_excluded(version: Version, row: Row) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits._release_names import WHY, known_of
+from compatcheck.matrix.traits._release_names import WHY, histories
 from compatcheck.packages.versions import final_release
 
 
@@ -34,7 +34,7 @@ def _occurrence(unresolved: Mapping[str, Any], table: Table) -> Occurrence:
 def _pins(unresolved: Mapping[str, Any], table: Table) -> dict[str, str]:
     """The releases of the provider that are known to have the name, where this one is known not to."""
     release = final_release(unresolved.get("provider_version"))
-    found = next(known_of([unresolved], table), None) if release and unresolved["module"] else None
+    found = next(histories([unresolved], table), None) if release and unresolved["module"] else None
     return found.pins(release) if found and release and found.lacks(release) else {}
 
 

@@ -7,10 +7,10 @@ from packaging.version import Version
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits._release_names import Asked, known_of, occurrence
+from compatcheck.matrix.traits._release_names import NameHistory, histories, occurrence
 from compatcheck.packages.versions import final_release
 
-_OF_MODEL, _OF_SCRIPT = "model.imported_names", "trainer.imported_names"
+_MODEL, _SCRIPT = "model.imported_names", "trainer.imported_names"
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
@@ -18,26 +18,26 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
 
     A name that the model's code imports and that releases dropped is left to an entry of its own where it has one.
     """
-    looked = {path: lookup(environment, path) for path in (_OF_MODEL, _OF_SCRIPT)}
+    looked = {path: lookup(environment, path) for path in (_MODEL, _SCRIPT)}
     names = {path: listed or () for path, listed in looked.items() if not isinstance(listed, Unknown)}
     if not names:
-        return TraitVerdict(None, missing=(_OF_MODEL,))
+        return TraitVerdict(None, missing=(_MODEL,))
     found: dict[str, list[Occurrence]] = {}
     for path, listed in names.items():
-        for asked in known_of(listed, table):
+        for asked in histories(listed, table):
             stated = lookup(environment, f"distributions.{asked.package}")
             release = None if isinstance(stated, Unknown) else final_release(stated)
-            if release and asked.lacks(release) and not (path == _OF_MODEL and _has_entry(asked, release, table)):
+            if release and asked.lacks(release) and not (path == _MODEL and _has_entry(asked, release, table)):
                 found.setdefault(path, []).append(occurrence(asked, release))
-    scripts = {each["file"] for each in names.get(_OF_SCRIPT, ())}
-    certain = [path for path in found if path == _OF_MODEL or len(scripts) == 1]
+    scripts = {each["file"] for each in names.get(_SCRIPT, ())}
+    certain = [path for path in found if path == _MODEL or len(scripts) == 1]
     if certain:
         return TraitVerdict(True, tuple(each for path in certain for each in found[path]))
     if found:
-        return TraitVerdict(None, tuple(found[_OF_SCRIPT]), ("trainer.script",))
+        return TraitVerdict(None, tuple(found[_SCRIPT]), ("trainer.script",))
     return TraitVerdict(False)
 
 
-def _has_entry(asked: Asked, release: Version, table: Table) -> bool:
+def _has_entry(asked: NameHistory, release: Version, table: Table) -> bool:
     rows = table("imported-names")["traits"].values()
     return not asked.is_older(release) and any(f"{asked.module}.{asked.name}" in names for names in rows)

@@ -17,7 +17,7 @@ from compatcheck.packages.versions import contains, final_release, parse_range
 _FOLLOWED = "unresolved_imports"
 _ALWAYS_IMPORTED = frozenset({"accelerate", "datasets", "huggingface-hub", "peft", "tokenizers", "transformers", "trl"})
 """What a training run imports wherever it is installed: Trainer imports peft and datasets as soon as they are there."""
-_OF_OBJECTIVE = {"from trl import DPOTrainer": "dpo", "from trl import SFTTrainer": "sft"}
+_OBJECTIVES = {"from trl import DPOTrainer": "dpo", "from trl import SFTTrainer": "sft"}
 """Statements that only the runs with one objective reach."""
 _SWITCHES = {"liger-kernel": "training.use_liger_kernel"}
 """The setting without which nothing imports a package."""
@@ -28,7 +28,7 @@ _version = cache(Version)
 class _Row(NamedTuple):
     """Releases ``first`` to ``last`` of a package end at ``statement`` beside a provider in the range.
 
-    ``told`` is the entry that says so itself.
+    ``entry`` is the entry that says so itself.
     """
 
     first: str
@@ -36,7 +36,7 @@ class _Row(NamedTuple):
     range: str
     name: str
     statement: str
-    told: str = ""
+    entry: str = ""
 
     def holds(self, package: Version, provider: Version) -> bool:
         between = _version(self.first) <= package <= _version(self.last)
@@ -65,8 +65,8 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     switched_off = {name for name, path in _SWITCHES.items() if lookup(environment, path) is False}
     found = tuple(each for each in _found(known, versions) if each.package not in switched_off)
     certain = tuple(each for each in found if _is_run(each, environment))
-    told = tuple(_occurrence(each, known, versions) for each in certain or found)
-    return TraitVerdict(True, told) if certain else TraitVerdict(None, told, (_FOLLOWED,))
+    occurrences = tuple(_occurrence(each, known, versions) for each in certain or found)
+    return TraitVerdict(True, occurrences) if certain else TraitVerdict(None, occurrences, (_FOLLOWED,))
 
 
 def _found(known: Mapping[str, Any], versions: Mapping[str, Version]) -> Iterator[_Found]:
@@ -74,7 +74,7 @@ def _found(known: Mapping[str, Any], versions: Mapping[str, Version]) -> Iterato
         for provider, rows in known.get(package, {}).items():
             if provider in versions:
                 row = _failing(rows, versions[package], versions[provider])
-                if row is not None and not row.told:
+                if row is not None and not row.entry:
                     yield _Found(package, provider, row)
 
 
@@ -85,8 +85,8 @@ def _failing(rows: Sequence[Sequence[str]], package: Version, provider: Version)
 def _is_run(found: _Found, environment: Environment) -> bool:
     """Whether the statement that fails is surely reached: the package is used, and used that way."""
     framework = lookup(environment, "training.framework")
-    if found.row.statement in _OF_OBJECTIVE:
-        return bool(lookup(environment, "training.objective") == _OF_OBJECTIVE[found.row.statement])
+    if found.row.statement in _OBJECTIVES:
+        return bool(lookup(environment, "training.objective") == _OBJECTIVES[found.row.statement])
     own = framework_of_distribution(found.package)
     if own and own.program:
         return isinstance(framework, Unknown) or framework == own.name

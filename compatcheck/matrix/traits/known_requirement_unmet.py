@@ -43,11 +43,11 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         and not _is_of_another_torch(package, other, releases, table)
     )
     certain = tuple(unmet for unmet in found if unmet[1] in _CHECKED_AT_IMPORT.get(unmet[0], ()))
-    told = tuple(
+    occurrences = tuple(
         _occurrence(package, other, specifier, distributions, demands[package][other])
         for package, other, specifier in certain or found
     )
-    return TraitVerdict(True, told) if certain else TraitVerdict(None, told, (_METADATA,))
+    return TraitVerdict(True, occurrences) if certain else TraitVerdict(None, occurrences, (_METADATA,))
 
 
 def _accepts(specifier: str, version: Version) -> bool:

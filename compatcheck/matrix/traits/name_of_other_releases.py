@@ -5,10 +5,10 @@ from __future__ import annotations
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits._release_names import known_of, occurrence
+from compatcheck.matrix.traits._release_names import histories, occurrence
 from compatcheck.packages.versions import final_release
 
-_SAID = "missing_names"
+_FACT = "missing_names"
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
@@ -17,13 +17,13 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     A release that has the name by the table is passed over: then something else shadows or hides it. So is a build of a
     vendor, and a name of which no release is known.
     """
-    said = lookup(environment, _SAID)
-    if isinstance(said, Unknown):
-        return TraitVerdict(None, missing=(_SAID,))
+    names = lookup(environment, _FACT)
+    if isinstance(names, Unknown):
+        return TraitVerdict(None, missing=(_FACT,))
     certain: list[Occurrence] = []
     open_still: list[Occurrence] = []
     missing: dict[str, None] = {}
-    for asked in known_of(said or (), table):
+    for asked in histories(names or (), table):
         stated = lookup(environment, f"distributions.{asked.package}")
         if isinstance(stated, Unknown):
             open_still.append(occurrence(asked, None))
@@ -31,5 +31,5 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         elif (release := final_release(stated)) and asked.lacks(release):
             certain.append(occurrence(asked, release))
     if certain:
-        return TraitVerdict(True, tuple(certain), facts=(_SAID,))
-    return TraitVerdict(None if open_still else False, tuple(open_still), tuple(missing), facts=(_SAID,))
+        return TraitVerdict(True, tuple(certain), facts=(_FACT,))
+    return TraitVerdict(None if open_still else False, tuple(open_still), tuple(missing), facts=(_FACT,))

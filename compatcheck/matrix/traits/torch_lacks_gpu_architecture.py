@@ -36,17 +36,17 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         unknown = {"cuda.runtime": runtime, "gpu.compute_capability": gpus}
         return TraitVerdict(None, missing=tuple(p for p, value in unknown.items() if isinstance(value, Unknown)))
     if isinstance(runtime, Unknown):
-        return _of_any_runtime(environment, gpus, table)
+        return _find_for_any_runtime(environment, gpus, table)
     build = _build(environment, runtime, table)
     if build is None:
-        return _of_cuda(environment, runtime, gpus, table)
+        return _find_for_cuda(environment, runtime, gpus, table)
     runs = runs_on(build, gpus)
     if runs is None:
         return TraitVerdict(None, missing=("gpu.compute_capability",))
     return TraitVerdict(False) if runs else _lacking(environment, f"is {_compiled(build)}", gpus, table)
 
 
-def _of_cuda(environment: Environment, runtime: str, gpus: Iterable[Any], table: Table) -> TraitVerdict:
+def _find_for_cuda(environment: Environment, runtime: str, gpus: Iterable[Any], table: Table) -> TraitVerdict:
     """What the CUDA version alone rules out, for a build that was not looked up."""
     oldest = left_behind(runtime, gpus, table)
     if oldest is not None:
@@ -78,7 +78,7 @@ def _usual_build(environment: Environment, runtime: str, table: Table) -> Build 
     return None if _is_vendors(environment) else listed_build(torch, runtime, "x86_64", table)
 
 
-def _of_any_runtime(environment: Environment, gpus: Iterable[Any], table: Table) -> TraitVerdict:
+def _find_for_any_runtime(environment: Environment, gpus: Iterable[Any], table: Table) -> TraitVerdict:
     missing = TraitVerdict(None, missing=("cuda.runtime",))
     torch = lookup(environment, "distributions.torch")
     if not isinstance(torch, str) or _is_vendors(environment):

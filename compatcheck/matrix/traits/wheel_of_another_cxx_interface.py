@@ -20,7 +20,7 @@ _LABELLED = ("flash-attn", "causal-conv1d", "mamba-ssm")
 _LABEL = re.compile(r"\+cu\d+torch(?P<torch>\d+\.\d+)(?:\.\d+)?cxx11abi(?P<new>TRUE|FALSE)", re.IGNORECASE)
 _AGE = {True: "new", False: "old"}
 _LAST_OLD, _FIRST_NEW = (2, 5), (2, 7)
-_FROM_THE_INDEX = ("nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime")
+_CUDA_WHEELS = ("nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime")
 
 
 class Interface(NamedTuple):
@@ -69,7 +69,7 @@ def _interface(environment: Environment, torch: str, known: bool) -> Interface |
         from_nvidia = ".nv" in f".{torch.partition('+')[2]}" or isinstance(lookup(environment, "image.release"), str)
         return Interface(True, True) if from_nvidia else None
     backend = backend_of(torch)
-    from_index = any(lookup(environment, f"distributions.{name}") not in (None, Unknown()) for name in _FROM_THE_INDEX)
+    from_index = any(lookup(environment, f"distributions.{name}") not in (None, Unknown()) for name in _CUDA_WHEELS)
     certain = known and (backend is not None or from_index)
     if _LAST_OLD < release < _FIRST_NEW:
         return Interface(backend == "cu126", True) if backend else Interface(False, True) if from_index else None

@@ -30,7 +30,7 @@ def read(folder: str, names: list[str], config: dict[str, Any], reasons: dict[st
 
     Both stay unknown where some of the code does.
     """
-    mapped = _mapped(folder, names, config)
+    mapped = _auto_classes(folder, names, config)
     elsewhere = sorted({value.partition("--")[0] for value in mapped.values() if "--" in value})
     known: dict[str, Any] = {"code_from": elsewhere} if elsewhere else {}
     if any("--" in value for value in _auto_map(config).values()):
@@ -58,32 +58,32 @@ def read(folder: str, names: list[str], config: dict[str, Any], reasons: dict[st
 
 def codes(folder: str, names: list[str], config: dict[str, Any]) -> list[Code]:
     """The files that the rules read, parsed; raises `InputError` where one cannot be read or parsed."""
-    mapped = _mapped(folder, names, config)
+    mapped = _auto_classes(folder, names, config)
     entry_points = {value.rpartition(".")[2] for value in mapped.values()}
     architectures = config.get("architectures")
     entry_points |= (
         {each for each in architectures or () if isinstance(each, str)} if _is_list(architectures) else set()
     )
     configurations = [name for name in names if name.startswith("configuration_") and name.endswith(".py")]
-    configured = frozenset(each for name in configurations for each in attributes_set(_parsed(folder, name)))
+    configured = frozenset(each for name in configurations for each in attributes_set(_parse(folder, name)))
     wanted = dict.fromkeys(
-        (kind, name) for kind, prefix in _KINDS for name in _of_kind(folder, names, mapped, kind, prefix)
+        (kind, name) for kind, prefix in _KINDS for name in _files_by_kind(folder, names, mapped, kind, prefix)
     )
     named = any(kind == "tokenizer" for kind, _ in wanted) and _tokenizer.names_special_tokens(folder, names)
     shared = frozenset(entry_points), configured, named, _rope.scales(config)
-    return [Code(name, kind, _parsed(folder, name), *shared) for kind, name in wanted]
+    return [Code(name, kind, _parse(folder, name), *shared) for kind, name in wanted]
 
 
 def names(folder: str, names: list[str], config: dict[str, Any]) -> list[str]:
     """The names of all files of the model's own code that are in the folder."""
-    mapped = _mapped(folder, names, config)
+    mapped = _auto_classes(folder, names, config)
     started = {module for value in mapped.values() if (module := _module(value)) in names}
     for _, prefix in _KINDS:
         started |= {name for name in names if name.startswith(f"{prefix}_") and name.endswith(".py")}
     return _closure(folder, names, started)
 
 
-def _of_kind(folder: str, names: list[str], mapped: dict[str, str], kind: Kind, prefix: str) -> list[str]:
+def _files_by_kind(folder: str, names: list[str], mapped: dict[str, str], kind: Kind, prefix: str) -> list[str]:
     """The files of a kind: those named for it that the configuration leads to, or all where it names none."""
     auto = "AutoTokenizer" if kind == "tokenizer" else "AutoModel"
     entries = {_module(value) for key, value in mapped.items() if key.startswith(auto) and "--" not in value}
@@ -99,7 +99,7 @@ def _closure(folder: str, names: list[str], started: set[str]) -> list[str]:
     """The files and those of the folder that they import."""
     found, waiting = set(started), sorted(started)
     while waiting:
-        for node in ast.walk(_parsed(folder, waiting.pop())):
+        for node in ast.walk(_parse(folder, waiting.pop())):
             if isinstance(node, ast.ImportFrom) and node.level:
                 imported = [node.module.partition(".")[0]] if node.module else [each.name for each in node.names]
                 new = {f"{each}.py" for each in imported} & set(names) - found
@@ -108,7 +108,7 @@ def _closure(folder: str, names: list[str], started: set[str]) -> list[str]:
     return sorted(found)
 
 
-def _parsed(folder: str, name: str) -> ast.Module:
+def _parse(folder: str, name: str) -> ast.Module:
     path = os.path.join(folder, name)
     tree = parse_code(read_code(path))
     if tree is None:
@@ -121,7 +121,7 @@ def read_code(path: str) -> str:
     return read_text(path, _LARGEST_CODE)
 
 
-def _mapped(folder: str, names: list[str], config: dict[str, Any]) -> dict[str, str]:
+def _auto_classes(folder: str, names: list[str], config: dict[str, Any]) -> dict[str, str]:
     """What ``auto_map`` of the configuration and of the tokenizer's names, by auto class."""
     mapped = _auto_map(config)
     if "tokenizer_config.json" in names:

@@ -38,7 +38,7 @@ def read(folder: str, weights: bool = False) -> Environment:
     config_file = os.path.join(folder, "config.json")
     names = file_names(folder)
     if not os.path.lexists(config_file):
-        _tell_what_else(folder, names)
+        _raise_without_config(folder, names)
     config = read_json_object(config_file)
     origin = origin_of(folder)
     reasons: dict[str, str] = {}
@@ -60,7 +60,7 @@ def read(folder: str, weights: bool = False) -> Environment:
     return Environment({"model": model, "training": {"quantization": quantization}}, reasons, places)
 
 
-def _tell_what_else(folder: str, names: list[str]) -> NoReturn:
+def _raise_without_config(folder: str, names: list[str]) -> NoReturn:
     """A folder without ``config.json`` in one line: what it is instead."""
     doing, advice = "reading the model folder", "give a folder with config.json"
     if "adapter_config.json" in names:

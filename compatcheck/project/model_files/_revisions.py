@@ -60,12 +60,12 @@ def _traits(models: list[dict[str, Any]], locations: list[Mapping[str, Any]]) ->
     """The traits that came or went; none where those of one side are unknown."""
     if not all("traits" in model for model in models):
         return []
-    told = []
+    rows = []
     for change, here, there, places in (("gained", 1, 0, locations[1]), ("lost", 0, 1, locations[0])):
         for trait in sorted(set(models[here]["traits"]) - set(models[there]["traits"])):
             at = places.get(f"model.traits.{trait}")
-            told.append({"change": change, "trait": trait, "location": at._asdict() if at else None})
-    return told
+            rows.append({"change": change, "trait": trait, "location": at._asdict() if at else None})
+    return rows
 
 
 def _definitions(old: str, new: str, names: list[list[str]]) -> Iterator[dict[str, Any]]:
@@ -117,7 +117,7 @@ def _syntax(function: Function) -> str:
 
 
 def _settings(old: str, new: str, names: list[list[str]]) -> list[dict[str, Any]]:
-    told = []
+    rows = []
     for file in _SETTINGS:
         before, after = (
             dict(flatten(read_json_object(os.path.join(folder, file)))) if file in side else {}
@@ -127,8 +127,8 @@ def _settings(old: str, new: str, names: list[list[str]]) -> list[dict[str, Any]
             one, other = before.get(key, _ABSENT), after.get(key, _ABSENT)
             if one != other and not key.startswith(_TOLD_ELSEWHERE):
                 stated = {side: value for side, value in (("old", one), ("new", other)) if value is not _ABSENT}
-                told.append({"file": file, "key": key, **stated})
-    return told
+                rows.append({"file": file, "key": key, **stated})
+    return rows
 
 
 def _tokens(old: str, new: str, names: list[list[str]]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """The user's own scripts that train with the transformers Trainer, read from their syntax tree and never run.
 
-A rule is one file of `rules`, named after its trait: ``OF`` is what it reads of a `Script` (``trainers`` or ``made``),
-and ``find(script)`` returns the line that shows the trait, or None.
+A rule is one file of `rules`, named after its trait: ``READS`` is the part of a `Script` that it reads,
+``trainers`` or ``calls``, and ``find(script)`` returns the line that shows the trait, or None.
 """
 
 from compatcheck.project.scripts._reading import KIND as KIND

@@ -15,17 +15,17 @@ from compatcheck.files.python_syntax import parse_code
 from compatcheck.files.reading import read_text
 from compatcheck.files.units import trait_name, units
 from compatcheck.project._imported_names import imported_names
-from compatcheck.project.scripts._script import ARGUMENTS, OF_TRL, TRAINERS, Script, script_of
+from compatcheck.project.scripts._script import ARGUMENTS, TRAINERS, TRL_CONFIGS, Script, script_of
 
 KIND = "trainer"
 TITLE = "a script that trains with the transformers Trainer"
 _LARGEST = 1 << 20
 _IMPORTS = re.compile(r"^\s{0,80}(?:from|import)\s{1,8}(?:transformers|trl)\b", re.M)
-_CLASSES = re.compile(rf"\b(?:{'|'.join((*TRAINERS, *ARGUMENTS, *OF_TRL))})\b")
+_CLASSES = re.compile(rf"\b(?:{'|'.join((*TRAINERS, *ARGUMENTS, *TRL_CONFIGS))})\b")
 
 
 class Rule(Protocol):
-    OF: Literal["trainers", "made"]
+    READS: Literal["trainers", "calls"]
 
     def find(self, script: Script) -> int | None: ...
 
@@ -79,7 +79,7 @@ def read(paths: Sequence[str]) -> Environment:
     known: dict[str, list[Any]] = {"traits": [], "suspected": []}
     locations: dict[str, Location] = {}
     for trait, rule in rules().items():
-        lines = {path: rule.find(script) for path, script in scripts.items() if getattr(script, rule.OF)}
+        lines = {path: rule.find(script) for path, script in scripts.items() if getattr(script, rule.READS)}
         shown = [Location(path, line) for path, line in lines.items() if line is not None]
         if shown:
             known["traits" if len(shown) == len(lines) else "suspected"].append(trait)

@@ -11,14 +11,14 @@ from compatcheck.files.python_syntax import Function, calls, is_super, last_name
 
 TRAINERS = ("Trainer", "Seq2SeqTrainer")
 ARGUMENTS = ("TrainingArguments", "Seq2SeqTrainingArguments")
-OF_TRL = (
+TRL_CONFIGS = (
     *("SFTConfig", "DPOConfig", "KTOConfig", "ORPOConfig", "CPOConfig", "BCOConfig", "GRPOConfig", "RLOOConfig"),
     "RewardConfig",
 )
 """The configurations of trl that are TrainingArguments of transformers with more fields."""
 
-_FROM = {"transformers": (*TRAINERS, *ARGUMENTS), "trl": OF_TRL}
-_ASKING = frozenset(
+_CLASSES_OF = {"transformers": (*TRAINERS, *ARGUMENTS), "trl": TRL_CONFIGS}
+_VERSION_CHECKS = frozenset(
     ("__version__", "is_transformers_version", "check_min_version", "signature", "get_version", "require_version")
 )
 LOOPS = frozenset(("train", "_inner_training_loop", "_run_epoch"))
@@ -37,15 +37,15 @@ class Script(NamedTuple):
     """The Trainers of a script's own, and the Trainers and their arguments that it makes."""
 
     trainers: tuple[OwnTrainer, ...]
-    made: tuple[tuple[str, ast.Call], ...]
+    calls: tuple[tuple[str, ast.Call], ...]
 
     def first(self, line_of: Callable[[OwnTrainer], int | None]) -> int | None:
         """The first line that shows a trait of one of the script's own Trainers."""
         return min((line for each in self.trainers if (line := line_of(each)) is not None), default=None)
 
-    def given(self, classes: tuple[str, ...], keywords: frozenset[str]) -> int | None:
+    def keyword_line(self, classes: tuple[str, ...], keywords: frozenset[str]) -> int | None:
         """The first line on which one of these keywords is given to one of these classes."""
-        named = (keyword for name, call in self.made if name in classes for keyword in call.keywords)
+        named = (keyword for name, call in self.calls if name in classes for keyword in call.keywords)
         return min((keyword.value.lineno for keyword in named if keyword.arg in keywords), default=None)
 
 
@@ -54,22 +54,22 @@ def script_of(tree: ast.Module) -> Script | None:
 
     One that asks for versions or signatures may suit any release, and what it has is not judged: None, too.
     """
-    if any(_asks(node) for node in nodes_of(tree)):
+    if any(_checks_versions(node) for node in nodes_of(tree)):
         return None
-    bound = _bound(tree)
+    bound = _binding_counts(tree)
     names, modules = _imported(tree, bound)
-    trainers, made = tuple(_own_trainers(tree, names, modules, bound)), tuple(_made(tree, names, modules))
+    trainers, made = tuple(_own_trainers(tree, names, modules, bound)), tuple(_constructor_calls(tree, names, modules))
     return Script(trainers, made) if trainers or made else None
 
 
-def _asks(node: ast.AST) -> bool:
+def _checks_versions(node: ast.AST) -> bool:
     if isinstance(node, ast.ImportFrom):
-        return any(each.name in _ASKING for each in node.names)
+        return any(each.name in _VERSION_CHECKS for each in node.names)
     name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-    return name in _ASKING
+    return name in _VERSION_CHECKS
 
 
-def _bound(tree: ast.Module) -> Counter[str]:
+def _binding_counts(tree: ast.Module) -> Counter[str]:
     """How often each name is bound anywhere in a file, by an import, a definition or an assignment."""
     bound: Counter[str] = Counter()
     for node in nodes_of(tree):
@@ -88,10 +88,10 @@ def _imported(tree: ast.Module, bound: Counter[str]) -> tuple[dict[str, str], se
     modules: set[str] = set()
     for node in nodes_of(tree):
         if isinstance(node, ast.ImportFrom) and not node.level:
-            offered = _FROM.get((node.module or "").partition(".")[0], ())
+            offered = _CLASSES_OF.get((node.module or "").partition(".")[0], ())
             names |= {each.asname or each.name: each.name for each in node.names if each.name in offered}
         elif isinstance(node, ast.Import):
-            modules |= {each.asname or each.name for each in node.names if each.name in _FROM}
+            modules |= {each.asname or each.name for each in node.names if each.name in _CLASSES_OF}
     return {name: known for name, known in names.items() if bound[name] == 1}, modules
 
 
@@ -100,7 +100,7 @@ def _class_of(node: ast.expr, names: Mapping[str, str], modules: set[str]) -> st
         return names.get(node.id)
     if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name) or node.value.id not in modules:
         return None
-    return node.attr if any(node.attr in offered for offered in _FROM.values()) else None
+    return node.attr if any(node.attr in offered for offered in _CLASSES_OF.values()) else None
 
 
 def _own_trainers(
@@ -125,7 +125,7 @@ def _own_trainers(
     yield from (trainer for name, trainer in found.items() if name not in parents | changed)
 
 
-def _made(tree: ast.Module, names: Mapping[str, str], modules: set[str]) -> Iterator[tuple[str, ast.Call]]:
+def _constructor_calls(tree: ast.Module, names: Mapping[str, str], modules: set[str]) -> Iterator[tuple[str, ast.Call]]:
     """The calls of the classes, but for those whose failure is caught."""
     waiting: list[ast.AST] = [tree]
     while waiting:
@@ -143,7 +143,7 @@ def _catches(handler: ast.ExceptHandler) -> bool:
     return any(kind is None or last_name(kind) in _CATCHING for kind in kinds)
 
 
-def plain(trainer: OwnTrainer, name: str) -> Function | None:
+def undecorated(trainer: OwnTrainer, name: str) -> Function | None:
     """A method that the Trainer overrides as it stands, without a decorator that may take more."""
     own = trainer.methods.get(name)
     return own if own and not own.decorator_list else None

@@ -186,7 +186,7 @@ def test_a_file_that_does_not_train_has_no_traits(source: str) -> None:
 
 def test_every_rule_keeps_its_contract() -> None:
     for rule in rules().values():
-        assert rule.__doc__ and "https://" in rule.__doc__ and rule.OF in ("trainers", "made")
+        assert rule.__doc__ and "https://" in rule.__doc__ and rule.READS in ("trainers", "calls")
     assert set(rules()) == {*OF, *MADE}
 
 

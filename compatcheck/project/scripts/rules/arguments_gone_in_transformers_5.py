@@ -5,9 +5,9 @@ https://github.com/huggingface/transformers/blob/v5.0.0/src/transformers/trainin
 
 from __future__ import annotations
 
-from compatcheck.project.scripts._script import ARGUMENTS, OF_TRL, Script
+from compatcheck.project.scripts._script import ARGUMENTS, TRL_CONFIGS, Script
 
-OF = "made"
+READS = "calls"
 
 _GONE = frozenset(
     (
@@ -22,4 +22,4 @@ _GONE = frozenset(
 
 
 def find(script: Script) -> int | None:
-    return script.given((*ARGUMENTS, *OF_TRL), _GONE)
+    return script.keyword_line((*ARGUMENTS, *TRL_CONFIGS), _GONE)

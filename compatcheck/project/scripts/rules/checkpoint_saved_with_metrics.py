@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 
 from compatcheck.files.python_syntax import inside
-from compatcheck.project.scripts._script import OwnTrainer, Script, calls_inherited, plain
+from compatcheck.project.scripts._script import OwnTrainer, Script, calls_inherited, undecorated
 
-OF = "trainers"
+READS = "trainers"
 
 
 def find(script: Script) -> int | None:
@@ -19,7 +19,7 @@ def find(script: Script) -> int | None:
 
 def _line(trainer: OwnTrainer) -> int | None:
     """A call that stands under a condition or is tried may be for older releases alone."""
-    own = plain(trainer, "_save_checkpoint")
+    own = undecorated(trainer, "_save_checkpoint")
     if own is None or "_maybe_log_save_evaluate" in trainer.methods:
         return None
     demanded = len(own.args.args) - len(own.args.defaults)

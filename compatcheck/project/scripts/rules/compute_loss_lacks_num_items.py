@@ -6,9 +6,9 @@ https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/traine
 from __future__ import annotations
 
 from compatcheck.files.python_syntax import parameters
-from compatcheck.project.scripts._script import OwnTrainer, Script, calls_inherited, plain
+from compatcheck.project.scripts._script import OwnTrainer, Script, calls_inherited, undecorated
 
-OF = "trainers"
+READS = "trainers"
 
 
 def find(script: Script) -> int | None:
@@ -17,7 +17,7 @@ def find(script: Script) -> int | None:
 
 def _line(trainer: OwnTrainer) -> int | None:
     """A ``training_step`` that is the user's own too may call it as it likes, unless it goes on to the Trainer's."""
-    own, step = plain(trainer, "compute_loss"), trainer.methods.get("training_step")
+    own, step = undecorated(trainer, "compute_loss"), trainer.methods.get("training_step")
     if own is None or own.args.kwarg is not None or "num_items_in_batch" in parameters(own):
         return None
     return own.lineno if step is None or calls_inherited(step) else None

@@ -5,10 +5,10 @@ https://github.com/huggingface/transformers/blob/v4.50.3/src/transformers/traini
 
 from __future__ import annotations
 
-from compatcheck.project.scripts._script import ARGUMENTS, OF_TRL, Script
+from compatcheck.project.scripts._script import ARGUMENTS, TRL_CONFIGS, Script
 
-OF = "made"
+READS = "calls"
 
 
 def find(script: Script) -> int | None:
-    return script.given((*ARGUMENTS, *OF_TRL), frozenset(("evaluation_strategy",)))
+    return script.keyword_line((*ARGUMENTS, *TRL_CONFIGS), frozenset(("evaluation_strategy",)))

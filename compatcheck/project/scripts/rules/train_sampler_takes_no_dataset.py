@@ -5,9 +5,9 @@ https://github.com/huggingface/transformers/blob/v4.52.1/src/transformers/traine
 
 from __future__ import annotations
 
-from compatcheck.project.scripts._script import OwnTrainer, Script, plain, takes_positional
+from compatcheck.project.scripts._script import OwnTrainer, Script, takes_positional, undecorated
 
-OF = "trainers"
+READS = "trainers"
 
 
 def find(script: Script) -> int | None:
@@ -16,6 +16,6 @@ def find(script: Script) -> int | None:
 
 def _line(trainer: OwnTrainer) -> int | None:
     """What makes the loader may be the user's own too."""
-    own = plain(trainer, "_get_train_sampler")
+    own = undecorated(trainer, "_get_train_sampler")
     made = {"get_train_dataloader", "_get_dataloader"} & set(trainer.methods)
     return own.lineno if own and not takes_positional(own, 1) and not made else None

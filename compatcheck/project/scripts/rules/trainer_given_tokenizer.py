@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from compatcheck.project.scripts._script import TRAINERS, Script
 
-OF = "made"
+READS = "calls"
 
 
 def find(script: Script) -> int | None:
-    return script.given(TRAINERS, frozenset(("tokenizer",)))
+    return script.keyword_line(TRAINERS, frozenset(("tokenizer",)))

@@ -5,9 +5,9 @@ https://github.com/huggingface/transformers/blob/v4.47.0/src/transformers/traine
 
 from __future__ import annotations
 
-from compatcheck.project.scripts._script import LOOPS, OwnTrainer, Script, plain, takes_positional
+from compatcheck.project.scripts._script import LOOPS, OwnTrainer, Script, takes_positional, undecorated
 
-OF = "trainers"
+READS = "trainers"
 
 
 def find(script: Script) -> int | None:
@@ -16,7 +16,7 @@ def find(script: Script) -> int | None:
 
 def _line(trainer: OwnTrainer) -> int | None:
     """What calls it as it trains may be the user's own too."""
-    own = plain(trainer, "log")
+    own = undecorated(trainer, "log")
     if own is None or takes_positional(own, 2) or (LOOPS | {"_maybe_log_save_evaluate"}) & set(trainer.methods):
         return None
     return own.lineno

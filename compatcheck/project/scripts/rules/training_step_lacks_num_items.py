@@ -5,9 +5,9 @@ https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/traine
 
 from __future__ import annotations
 
-from compatcheck.project.scripts._script import LOOPS, OwnTrainer, Script, plain, takes_positional
+from compatcheck.project.scripts._script import LOOPS, OwnTrainer, Script, takes_positional, undecorated
 
-OF = "trainers"
+READS = "trainers"
 
 
 def find(script: Script) -> int | None:
@@ -16,7 +16,7 @@ def find(script: Script) -> int | None:
 
 def _line(trainer: OwnTrainer) -> int | None:
     """A loop that is the user's own may call it as it likes."""
-    own = plain(trainer, "training_step")
+    own = undecorated(trainer, "training_step")
     if own is None or takes_positional(own, 3) or LOOPS & set(trainer.methods):
         return None
     return own.lineno
