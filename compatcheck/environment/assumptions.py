@@ -1,63 +1,39 @@
-"""One fact that the user states on the command line."""
+"""Facts that the user states on the command line."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Any
 
-from compatcheck.environment import Environment, snapshot
+from compatcheck.environment import Environment, paths, snapshot, vocabulary
 from compatcheck.errors import InputError
 from compatcheck.packages.names import normalised
 
-TOP_LEVEL = frozenset(
-    (
-        "python",
-        "platform",
-        "image",
-        "report",
-        "distributions",
-        "distributions_complete",
-        "cuda",
-        "torch_build",
-        "gpu",
-        "gpus",
-        "environ",
-        "model",
-        "trainer",
-        "training",
-    )
-)
 _DOING = "reading --assume"
-_STRINGS = re.compile(
-    r"python\Z|platform\.|image\.|report\.(?!newest)|distributions\.|cuda\.|environ\.|torch_build\.(?!architectures)"
-    r"|model\.(name|type|revision|torch_dtype)\Z|gpu\.(name|compute_capability|uuid)\Z"
-)
 
 
 def assume(environment: Environment, statement: str) -> Environment:
     """The environment with ``key=value`` in it; the value is JSON where it parses, else a string.
 
     Versions, names and environment variables are strings however they look, and ``absent``, as ``null``, is "known
-    to be absent". ``gpu.…`` speaks of every GPU, or of one where none is known. Raises `InputError` where
-    the statement has another form.
+    to be absent". ``gpu.…`` and ``every_gpu.…`` speak of every GPU, or of one where none is known. Raises
+    `InputError` where the statement has another form.
     """
     key, equals, value = statement.partition("=")
-    key = key.strip()
-    parts = _parts(key)
+    parts = paths.parts(key.strip())
     if not equals or not all(parts):
         raise InputError(_DOING, statement, "it has no key or no value", "write key=value")
-    if parts[0] not in TOP_LEVEL or (parts[0] == "gpu" and len(parts) != 2):
-        known = ", ".join(sorted(TOP_LEVEL))
-        raise InputError(_DOING, key, "no fact has this name", f"begin with one of {known}")
-    _require_name("gpus." + parts[1] if parts[0] == "gpu" else ".".join(parts))
-    typed = _typed(key, value)
-    if parts[0] == "gpu":
+    if parts[0].startswith("distribution") and len(parts) == 2:
+        parts[1] = normalised(parts[1])
+    path = ".".join(parts)
+    _require_name(path)
+    typed = _typed(path, value)
+    if path.startswith(vocabulary.EVERY_GPU):
         gpus = environment.facts.get("gpus") or [{}]
         stated = Environment({"gpus": [{**gpu, parts[1]: typed} for gpu in gpus]})
     else:
-        stated = Environment.from_flat({".".join(parts): typed})
+        stated = Environment.from_flat({path: typed})
     snapshot.require_types(stated.facts, statement, _DOING)
     return environment.overlay(stated)
 
@@ -73,26 +49,19 @@ def assume_all(environment: Environment, statements: Iterable[str]) -> Environme
 
 
 def _require_name(path: str) -> None:
-    from compatcheck.environment._schema import unknown_name
-
-    unknown = unknown_name(path)
-    if unknown is not None:
-        raise InputError(_DOING, path, f"there is no fact called {unknown}", "see `compatcheck env` for the names")
-
-
-def _parts(key: str) -> list[str]:
-    head, _, tail = key.partition(".")
-    if head == "distributions" and tail:
-        return [head, normalised(tail)]
-    return [head, tail] if head == "environ" and tail else key.split(".")
+    if path in vocabulary.COMPUTED:
+        raise InputError(_DOING, path, "it is computed from other facts", "supply those facts")
+    if vocabulary.fact_at(path) or (stranger := vocabulary.stranger_in(path)) is None:
+        return
+    raise InputError(_DOING, path, f"there is no fact called {stranger}", "see `compatcheck env` for the names")
 
 
-def _typed(key: str, value: str) -> Any:
+def _typed(path: str, value: str) -> Any:
     if value == "absent":
         return None
     try:
         parsed = json.loads(value)
     except (ValueError, RecursionError):
         return value
-    as_written = _STRINGS.match(key) and parsed is not None and not isinstance(parsed, str)
+    as_written = vocabulary.is_text(path) and parsed is not None and not isinstance(parsed, str)
     return value if as_written else parsed

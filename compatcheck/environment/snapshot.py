@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,17 +48,7 @@ def _require_version(document: dict[str, Any], source: str) -> None:
 
 def require_types(document: Mapping[str, Any], source: str, doing: str = _DOING) -> None:
     """Raise `InputError` where the value of a key that is known has another type or is none of the words it may be."""
-    from pydantic import ValidationError
+    from compatcheck.environment.schema import faults, schema
 
-    from compatcheck.environment._schema import Snapshot
-
-    try:
-        Snapshot.model_validate(document)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        path = ".".join(str(part) for part in first["loc"] if not _BRANCH.match(str(part)))
-        seen = f"{path}: {first['msg'][:1].lower()}{first['msg'][1:]}, not {first['input']!r:.60}"
-        raise InputError(doing, source, seen, "correct that value, or leave it out if it is not known") from None
-
-
-_BRANCH = re.compile(r"(int|float|constrained-str|literal\[.*\])\Z")
+    for fault in faults(document, schema()):
+        raise InputError(doing, source, fault, "correct that value, or leave it out if it is not known")

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compatcheck.environment import Environment, Location
-from compatcheck.environment.keys import kind_of
 from compatcheck.environment.paths import distribution_of
 from compatcheck.inference import infer as _infer
 from compatcheck.inference.inferred import Judged
@@ -57,7 +56,6 @@ __all__ = [
     "in_language",
     "interval",
     "is_stale",
-    "kind_of",
     "lint_folder",
     "load",
     "judge",

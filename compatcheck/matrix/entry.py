@@ -10,8 +10,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from compatcheck.environment.keys import kind_of
 from compatcheck.environment.paths import distribution_of, flatten
+from compatcheck.environment.vocabulary import kind_of
 from compatcheck.matrix._regex import check_regex
 from compatcheck.packages.versions import is_range, number_in_range, parse_range
 from compatcheck.results.findings import Remedy

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment
-from compatcheck.environment.keys import keys, kind_of
+from compatcheck.environment.vocabulary import keys, kind_of
 from compatcheck.matrix._traits import Table, trait_finder
 from compatcheck.matrix.entry import Entry, Example, RemedyEntry
 from compatcheck.matrix.matching.match import Verdict, match_table

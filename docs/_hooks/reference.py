@@ -14,7 +14,6 @@ from mkdocs.structure.files import File, Files
 
 from compatcheck import probes
 from compatcheck.cli import cli
-from compatcheck.environment._schema import Snapshot
 from compatcheck.probes import _units
 from tools.matrix.schema import schema
 
@@ -23,11 +22,6 @@ _ENTRY = """# The form of an entry
 
 One TOML file, `matrix/<package>/CC-YYYY-NNNN.toml`. [How to write one](../how-to/entry.md) shows the way from
 an issue to an entry. Fields in bold must be there. `compatcheck matrix schema` prints the same as JSON Schema."""
-_SNAPSHOT = """# The snapshot
-
-What `compatcheck env` prints and `--snapshot` reads back: JSON, `schema_version` 1. Conditions of entries and
-`--assume` speak of the same facts, by dotted names such as `training.attention`. A fact that is not there is unknown;
-one that is `null` is known to be absent. Keys that are not listed here are kept, and judge nothing."""
 _COMMANDS = """# Commands
 
 What `compatcheck VERB --help` says. `check` is the default command. [Exit statuses](exit-status.md) have
@@ -51,7 +45,6 @@ def pages() -> dict[str, str]:
     return {
         "commands": _SEPARATE.join([_COMMANDS, *_commands(cli, "compatcheck")]) + "\n",
         "entry": _SEPARATE.join([_ENTRY, *_schema(schema(), "An entry")]) + "\n",
-        "snapshot": _SEPARATE.join([_SNAPSHOT, *_schema(Snapshot.model_json_schema(), "The snapshot")]) + "\n",
         "probes": _SEPARATE.join([_PROBES, _overview(), *map(_probe, probes.names())]) + "\n",
     }
 

@@ -55,7 +55,7 @@ def test_the_keys_of_the_report_are_those_of_the_command(tmp_path: Path) -> None
 
 def test_pages_name_what_is_there() -> None:
     """Links of the README and of pages that GitHub shows as well; mkdocs holds those within the site."""
-    generated = {"commands.md", "entry.md", "snapshot.md", "probes.md"}
+    generated = {"commands.md", "entry.md", "probes.md"}
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert Path(target).name in generated or (page.parent / target).exists(), (page, target)

@@ -3,67 +3,72 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compatcheck.environment import Environment, Location, dump
+from compatcheck.environment import Environment, Location
+from compatcheck.environment.schema import schema
 from compatcheck.environment.snapshot import load_snapshot, read_snapshot
 from compatcheck.errors import InputError
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=8)
 names = st.from_regex(r"[a-z0-9]+(-[a-z0-9]+)?", fullmatch=True)
-maybe = st.none() | words
-numbers = st.integers(-(2**60), 2**60)
-versions = st.none() | st.from_regex(r"[0-9]+\.[0-9]+(\+cu118)?", fullmatch=True)
+_SCALARS: dict[str, st.SearchStrategy[Any]] = {
+    "string": words,
+    "boolean": st.booleans(),
+    "integer": st.integers(-(2**60), 2**60),
+    "number": st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False),
+    "null": st.none(),
+}
 
 
-def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries({}, optional=fields)
+def values(shape: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    """Whatever a schema lets through, with keys that it does not name."""
+    if "enum" in shape:
+        return st.sampled_from(shape["enum"])
+    types = [shape["type"]] if isinstance(shape["type"], str) else shape["type"]
+    return st.one_of(_of_type(each, shape) for each in types)
 
 
-known = some(
-    python=words,
-    platform=some(system=maybe, machine=maybe, libc=maybe) | st.none(),
-    distributions=st.dictionaries(names, versions, max_size=4),
-    distributions_complete=st.booleans(),
-    distribution_problems=st.lists(st.fixed_dictionaries({"path": words, "problem": words}), max_size=2),
-    unmet_requirements=st.lists(
-        st.fixed_dictionaries({"distribution": names, "requirement": words, "installed": maybe}), max_size=2
-    ),
-    cuda=some(runtime=versions, driver=versions, cudnn=versions) | st.none(),
-    torch_build=some(cuda=maybe, architectures=st.lists(words, max_size=2)) | st.none(),
-    gpus=st.lists(
-        some(name=words, compute_capability=st.sampled_from(["8.0", "12.1"]), memory_mib=numbers), max_size=2
-    ),
-    environ=st.dictionaries(names, maybe, max_size=2),
-    model=some(
-        name=maybe,
-        type=maybe,
-        traits=st.lists(words, max_size=2),
-        files=st.dictionaries(words, some(sha256=words, size=numbers), max_size=2),
-    ),
-    training=some(
-        framework=maybe,
-        dtype=st.sampled_from(["bfloat16", "float16", None]),
-        deepspeed=some(zero_stage=numbers, overlap_comm=st.booleans(), offload=maybe) | st.none(),
-    ),
-    target=st.fixed_dictionaries({"prefix": words, "selected_by": words}),
-    from_the_future=st.lists(words, max_size=2),
-)
+def _of_type(name: str, shape: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    if shape.get("format") == "date" and name == "string":
+        return st.dates().map(str)
+    if "pattern" in shape and name == "string":
+        return st.from_regex(shape["pattern"], fullmatch=True)
+    if name == "array":
+        return st.lists(values(shape["items"]) if "items" in shape else words, max_size=2)
+    if name != "object":
+        return _SCALARS[name]
+    if "additionalProperties" in shape:
+        return st.dictionaries(names, values(shape["additionalProperties"]), max_size=3)
+    fields = {key: values(each) for key, each in shape.get("properties", {}).items()}
+    required = {key: fields.pop(key) for key in shape.get("required", ())}
+    return (
+        st.lists(st.sampled_from(sorted(fields)), max_size=3).flatmap(
+            lambda some: st.fixed_dictionaries({**required, **{key: fields[key] for key in some}})
+        )
+        if fields
+        else st.fixed_dictionaries({**required, "of_another_release": words})
+    )
+
+
+_FACTS = {"properties": {k: v for k, v in schema()["properties"].items() if k not in ("unknown", "locations")}}
 environments = st.builds(
     Environment,
-    known,
+    values({**_FACTS, "type": "object"}),
     st.dictionaries(words, words, max_size=3),
-    st.dictionaries(words, st.builds(Location, words, st.none() | numbers), max_size=3),
+    st.dictionaries(words, st.builds(Location, words, st.none() | _SCALARS["integer"]), max_size=3),
 )
 
 
+@settings(deadline=None)
 @given(environments)
 def test_what_is_dumped_is_loaded_again(environment: Environment) -> None:
-    assert load_snapshot(json.dumps(dump(environment)), "a test") == environment
+    assert load_snapshot(json.dumps(environment.dump()), "a test") == environment
 
 
 @pytest.mark.parametrize(
@@ -115,4 +120,4 @@ def test_the_example_of_the_design_is_read(tmp_path: Any) -> None:
     }
     path = tmp_path / "snapshot.json"
     path.write_text(json.dumps(document))
-    assert dump(read_snapshot(str(path))) == document
+    assert read_snapshot(str(path)).dump() == document

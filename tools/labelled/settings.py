@@ -6,7 +6,7 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
-from compatcheck.environment.keys import keys
+from compatcheck.environment.vocabulary import keys
 
 DTYPES = {
     "bf16": "bfloat16",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compatcheck.environment.keys import Kind, keys
+from compatcheck.environment.vocabulary import Kind, keys
 from compatcheck.matrix.entry import Entry
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from compatcheck.environment import Environment, Location, Unknown, lookup
-from compatcheck.environment.keys import kind_of
+from compatcheck.environment.vocabulary import kind_of
 from compatcheck.inference.inferred import NOTHING, Inferred, Limit
 from compatcheck.language import gettext as _
 from compatcheck.language import marked

@@ -11,6 +11,7 @@ from packaging.version import Version
 
 from compatcheck import matrix
 from compatcheck.environment.paths import flatten
+from compatcheck.environment.vocabulary import kind_of
 from compatcheck.packages.names import normalised
 from compatcheck.results.logs import ERROR_MARKS
 from tools.matrix.draft._issue import Issue
@@ -102,7 +103,7 @@ def _hints(known: Mapping[str, Any], stack: Mapping[str, str]) -> Iterator[tuple
     paths = [(path, value) for path, value in flatten(facts) if value not in (None, {})]
     paths = paths[:_MOST_HINTS] + [(f"distributions.{name}", version) for name, version in stack.items()]
     for path, value in paths:
-        kind = matrix.kind_of(path)
+        kind = kind_of(path)
         if kind == "version" and isinstance(value, str) and re.match(r"\d", value):
             yield path, f"=={value.partition('+')[0]}"
         elif kind in ("text", "flag", "number", "labels") and isinstance(value, (str, bool, int, float, list)):

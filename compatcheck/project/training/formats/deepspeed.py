@@ -8,9 +8,10 @@ Defaults: ``runtime/zero/config.py`` and ``runtime/constants.py`` of DeepSpeed 0
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown, lookup, vocabulary
+from compatcheck.environment.vocabulary import Fact
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._rows import is_left_open
 from compatcheck.project.training._sheet import Sheet
@@ -37,54 +38,15 @@ _NOTHING = Environment({})
 _OTHER_FRAMEWORKS = ("xtuner", "nemo", "torchtune")
 
 
-class _Key(NamedTuple):
-    """A fact below ``training.deepspeed``, where the file gives it, and its default or why there is none."""
-
-    fact: str
-    given_as: tuple[str, ...]
-    kind: Kind[Any]
-    default: Any = None
-    undecided: str = ""
-
-
-def _zero(name: str, kind: Kind[Any], default: object = None) -> _Key:
-    return _Key(name, ("zero_optimization", name), kind, default)
-
-
-_KEYS = (
-    _Key("zero_stage", ("zero_optimization", "stage"), WHOLE, 0),
-    _zero("overlap_comm", FLAG),
-    _zero("contiguous_gradients", FLAG, True),
-    _zero("reduce_scatter", FLAG, True),
-    _zero("reduce_bucket_size", WHOLE, 500_000_000),
-    _zero("allgather_bucket_size", WHOLE, 500_000_000),
-    _zero("use_multi_rank_bucket_allreduce", FLAG, True),
-    _zero("allgather_partitions", FLAG, True),
-    _zero("round_robin_gradients", FLAG, False),
-    _zero("sub_group_size", WHOLE, 1_000_000_000),
-    _zero("stage3_max_live_parameters", WHOLE),
-    _zero("stage3_max_reuse_distance", WHOLE),
-    _zero("stage3_prefetch_bucket_size", WHOLE),
-    _zero("stage3_param_persistence_threshold", WHOLE),
-    _zero("stage3_gather_16bit_weights_on_model_save", FLAG),
-    _zero("zero_hpz_partition_size", WHOLE),
-    _zero("zero_quantized_weights", FLAG),
-    _zero("zero_quantized_gradients", FLAG),
-    _zero("zero_quantized_nontrainable_weights", FLAG),
-    _Key("fp16.enabled", ("fp16", "enabled"), FLAG, None, _MAY_ADD),
-    _Key("fp16.loss_scale", ("fp16", "loss_scale"), NUMBER),
-    _Key("fp16.initial_scale_power", ("fp16", "initial_scale_power"), WHOLE),
-    _Key("bf16.enabled", ("bf16", "enabled"), FLAG, None, _MAY_ADD),
-    _Key("bf16.check_grad_overflow", ("bf16", "check_grad_overflow"), FLAG, None, _CHANGED.format("false", "true")),
-    _Key("gradient_clipping", ("gradient_clipping",), NUMBER, None, _CHANGED.format("0, off", "1")),
-    _Key("activation_checkpointing.partition_activations", ("activation_checkpointing", "partition_activations"), FLAG),
-    _Key("activation_checkpointing.cpu_checkpointing", ("activation_checkpointing", "cpu_checkpointing"), FLAG),
-    _Key("zero_allow_untested_optimizer", ("zero_allow_untested_optimizer",), FLAG),
-)
-_TRAINING_KEYS = (
-    _Key("training.gradient_accumulation_steps", ("gradient_accumulation_steps",), WHOLE),
-    _Key("training.per_device_train_batch_size", ("train_micro_batch_size_per_gpu",), WHOLE),
-)
+_READ_APART = tuple(f"{_PREFIX}{name}" for name in ("offload_optimizer_device", "offload_param_device", "compile"))
+_FACTS = tuple(fact for fact in vocabulary.in_deepspeed_file() if fact.path not in _READ_APART)
+_UNDECIDED = {
+    "training.deepspeed.fp16.enabled": _MAY_ADD,
+    "training.deepspeed.bf16.enabled": _MAY_ADD,
+    "training.deepspeed.bf16.check_grad_overflow": _CHANGED.format("false", "true"),
+    "training.deepspeed.gradient_clipping": _CHANGED.format("0, off", "1"),
+}
+_KINDS: dict[str, Kind[Any]] = {"boolean": FLAG, "integer": WHOLE, "number": NUMBER}
 _FROM_TRAINER = {
     "training.deepspeed.gradient_clipping": "training.max_grad_norm",
     "training.gradient_accumulation_steps": "training.gradient_accumulation_steps",
@@ -116,11 +78,8 @@ def read(document: Document, trainer: Environment = _NOTHING) -> Configuration:
     fact is unknown. A value that contradicts the trainer's is unknown, for transformers refuses to start.
     """
     sheet = Sheet(document._replace(value=_with_present_names(document.value)))
-    for key in _KEYS:
-        _read_key(sheet, key._replace(fact=_PREFIX + key.fact))
-    for key in _TRAINING_KEYS:
-        if sheet.get(*key.given_as) is not None:
-            _read_key(sheet, key)
+    for fact in _FACTS:
+        _read_fact(sheet, fact)
     _overlap_comm(sheet)
     if sheet.get(*_LEAVES) and not isinstance(sheet.get(*_LEAVES), Open):
         sheet.state(_PREFIX + "leaf_modules", True, _LEAVES)
@@ -148,18 +107,23 @@ def _with_present_names(values: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _read_key(sheet: Sheet, key: _Key) -> None:
-    value = sheet.get(*key.given_as)
+def _keys(fact: Fact) -> tuple[str, ...]:
+    return tuple(fact.deepspeed.split("."))
+
+
+def _read_fact(sheet: Sheet, fact: Fact) -> None:
+    keys = _keys(fact)
+    value = sheet.get(*keys)
     if value is None:
-        if key.undecided:
-            sheet.unknown(key.fact, key.undecided)
-        elif key.default is not None:
-            sheet.state(key.fact, key.default)
+        if fact.path in _UNDECIDED:
+            sheet.unknown(fact.path, _UNDECIDED[fact.path])
+        elif fact.default is not None:
+            sheet.state(fact.path, fact.default)
     elif is_auto(value):
-        whose = "the model's hidden size" if key.given_as[-1] in _BY_HIDDEN_SIZE else "the trainer"
-        sheet.unknown(key.fact, f"auto in {sheet.document.path}: {whose} decides")
+        whose = "the model's hidden size" if keys[-1] in _BY_HIDDEN_SIZE else "the trainer"
+        sheet.unknown(fact.path, f"auto in {sheet.document.path}: {whose} decides")
     else:
-        sheet.read(key.kind, key.fact, *key.given_as)
+        sheet.read(_KINDS[fact.type.schema["type"]], fact.path, *keys)
 
 
 def _overlap_comm(sheet: Sheet) -> None:
@@ -220,17 +184,17 @@ def _is_auto(sheet: Sheet, keys: tuple[str, ...]) -> bool:
 
 def _apply_trainer(sheet: Sheet, trainer: Environment) -> None:
     """Every ``auto`` for which the trainer has a value, and every value that contradicts the trainer's."""
-    for key in (*_KEYS, *_TRAINING_KEYS):
-        fact = key.fact if key in _TRAINING_KEYS else _PREFIX + key.fact
-        if fact in _FROM_TRAINER:
-            _match(sheet, key.given_as, fact, lookup(trainer, _FROM_TRAINER[fact]), _FROM_TRAINER[fact])
+    for fact in _FACTS:
+        if fact.path in _FROM_TRAINER:
+            name = _FROM_TRAINER[fact.path]
+            _match(sheet, _keys(fact), fact.path, lookup(trainer, name), name)
     precision = _precision(trainer)
     for name in ("fp16", "bf16"):
         switch = precision if isinstance(precision, Unknown) else precision == name
-        fact = f"{_PREFIX}{name}.enabled"
+        path = f"{_PREFIX}{name}.enabled"
         if sheet.get(name, "enabled") is None and not isinstance(switch, Unknown):
-            sheet.state(fact, switch)
-        _match(sheet, (name, "enabled"), fact, switch, "training.mixed_precision")
+            sheet.state(path, switch)
+        _match(sheet, (name, "enabled"), path, switch, "training.mixed_precision")
 
 
 def _precision(trainer: Environment) -> str | Unknown:

@@ -1,0 +1,293 @@
+"""The facts of an environment, each declared once.
+
+From this table are made: the check of a snapshot and its JSON Schema (`schema`), the keys of conditions and how they
+are compared (`kind_of`), the names that ``--assume`` takes, the keys and defaults of a DeepSpeed file, the Python that
+advice prints, and docs/reference/facts.md. A path as declared here has ``*`` for a name and ``[]`` for the entries of a
+list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from compatcheck.environment import paths
+
+Kind = Literal["version", "number", "text", "flag", "labels"]
+
+
+class Type(NamedTuple):
+    """What a fact may hold: in words, as JSON Schema, and how a condition compares it by default."""
+
+    words: str
+    schema: Mapping[str, Any]
+    compared: Kind | None = None
+
+
+def _choice(*words: str) -> Type:
+    return Type(f"one of {', '.join(words)}", {"enum": list(words)}, "text")
+
+
+TEXT = Type("a string", {"type": "string"}, "text")
+VERSION = Type("a string that holds a version", {"type": "string", "pattern": r"^\S*\d\S*$"}, "version")
+CAPABILITY = Type("a string such as '8.0'", {"type": "string", "pattern": r"^\d{1,2}\.\d$"}, "version")
+DAY = Type("a string with a date such as '2025-01-31'", {"type": "string", "format": "date"}, "text")
+FLAG = Type("true or false", {"type": "boolean"}, "flag")
+NUMBER = Type("a number", {"type": "number"}, "number")
+WHOLE = Type("a whole number", {"type": "integer"}, "number")
+LABELS = Type("a list of strings", {"type": "array", "items": {"type": "string", "description": TEXT.words}}, "labels")
+TEXT_OR_FLAG = Type("a string, true or false", {"type": ["string", "boolean"]}, "text")
+DTYPE = _choice("bfloat16", "float16", "float32", "float64")
+ATTENTION = _choice("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention", "xformers")
+SIDE = _choice("left", "right")
+DTYPE_RULE = _choice("bfloat16-if-supported")
+SECTION = Type("a dictionary", {"type": "object"}, "text")
+ANY = Type("a dictionary or a list", {"type": ["object", "array"]})
+
+
+class Fact(NamedTuple):
+    """One fact: where it stands, what it may hold, and who reads it.
+
+    ``compared`` is how a condition compares it where that is not the type's way. ``used_by`` names what reads it where
+    conditions cannot. A ``required`` fact stands in every section of its kind, and is never null. ``deepspeed`` is its
+    path in a DeepSpeed file, ``default`` its value where such a file is silent; ``python`` is the code that sets it,
+    with ``{}`` for the value.
+    """
+
+    path: str
+    type: Type
+    compared: Kind | None = None
+    used_by: str = ""
+    required: bool = False
+    deepspeed: str = ""
+    default: Any = None
+    python: str = ""
+
+    @property
+    def kind(self) -> Kind | None:
+        """How a condition compares it, or None for a fact that no condition can speak of."""
+        return None if self.used_by else self.compared or self.type.compared
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Its paths in a condition; one that ends in a dot goes on with any name."""
+        if not self.kind:
+            return ()
+        if self.path.startswith(_GPUS):
+            return tuple(f"{gpus}{self.path[len(_GPUS) :]}" for gpus in EVERY_GPU)
+        return (self.path.removesuffix("*"),)
+
+
+_GPUS = "gpus[]."
+EVERY_GPU = ("gpu.", "every_gpu.")
+"""Begin the paths of conditions on any one GPU, and on all of them."""
+COMPUTED: dict[str, Kind] = {"traits": "labels", "training.runs_on": "text"}
+"""The keys of conditions that are no facts: they are computed from facts and tables."""
+
+
+def _each(section: str, type_: Type, names: str, **rest: Any) -> tuple[Fact, ...]:
+    return tuple(Fact(f"{section}.{name}", type_, **rest) for name in names.split())
+
+
+def _zero(name: str, type_: Type, default: Any = None, key: str = "") -> Fact:
+    given_as = f"zero_optimization.{key or name}"
+    return Fact(f"training.deepspeed.{name}", type_, deepspeed=given_as, default=default)
+
+
+def _imported_names(section: str) -> tuple[Fact, ...]:
+    names, reader = f"{section}.imported_names[]", "traits"
+    return (
+        *_each(names, TEXT, "module file", used_by=reader, required=True),
+        Fact(f"{names}.line", WHOLE, used_by=reader, required=True),
+        Fact(f"{names}.name", TEXT, used_by=reader),
+    )
+
+
+FACTS: tuple[Fact, ...] = (
+    Fact("python", TEXT, compared="version"),
+    *_each("platform", TEXT, "system machine libc"),
+    *_each("image", TEXT, "name release", used_by="inference and traits"),
+    Fact("report.date", DAY, used_by="inference"),
+    Fact("report.repository", TEXT, used_by="inference"),
+    Fact("report.newest.*", FLAG, used_by="inference"),
+    Fact("distributions.*", TEXT, compared="version"),
+    Fact("distributions_complete", FLAG, used_by="conditions on distributions", required=True),
+    Fact("distribution_ranges.*", TEXT, used_by="conditions on distributions", required=True),
+    *_each("distribution_problems[]", TEXT, "path problem", used_by="report", required=True),
+    *_each("unmet_requirements[]", TEXT, "distribution requirement", used_by="traits", required=True),
+    *_each("unmet_requirements[]", TEXT, "version installed", used_by="traits"),
+    *_each("unresolved_imports[]", TEXT, "module statement", used_by="traits", required=True),
+    *_each(
+        "unresolved_imports[]",
+        TEXT,
+        "distribution version file name provider provider_version error says",
+        used_by="traits",
+    ),
+    Fact("unresolved_imports[].line", WHOLE, used_by="traits"),
+    *_each("unresolved_imports[]", LABELS, "statements chain", used_by="traits"),
+    Fact("missing_names[].module", TEXT, used_by="traits", required=True),
+    Fact("missing_names[].name", TEXT, used_by="traits"),
+    *_each("cuda", VERSION, "runtime driver driver_api toolkit cudnn nccl"),
+    Fact("cuda.machine_code", FLAG, used_by="traits"),
+    Fact("torch_build.hip", TEXT, compared="version"),
+    Fact("torch_build.cuda", TEXT, used_by="inference and traits"),
+    Fact("torch_build.git_version", TEXT, used_by="comparison of machines"),
+    Fact("torch_build.architectures", LABELS, used_by="traits"),
+    Fact("gpus[].name", TEXT),
+    Fact("gpus[].compute_capability", CAPABILITY),
+    Fact("gpus[].memory_mib", NUMBER),
+    Fact("gpus[].uuid", TEXT, used_by="report"),
+    Fact("gpus[].uncounted", FLAG, used_by="traits"),
+    Fact("environ.*", TEXT),
+    *_each("model", TEXT, "name type torch_dtype"),
+    Fact("model.architectures", LABELS),
+    Fact("model.remote_code", FLAG),
+    *_each("model", TEXT, "revision source transformers_version", used_by="report"),
+    Fact("model.code_from", LABELS, used_by="report"),
+    Fact("model.files.*.sha256", TEXT, used_by="report"),
+    Fact("model.files.*.size", WHOLE, used_by="report"),
+    *_each("model", ANY, "file_problems tokenizer weights", used_by="report"),
+    Fact("model.traits", LABELS, used_by="traits"),
+    *_imported_names("model"),
+    *_each("trainer", LABELS, "traits suspected", used_by="traits"),
+    *_imported_names("trainer"),
+    *_each("training", TEXT, "framework launcher method objective mixed_precision optimizer template"),
+    Fact("training.dtype", DTYPE, python="TrainingArguments(..., {})"),
+    Fact("training.load_dtype", DTYPE, python="from_pretrained(..., torch_dtype=torch.{})"),
+    Fact("training.unquantized_dtype", DTYPE),
+    Fact("training.dtype_rule", DTYPE_RULE, used_by="inference"),
+    Fact("training.attention", ATTENTION, python="from_pretrained(..., attn_implementation={})"),
+    Fact("training.padding_side", SIDE, python="tokenizer.padding_side = {}"),
+    Fact("training.per_device_train_batch_size", WHOLE, deepspeed="train_micro_batch_size_per_gpu"),
+    Fact(
+        "training.gradient_accumulation_steps",
+        WHOLE,
+        deepspeed="gradient_accumulation_steps",
+        python="TrainingArguments(..., gradient_accumulation_steps={})",
+    ),
+    *_each("training", NUMBER, "per_device_eval_batch_size world_size max_length learning_rate max_grad_norm"),
+    *_each("training", NUMBER, "num_train_epochs max_steps warmup_steps neftune_noise_alpha"),
+    Fact("training.gradient_checkpointing", FLAG, python="TrainingArguments(..., gradient_checkpointing={})"),
+    Fact("training.gradient_checkpointing_kwargs", SECTION),
+    Fact("training.gradient_checkpointing_kwargs.use_reentrant", FLAG),
+    Fact("training.torch_compile", FLAG, python="TrainingArguments(..., torch_compile={})"),
+    *_each("training", FLAG, "packing padding_free group_by_length use_cache predict_with_generate use_vllm unsloth"),
+    *_each("training", FLAG, "several_ranks kbit_prepared use_liger_kernel save_safetensors resume_from_checkpoint"),
+    *_each("training", FLAG, "tf32 cudnn_sdp deterministic fill_uninitialized_memory downcast_bf16"),
+    *_each("training", FLAG, "ddp_find_unused_parameters model_accepts_loss_kwargs"),
+    Fact("training.quantization", SECTION),
+    Fact("training.quantization.bits", NUMBER),
+    *_each("training.quantization", TEXT, "type method compute_dtype quant_storage"),
+    Fact("training.quantization.double_quant", FLAG),
+    Fact("training.lora", SECTION),
+    *_each("training.lora", NUMBER, "r lora_alpha"),
+    *_each("training.lora", LABELS, "target_modules modules_to_save"),
+    Fact("training.lora.autocast_adapter_dtype", FLAG, python="get_peft_model(..., autocast_adapter_dtype={})"),
+    *_each("training.lora", FLAG, "use_dora use_rslora"),
+    Fact("training.lora.init_lora_weights", TEXT_OR_FLAG),
+    Fact("training.lora.bias", TEXT),
+    Fact("training.fsdp", SECTION),
+    Fact("training.fsdp.version", NUMBER),
+    *_each("training.fsdp", TEXT, "sharding_strategy state_dict_type auto_wrap_policy"),
+    *_each("training.fsdp", FLAG, "offload cpu_ram_efficient_loading use_orig_params activation_checkpointing"),
+    Fact("training.fsdp.reshard_after_forward", FLAG),
+    *_each("training.observed", NUMBER, "loss grad_norm eval_loss onset_step"),
+    Fact("training.observed.nonfinite", FLAG),
+    Fact("training.deepspeed", SECTION),
+    _zero("zero_stage", WHOLE, 0, key="stage"),
+    _zero("overlap_comm", FLAG),
+    _zero("contiguous_gradients", FLAG, True),
+    _zero("reduce_scatter", FLAG, True),
+    _zero("reduce_bucket_size", WHOLE, 500_000_000),
+    _zero("allgather_bucket_size", WHOLE, 500_000_000),
+    _zero("use_multi_rank_bucket_allreduce", FLAG, True),
+    _zero("allgather_partitions", FLAG, True),
+    _zero("round_robin_gradients", FLAG, False),
+    _zero("sub_group_size", WHOLE, 1_000_000_000),
+    _zero("stage3_max_live_parameters", WHOLE),
+    _zero("stage3_max_reuse_distance", WHOLE),
+    _zero("stage3_prefetch_bucket_size", WHOLE),
+    _zero("stage3_param_persistence_threshold", WHOLE),
+    _zero("stage3_gather_16bit_weights_on_model_save", FLAG),
+    _zero("zero_hpz_partition_size", WHOLE),
+    _zero("zero_quantized_weights", FLAG),
+    _zero("zero_quantized_gradients", FLAG),
+    _zero("zero_quantized_nontrainable_weights", FLAG),
+    _zero("offload_optimizer_device", TEXT, key="offload_optimizer.device"),
+    _zero("offload_param_device", TEXT, key="offload_param.device"),
+    Fact("training.deepspeed.fp16.enabled", FLAG, deepspeed="fp16.enabled"),
+    Fact("training.deepspeed.fp16.loss_scale", NUMBER, deepspeed="fp16.loss_scale"),
+    Fact("training.deepspeed.fp16.initial_scale_power", WHOLE, deepspeed="fp16.initial_scale_power"),
+    Fact("training.deepspeed.bf16.enabled", FLAG, deepspeed="bf16.enabled"),
+    Fact("training.deepspeed.bf16.check_grad_overflow", FLAG, deepspeed="bf16.check_grad_overflow"),
+    Fact("training.deepspeed.gradient_clipping", NUMBER, deepspeed="gradient_clipping"),
+    *(
+        Fact(f"training.deepspeed.{path}", FLAG, deepspeed=path)
+        for path in (
+            "activation_checkpointing.partition_activations",
+            "activation_checkpointing.cpu_checkpointing",
+            "zero_allow_untested_optimizer",
+        )
+    ),
+    Fact("training.deepspeed.compile", FLAG, deepspeed="compile.deepcompile"),
+    Fact("training.deepspeed.offload", TEXT),
+    Fact("training.deepspeed.leaf_modules", FLAG),
+    *_each("training.deepspeed", TEXT, "optimizer scheduler"),
+)
+
+_BY_PATH = {fact.path: fact for fact in FACTS}
+_KINDS: dict[str, Kind] = COMPUTED | {key: fact.kind for fact in FACTS for key in fact.keys if fact.kind}
+_FREE = tuple(key for key in _KINDS if key.endswith("."))
+
+
+def keys() -> Mapping[str, Kind]:
+    """Every path that a condition may have with its kind; one that ends in a dot goes on with any name."""
+    return _KINDS
+
+
+def kind_of(path: str) -> Kind | None:
+    """How a condition compares the fact at a path, or None for a path it cannot speak of."""
+    for prefix in _FREE:
+        if path.startswith(prefix) and len(path) > len(prefix):
+            return _KINDS[prefix]
+    return _KINDS.get(path)
+
+
+def fact_at(path: str) -> Fact | None:
+    """The declaration of the fact at a path of an environment, or of a condition; None for a section and a stranger."""
+    if path in _BY_PATH:
+        return _BY_PATH[path]
+    for gpus in EVERY_GPU:
+        if path.startswith(gpus):
+            return _BY_PATH.get(_GPUS + path[len(gpus) :])
+    section = ".".join(paths.parts(path)[:-1])
+    return _BY_PATH.get(f"{section}.*") if section else None
+
+
+def is_text(path: str) -> bool:
+    """Whether the fact at a path is a string however it looks."""
+    fact = fact_at(path)
+    return fact is not None and (fact.type.schema.get("type") == "string" or "enum" in fact.type.schema)
+
+
+def stranger_in(path: str) -> str | None:
+    """The first part of a path that no declared section has, or None where every part is declared or free."""
+    sections: set[str] = set()
+    for fact in FACTS:
+        parts = fact.path.replace("[]", "").split(".")
+        sections.update(".".join(parts[:number]) for number in range(1, len(parts) + 1))
+    above = ""
+    for part in paths.parts(re.sub(r"^(every_)?gpu\.", "gpus.", path)):
+        below = [f"{above}.{each}".lstrip(".") for each in (part, "*")]
+        if (known := next((each for each in below if each in sections), None)) is None:
+            return part
+        if (declared := _BY_PATH.get(known)) and declared.type is ANY:
+            return None
+        above = known
+    return None
+
+
+def in_deepspeed_file() -> Iterator[Fact]:
+    """The facts that a DeepSpeed file gives, in the table's order."""
+    return (fact for fact in FACTS if fact.deepspeed)
