@@ -28,9 +28,10 @@ import sys
 import time
 import traceback
 import types
-from typing import Any, Callable, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
-from compatcheck.probes._criterion import Row
+if TYPE_CHECKING:
+    from compatcheck.probes._criterion import Row
 
 PROTOCOL = 1
 TRACEBACK_LINES = 12
