@@ -8,6 +8,7 @@ a later run reads the new releases alone; the wheels themselves are deleted. It 
 
 from __future__ import annotations
 
+import argparse
 import ast
 import itertools
 import json
@@ -158,7 +159,9 @@ def _rows(values: dict[str, str]) -> Iterator[str]:
 
 
 def main() -> None:
-    cache = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp())
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", nargs="?", metavar="FOLDER", type=Path)
+    cache = parser.parse_args().folder or Path(tempfile.mkdtemp())
     cache.mkdir(parents=True, exist_ok=True)
     known = {each: release for each in releases() if (release := downloaded(each, cache))}
     TABLE.write_text(write(known), encoding="utf-8")

@@ -9,8 +9,8 @@ PEP 700): https://packaging.python.org/en/latest/specifications/simple-repositor
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Mapping
@@ -42,7 +42,9 @@ sources = ["{index}"]
 
 
 def main() -> None:
-    names = sys.argv[1:] or named(matrix.all_entries(matrix.load()))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    names = parser.parse_args().names or named(matrix.all_entries(matrix.load()))
     text = HEADER.format(oldest=OLDEST, today=date.today().isoformat(), index=INDEX)
     for name in sorted(names):
         if days := releases(files_of(name)):
