@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment, Location
+from compatcheck.inference.torch_builds import minor, runtime_of
 from compatcheck.packages.frameworks import foundations
 from compatcheck.packages.names import normalised
 
@@ -171,12 +172,11 @@ def _settle_sections(known: dict[str, Any], reasons: dict[str, str], locations: 
 def _settle_runtime(known: dict[str, Any], reasons: dict[str, str], locations: dict[str, Location]) -> None:
     """The label of torch's own version decides what it was built with; a line that says otherwise is of another one."""
     torch, runtime = known.get("distributions.torch"), known.get("cuda.runtime")
-    label = str(torch or "").partition("+")[2]
-    digits = label[2:] if label.startswith("cu") and label[2:].isdigit() else ""
-    if not digits:
+    built = runtime_of({"torch": torch})
+    if not isinstance(built, str):
         return
     reasons.pop("cuda.runtime", None)
-    if isinstance(runtime, str) and runtime.replace(".", "") != digits:
+    if isinstance(runtime, str) and minor(runtime) != built:
         at = locations.pop("cuda.runtime", None)
         del known["cuda.runtime"]
         reasons["cuda.runtime"] = f"line {at.line if at else 1} says {runtime}, but torch is {torch}"

@@ -21,6 +21,8 @@ def load_snapshot(text: str, source: str) -> Environment:
     """
     document = json_object(text, source)
     _require_version(document, source)
+    if isinstance(document.get("training"), dict):
+        document["training"] = _with_numbers(document["training"])
     require_types(document, source)
     for listed in ("distributions", "distribution_ranges"):
         if document.get(listed):
@@ -35,6 +37,13 @@ def read_snapshot(path: str) -> Environment:
     import sys
 
     return load_snapshot(decoded(sys.stdin.buffer.read(LARGEST_JSON), "standard input"), "standard input")
+
+
+def _with_numbers(value: Any) -> Any:
+    """The numbers that JSON lacks are strings in a report."""
+    if isinstance(value, dict):
+        return {key: _with_numbers(each) for key, each in value.items()}
+    return float(value) if value in ("nan", "inf", "-inf") else value
 
 
 def _require_version(document: dict[str, Any], source: str) -> None:

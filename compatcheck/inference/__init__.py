@@ -1,1 +1,1 @@
-"""What follows from stated facts; see `complete`."""
+"""What follows from stated facts; see `infer.infer`."""

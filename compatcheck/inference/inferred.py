@@ -74,36 +74,16 @@ class Judged(NamedTuple):
 
 def with_inference(environment: Environment, path: str, inference: Inference) -> Environment:
     """The environment with one more fact, or without one that is set aside."""
-    reasons = {each: why for each, why in environment.reasons.items() if each != path}
-    locations = environment.locations
-    if inference.location:
-        locations = {path: inference.location, **locations}
-    unknown = isinstance(inference.value, Unknown)
-    if unknown and inference.value.reason:
-        reasons[path] = inference.value.reason
-    parts = _parts(path)
-    facts = _without(environment.facts, parts) if unknown else _set(environment.facts, parts, inference.value)
-    return environment._replace(facts=facts, reasons=reasons, locations=locations)
+    value = inference.value
+    if isinstance(value, Unknown):
+        rest = environment.without(path)
+        return rest._replace(reasons={**rest.reasons, path: value.reason}) if value.reason else rest
+    if path.startswith("gpus."):
+        return _with_gpu_fact(environment, path, value)
+    return environment.with_fact(path, value, environment.locations.get(path) or inference.location)
 
 
-def _parts(path: str) -> list[str]:
-    return path.split(".", 1) if path.startswith(("distribution", "environ.")) else path.split(".")
-
-
-def _set(below: Any, path: list[str], value: Any) -> Any:
-    """A copy of a mapping or list in which the value stands at the path."""
-    if not path:
-        return value
-    name, rest = path[0], path[1:]
-    if isinstance(below, (list, tuple)):
-        return [_set(each, rest, value) if at == int(name) else each for at, each in enumerate(below)]
-    below = below if isinstance(below, Mapping) else {}
-    return {**below, name: _set(below.get(name), rest, value)}
-
-
-def _without(below: Mapping[str, Any], path: list[str]) -> dict[str, Any]:
-    name, rest = path[0], path[1:]
-    if not rest:
-        return {key: value for key, value in below.items() if key != name}
-    inside = below.get(name)
-    return {**below, name: _without(inside, rest)} if isinstance(inside, Mapping) else dict(below)
+def _with_gpu_fact(environment: Environment, path: str, value: object) -> Environment:
+    _, number, fact = path.split(".")
+    gpus = [{**gpu, fact: value} if at == int(number) else gpu for at, gpu in enumerate(environment.facts["gpus"])]
+    return environment._replace(facts={**environment.facts, "gpus": gpus})

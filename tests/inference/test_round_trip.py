@@ -19,6 +19,8 @@ from compatcheck.errors import NothingInspectedError
 from compatcheck.matrix.compile import read_entries
 from compatcheck.pipelines.check import check
 from compatcheck.report import render
+from compatcheck.report.shapes import finite
+from compatcheck.report.subjects.check import document
 from tests.conftest import SOURCES
 
 MACHINES = sorted((SOURCES.parent / "tests" / "machines").glob("*.json"))
@@ -37,14 +39,14 @@ GPUS_NAMED = {
 
 
 def report_on(known: matrix.Matrix, environment: Environment) -> dict[str, Any]:
-    shape: dict[str, Any] = json.loads(render(check(environment, known, now=0), "json", exit_reason=""))
+    shape: dict[str, Any] = json.loads(render(document(check(environment, known, now=0)), "json"))
     return shape
 
 
 def require_same_verdict_again(known: matrix.Matrix, environment: Environment) -> dict[str, Any]:
     """The report, after judging its environment once more gave the whole of it again."""
     report = report_on(known, environment)
-    assert report["environment"] == json.loads(json.dumps(dump(environment)))
+    assert report["environment"] == finite(json.loads(json.dumps(dump(environment))))
     assert report_on(known, load_snapshot(json.dumps(report["environment"]), "the report")) == report
     return report
 
@@ -93,7 +95,7 @@ training = some(
     quantization=[{"bits": 4}, None, {"method": "gptq"}],
     deepspeed=[{"zero_stage": 3}, {}, None],
     gradient_checkpointing_kwargs=reentry,
-    learning_rate=st.floats(allow_nan=False, allow_infinity=False),
+    learning_rate=[1e-4, float("nan"), float("-inf")],
 )
 parts = some(
     report=reports,
@@ -105,7 +107,7 @@ parts = some(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(example=st.sampled_from(EXAMPLES), part=parts)
 def test_any_environment_is_judged_again(known: matrix.Matrix, example: dict[str, Any], part: dict[str, Any]) -> None:
     environment = Environment({**example, **part})
@@ -115,7 +117,7 @@ def test_any_environment_is_judged_again(known: matrix.Matrix, example: dict[str
         assert not {"distributions", "training", "model"} & {key for key, value in environment.facts.items() if value}
     view = matrix.infer(known, environment).view
     stated = load_snapshot(json.dumps(dump(view)), "the view")
-    assert matrix.infer(known, stated).view.facts == view.facts
+    assert finite(matrix.infer(known, stated).view.facts) == finite(view.facts)
 
 
 @pytest.mark.parametrize("text", ["torch 2.3.1+cu121\nA100 x 2, transformers 4.46, deepspeed zero3, latest peft"])

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from compatcheck.environment import Environment, Location, Unknown, lookup
+from compatcheck.environment.paths import distribution_of, variable_of
 from compatcheck.environment.vocabulary import kind_of
 from compatcheck.inference.inferred import NOTHING, Inferred, Limit
 from compatcheck.language import gettext as _
@@ -210,24 +211,39 @@ def _match_key(path: str, condition: Any, environment: Environment, inferred: In
     if path == "training.runs_on":
         return _match_runs_on(condition, environment, inferred, traits)
     value = lookup(environment, path)
-    if isinstance(value, Unknown) and path == "cuda.runtime" and condition in ("present", "absent"):
-        return Verdict(condition == "present") if inferred.has_cuda else Verdict(None, (path,))
-    if isinstance(value, Unknown) and path == "python" and _is_excluded(condition, inferred.python_range):
+    if not isinstance(value, Unknown):
+        return _compare(path, condition, value)
+    bounded = _BOUNDED.get(path) or _BOUNDED.get(path.partition(".")[0])
+    return bounded(path, condition, environment, inferred) if bounded else Verdict(None, (path,))
+
+
+def _match_runtime(path: str, condition: Any, environment: Environment, inferred: Inferred) -> Verdict:
+    """A torch that is built with some CUDA has a runtime, of whatever version."""
+    known = inferred.has_cuda and condition in ("present", "absent")
+    return Verdict(condition == "present") if known else Verdict(None, (path,))
+
+
+def _match_python(path: str, condition: Any, environment: Environment, inferred: Inferred) -> Verdict:
+    return Verdict(False) if _is_excluded(condition, inferred.python_range) else Verdict(None, (path,))
+
+
+def _match_variable(path: str, condition: Any, environment: Environment, inferred: Inferred) -> Verdict:
+    """A variable that a report does not mention is not set, unless others than the user set it."""
+    unmentioned = "report" in environment.facts and lookup(environment, path) == Unknown()
+    is_unset = condition == "absent" and unmentioned and variable_of(path) not in relevance().set_by_others
+    return Verdict(True) if is_unset else Verdict(None, (path,))
+
+
+def _match_version(path: str, condition: Any, environment: Environment, inferred: Inferred) -> Verdict:
+    """A distribution whose version is unknown has one in the range asked for, and one that was out by the day."""
+    name = distribution_of(path) or ""
+    asked, limit = _asked(environment, inferred, name), inferred.limits.get(name)
+    if asked is not None:
+        return _match_range(path, condition, asked, limit)
+    if limit is not None and limit.coming is not None and _is_excluded(condition, limit.coming):
         return Verdict(False)
-    if path.startswith("environ.") and condition == "absent" and value == Unknown() and "report" in environment.facts:
-        return Verdict(None, (path,)) if path[8:] in relevance().set_by_others else Verdict(True)
-    if isinstance(value, Unknown) and path == "training.world_size":
-        return _match_ranks(path, condition, environment)
-    if isinstance(value, Unknown) and path.startswith("distributions."):
-        asked = _asked(environment, inferred, path[14:])
-        limit = inferred.limits.get(path[14:])
-        if asked is not None:
-            return _match_range(path, condition, asked, limit)
-        if limit is not None and limit.coming is not None and _is_excluded(condition, limit.coming):
-            return Verdict(False)
-        likely = limit is None or not isinstance(condition, str) or not is_range(condition) or _is_run(condition, limit)
-        return _compare(path, condition, value)._replace(unlikely=not likely)
-    return _compare(path, condition, value)
+    likely = limit is None or not isinstance(condition, str) or not is_range(condition) or _is_run(condition, limit)
+    return Verdict(None, (path,), unlikely=not likely)
 
 
 def _match_runs_on(condition: Any, environment: Environment, inferred: Inferred, traits: TraitFinder) -> Verdict:
@@ -251,12 +267,22 @@ def _match_runs_on(condition: Any, environment: Environment, inferred: Inferred,
     return verdict._replace(narrowed=verdict.holds is True)
 
 
-def _match_ranks(path: str, condition: Any, environment: Environment) -> Verdict:
+def _match_ranks(path: str, condition: Any, environment: Environment, inferred: Inferred) -> Verdict:
     """Where it is known that there are several ranks, and not how many."""
     if lookup(environment, "training.several_ranks") is not True:
         return Verdict(None, (path,))
     held = {_holds(path, condition, number) for number in _SEVERAL}
     return Verdict(held.pop(), narrowed=True) if len(held) == 1 else Verdict(None, (path,))
+
+
+_BOUNDED: Mapping[str, Callable[[str, Any, Environment, Inferred], Verdict]] = {
+    "cuda.runtime": _match_runtime,
+    "distributions": _match_version,
+    "environ": _match_variable,
+    "python": _match_python,
+    "training.world_size": _match_ranks,
+}
+"""How a fact is matched that is unknown and yet bounded by others, by its path or section."""
 
 
 def _asked(environment: Environment, inferred: Inferred, name: str) -> str | None:
