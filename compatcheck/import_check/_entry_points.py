@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from compatcheck.packages.frameworks import frameworks
+
 _STATEMENTS: dict[str, tuple[str, ...]] = {
     "torch": ("import torch",),
     "numpy": ("import numpy",),
@@ -41,12 +43,7 @@ _STATEMENTS: dict[str, tuple[str, ...]] = {
     "torchmetrics": ("import torchmetrics",),
     "timm": ("import timm",),
     "open-clip-torch": ("import open_clip",),
-    "ms-swift": ("from swift.llm import sft_main",),
-    "llamafactory": ("from llamafactory.train.tuner import run_exp",),
-    "axolotl": ("import axolotl.train",),
-    "xtuner": ("import xtuner.model",),
     "mmengine": ("import mmengine",),
-    "torchtune": ("import torchtune",),
     "vllm": ("import vllm",),
     "mpi4py": ("import mpi4py",),
     "scipy": ("import scipy",),
@@ -61,3 +58,6 @@ def statements(installed: Collection[str]) -> Iterator[str]:
     for distribution, lines in _STATEMENTS.items():
         if distribution in installed:
             yield from lines
+    for framework in frameworks().values():
+        if framework.distributions and framework.distributions[0] in installed:
+            yield from framework.imports

@@ -16,18 +16,17 @@ from compatcheck.inference.report_date import day_of_report, limits_by_day, newe
 from compatcheck.inference.required_packages import required
 from compatcheck.inference.torch_builds import backend_of, minor, runtime_of
 from compatcheck.language import marked
+from compatcheck.packages.frameworks import framework_of
 from compatcheck.packages.names import normalised
 from compatcheck.packages.versions import contains, is_vendor_build, parse_range, parse_version
 
 _DEEPSPEED_DEFAULTS = {"contiguous_gradients": True, "reduce_scatter": True}
 _FAMILY_FACTS = ("type", "remote_code", "torch_dtype")
-_WITHOUT_LEAVES = ("transformers", "trl", "llama-factory", "ms-swift", "openrlhf", "axolotl")
 _QUANTISED_BY = {
     "awq": ("awq", date(2025, 4, 29)),
     "bnb": ("bitsandbytes", date.max),
     "gptq": ("gptq", date(2024, 8, 8)),
 }
-_WITHOUT_FLASH_ATTN = ("llama-factory", "unsloth", "xtuner")
 _BUILDS = "tables/torch-cuda-builds"
 
 
@@ -187,13 +186,14 @@ def _unquantized_dtype(view: Environment, given: _Given) -> InferredFacts:
 def _flash_attn(view: Environment, given: _Given) -> InferredFacts:
     """A run with ``flash_attention_2`` has some release of FlashAttention 2, where nothing is said of flash-attn.
 
-    The launchers in ``_WITHOUT_FLASH_ATTN`` go on with another attention where the package is missing:
-    https://github.com/hiyouga/LLaMA-Factory/blob/v0.9.3/src/llamafactory/model/model_utils/attention.py
+    Some frameworks go on with another attention where the package is missing.
     """
     ranges = view.facts.get("distribution_ranges") or {}
     known = ranges.get("flash-attn") or not isinstance(lookup(view, "distributions.flash-attn"), Unknown)
-    framework = lookup(view, "training.framework")
-    if known or lookup(view, "training.attention") != "flash_attention_2" or framework in _WITHOUT_FLASH_ATTN:
+    if known or lookup(view, "training.attention") != "flash_attention_2":
+        return
+    framework = framework_of(lookup(view, "training.framework"))
+    if framework and "flash-attn" in framework.does_without:
         return
     why = marked("flash_attention_2 requires flash-attn 2")
     yield "distribution_ranges.flash-attn", Inference(">=2.0.0", why, ("training.attention",))
@@ -234,10 +234,11 @@ def _switches(view: Environment, given: _Given) -> InferredFacts:
     for fact, inference in defaults.items():
         if inference.value is not None and lookup(view, f"training.{fact}") == Unknown():
             yield f"training.{fact}", inference
-    sharded, framework = training.get("deepspeed"), training.get("framework")
-    if isinstance(sharded, Mapping) and "leaf_modules" not in sharded and framework in _WITHOUT_LEAVES:
+    framework, leaves = framework_of(training.get("framework")), "training.deepspeed.leaf_modules"
+    sharded = isinstance(training.get("deepspeed"), Mapping)
+    if sharded and isinstance(lookup(view, leaves), Unknown) and framework and leaves in framework.never_sets:
         why = marked("this framework marks no modules as ZeRO-3 leaves")
-        yield "training.deepspeed.leaf_modules", Inference(False, why, ("training.framework",))
+        yield leaves, Inference(False, why, ("training.framework",))
 
 
 def _reentry(view: Environment, given: _Given) -> InferredFacts:

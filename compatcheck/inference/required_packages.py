@@ -8,13 +8,9 @@ from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.inference.inferred import Table
+from compatcheck.packages.frameworks import framework_of
 from compatcheck.packages.release_rows import Row, rows_of
 from compatcheck.packages.versions import final_release
-
-_TRAINERS_OWN = {"transformers": ("accelerate",)}
-"""What a run by the Trainer of a framework needs though its package only recommends it, beside torch itself:
-https://github.com/huggingface/transformers/blob/v4.31.0/src/transformers/training_args.py
-"""
 
 _UNVERSIONED = (("peft", "transformers"), ("unsloth", "unsloth-zoo"))
 """What releases demand in any version, which the table does not hold."""
@@ -53,7 +49,8 @@ def _required(environment: Environment, table: Table) -> Iterator[tuple[str, str
     training = environment.facts.get("training") or {}
     if training:
         yield "torch", ""
-        yield from ((name, "") for name in _TRAINERS_OWN.get(training.get("framework", ""), ()))
+        framework = framework_of(training.get("framework"))
+        yield from ((name, "") for name in (framework.needs if framework else ()))
 
 
 def _of_newest(rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:

@@ -36,6 +36,9 @@ class Framework(NamedTuple):
       training; ``by_ray``: Ray starts the processes;
     - ``frames`` matches the path of its trainer in a traceback, from a folder on, with the objective as group 1;
     - ``phrases`` name it in prose behind a word like "with", ``statements`` anywhere;
+    - ``imports`` are statements on its present package whose failure ends a run;
+    - ``needs`` are packages that its runs require though its package only recommends them, ``does_without`` those that
+      it goes on without where a setting asks for them, ``never_sets`` the facts that it leaves at their default;
     - ``long_rows`` is what it does with rows that are too long, other than to cut their end, and ``own_templates``
       says that it writes chats without the model's template.
     """
@@ -60,6 +63,10 @@ class Framework(NamedTuple):
     frames: str | None = None
     phrases: Sequence[str] = ()
     statements: Sequence[str] = ()
+    imports: Sequence[str] = ()
+    needs: Sequence[str] = ()
+    does_without: Sequence[str] = ()
+    never_sets: Sequence[str] = ()
     long_rows: str | None = None
     own_templates: bool = False
 
@@ -75,11 +82,14 @@ def _framework(name: str, row: Mapping[str, object]) -> Framework:
     return found._replace(commands=tuple(LaunchCommand(**command) for command in row.get("commands", ())))  # type: ignore[attr-defined]
 
 
+def framework_of(value: object) -> Framework | None:
+    """The framework that a value of ``training.framework`` means; None for one that is unknown or no framework."""
+    return _by_value().get(value) if isinstance(value, str) else None
+
+
 @cache
-def framework_of(value: str) -> Framework | None:
-    """The framework that a value of ``training.framework`` means."""
-    known = frameworks()
-    return known.get(value) or next((each for each in known.values() if value in each.also), None)
+def _by_value() -> Mapping[str, Framework]:
+    return {value: each for name, each in frameworks().items() for value in (name, *each.also)}
 
 
 @cache

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from compatcheck.environment.vocabulary import kind_of
 from compatcheck.errors import InputError
 from compatcheck.matrix.compile import read_frameworks
 from compatcheck.packages.frameworks import Framework, foundations, framework_of, frameworks
@@ -23,7 +24,8 @@ def test_a_framework_names_what_exists(framework: Framework) -> None:
     assert framework.reader is None or framework.reader in readers()
     assert all(source.startswith("https://") for source in framework.sources) and framework.sources
     assert all(repository.count("/") == 1 for repository in framework.repositories) and framework.repositories
-    assert not framework.aliases or framework.distributions
+    assert framework.distributions or not (framework.aliases or framework.imports)
+    assert all(kind_of(path) for path in framework.never_sets)
 
 
 @pytest.mark.parametrize("field", ["also", "distributions", "repositories", "aliases", "frames", "scripts"])

@@ -252,7 +252,7 @@ def _match_runs_on(condition: Any, environment: Environment, inferred: Inferred,
     if isinstance(stated, Unknown):
         return Verdict(None, ("training.framework",))
     wanted = condition if isinstance(condition, list) else [condition]
-    framework = framework_of(str(stated))
+    framework = framework_of(stated)
     if framework is None or framework.name in wanted:
         return Verdict(framework is not None, narrowed=framework is not None)
     below = foundations(framework.name)
