@@ -1,4 +1,7 @@
-"""Lines of a report, and how they are drawn on what shows them."""
+"""Lines of a report, and how they are drawn on what shows them.
+
+Written by hand, since every verb pays for it at its start: this module takes 15 ms of CPU to import, rich.console 43.
+"""
 
 from __future__ import annotations
 
@@ -83,11 +86,11 @@ def _drawn(text: str, style: str, links: Iterable[tuple[str, str]], screen: Scre
 
 def _linked(text: str, target: str) -> str:
     """The text as a hyperlink to an address, or to a file of this machine by its path."""
-    address = target if target.startswith("http") else _of_file(target)
+    address = target if target.startswith("http") else _file_address(target)
     return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\"
 
 
-def _of_file(path: str) -> str:
+def _file_address(path: str) -> str:
     """The address of a file; with the machine's name, so that a terminal elsewhere does not look for it there."""
     import platform
     from pathlib import Path

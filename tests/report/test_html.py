@@ -19,7 +19,7 @@ from compatcheck.probes import _criterion
 from compatcheck.report import pages
 from compatcheck.report import render as render_document
 from compatcheck.report.document import Exit
-from compatcheck.report.pages import _bars
+from compatcheck.report.pages import _error_bars
 from compatcheck.report.subjects import check as verdict
 from compatcheck.report.subjects import diagnosis as diagnoses
 from compatcheck.report.subjects import pins as moves
@@ -334,8 +334,8 @@ def test_pins_are_told_with_what_was_measured_before_and_after(measured: tuple[s
 
 
 def test_the_bounds_are_those_of_the_probes() -> None:
-    assert (_bars.BOUND, _bars.FAILS) == (_criterion.WATCH_THETA, _criterion.FAIL_THETA)
-    assert (_bars.RATIO_BOUND, _bars.RATIO_FAILS) == (_criterion.WATCH_RHO, _criterion.FAIL_RHO)
+    assert (_error_bars.BOUND, _error_bars.FAILS) == (_criterion.WATCH_THETA, _criterion.FAIL_THETA)
+    assert (_error_bars.RATIO_BOUND, _error_bars.RATIO_FAILS) == (_criterion.WATCH_RHO, _criterion.FAIL_RHO)
 
 
 def test_a_listing_of_probes_is_a_page(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from urllib.parse import unquote
 import pytest
 
 from compatcheck import matrix
-from compatcheck.report.pages.site._bars import bar
 from compatcheck.report.pages.site._index import in_browser
 from compatcheck.report.pages.site._record import record_page_part
+from compatcheck.report.pages.site._release_bars import bar
 from tests.conftest import ROOT, Wheel, run_command
 from tests.report.page import HOSTILE, Page
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from compatcheck.environment import Location
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
-from compatcheck.report.pages._bars import details
+from compatcheck.report.pages._error_bars import details
 from compatcheck.report.pages.markup import Html, impact_mark, joined, link, listed, section, tag
 from compatcheck.report.steps import lead, to_copy
 from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Status, Step, Suppressed

@@ -10,7 +10,7 @@ from importlib.resources import files
 from compatcheck import __version__
 from compatcheck.language import current
 from compatcheck.report.pages import styles
-from compatcheck.report.pages.markup import Html, tag
+from compatcheck.report.pages.markup import Html, tag, whole_page
 
 _ROOT = ".compatcheck"
 _ROOT_ELSEWHERE = _ROOT * 3
@@ -27,19 +27,12 @@ def page(title: str, *body: str | None) -> str:
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     )
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="color-scheme", content="light dark"),
+    head = (
         tag("meta", name="generator", content=f"compatcheck {__version__}"),
-        tag("title", f"{title} – compatcheck"),
         tag("style", style),
         tag("script", script),
     )
-    content = tag("body", tag("main", *body), class_="compatcheck")
-    return f'<!DOCTYPE html>\n<html lang="{current()}">{head}{content}</html>\n'
+    return whole_page(title, policy, head, tag("body", tag("main", *body), class_="compatcheck"), current())
 
 
 def element(*body: str | None) -> str:

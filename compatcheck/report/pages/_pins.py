@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from compatcheck.language import gettext as _
-from compatcheck.report.pages import _bars, _findings, _map
+from compatcheck.report.pages import _error_bars, _findings, _map
 from compatcheck.report.pages._probes import sign
 from compatcheck.report.pages._verdict import Verdict, banner, footer
 from compatcheck.report.pages.markup import Html, joined, listed, section, tag
@@ -88,9 +88,9 @@ def _trials(trials: Sequence[Trial] | None) -> Html:
 def _trial(trial: Trial) -> Html:
     pairs = [(when, result) for when, result in ((_("before"), trial.before), (_("after"), trial.after)) if result]
     title = f"{trial.title[:1].upper()}{trial.title[1:]}"
-    charts = [_bars.worst(_bars.bars_of(result.measured)) for _, result in pairs]
+    charts = [_error_bars.worst(_error_bars.bars_of(result.measured)) for _, result in pairs]
     head = [tag("th", words, scope="col") for words in ("", _("Outcome"))]
-    head += [_bars.head()] if any(charts) else []
+    head += [_error_bars.head()] if any(charts) else []
     rows = [_when(when, result, bar, any(charts)) for (when, result), bar in zip(pairs, charts)]
     name = joined((tag("code", trial.after.probe), f" · {trial.entry}" if trial.entry else ""))
     return tag(
@@ -103,10 +103,10 @@ def _trial(trial: Trial) -> Html:
     )
 
 
-def _when(when: str, result: ProbeResult, bar: _bars.Bar | None, charted: bool) -> Html:
+def _when(when: str, result: ProbeResult, bar: _error_bars.Bar | None, charted: bool) -> Html:
     return tag(
         "tr",
         tag("th", when, scope="row"),
         tag("td", sign(result.outcome), " ", tag("strong", _(result.outcome)), ": ", result.why),
-        _bars.error_cell(bar) if charted else None,
+        _error_bars.error_cell(bar) if charted else None,
     )

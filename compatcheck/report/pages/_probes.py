@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from compatcheck.language import gettext as _
 from compatcheck.language import marked, ngettext
-from compatcheck.report.pages import _bars
+from compatcheck.report.pages import _error_bars
 from compatcheck.report.pages._verdict import Verdict, banner, footer
 from compatcheck.report.pages.markup import Html, joined, section, tag
 from compatcheck.report.subjects import probes as subject
@@ -49,7 +49,7 @@ def verdict(results: Sequence[ProbeResult]) -> Verdict:
 
 
 def sign(outcome: Outcome) -> Html:
-    kind, symbol = _bars.OUTCOME_SIGNS[outcome]
+    kind, symbol = _error_bars.OUTCOME_SIGNS[outcome]
     return tag("span", symbol, class_=f"sign {kind}-sign", aria_hidden="true")
 
 
@@ -60,16 +60,16 @@ def _table(results: Sequence[ProbeResult]) -> Html:
             "tr",
             tag("th", tag("code", result.probe), scope="row"),
             tag("td", sign(result.outcome), " ", _(result.outcome), class_="number"),
-            _bars.error_cell(_bars.worst(_bars.bars_of(result.measured))),
+            _error_bars.error_cell(_error_bars.worst(_error_bars.bars_of(result.measured))),
         )
         for result in results
     ]
-    head = tag("thead", tag("tr", *heads, _bars.head()))
+    head = tag("thead", tag("tr", *heads, _error_bars.head()))
     return tag("table", tag("caption", _("The largest error of each probe")), head, tag("tbody", *rows), class_="bars")
 
 
 def _each(result: ProbeResult) -> Html:
-    charts = _bars.details(result)
+    charts = _error_bars.details(result)
     name = joined(
         (sign(result.outcome), " ", tag("code", result.probe), f" {_(result.outcome)}, {result.seconds:.1f} s")
     )

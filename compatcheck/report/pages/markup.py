@@ -57,6 +57,18 @@ def impact_mark(impact: str, name: str = "") -> Html:
     return tag("span", name or impact, class_=f"impact impact-{impact}")
 
 
+def whole_page(title: str, policy: str, head: Iterable[str], body: Html, language: str = "en") -> str:
+    """A page that loads only what its policy allows, with the elements that every head has before those of ``head``."""
+    every = (
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{title} – compatcheck"),
+    )
+    return f'<!DOCTYPE html>\n<html lang="{language}">{tag("head", *every, *head)}{body}</html>\n'
+
+
 def data_block(identifier: str, value: Any) -> Html:
     """JSON that a script of the page reads; no text in it can end the element."""
     return Html(f'<script type="application/json" id="{identifier}">{in_script(value)}</script>')

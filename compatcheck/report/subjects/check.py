@@ -123,11 +123,11 @@ def _open(report: Report, verbose: bool) -> Iterator[Line]:
 def _inferred(report: Report) -> Iterator[Line]:
     """What follows from the environment, each fact with the reason."""
     for number, (path, inference) in enumerate(report.inferred.facts.items()):
-        value = "unknown" if isinstance(inference.value, Unknown) else _shown(inference.value)
+        value = "unknown" if isinstance(inference.value, Unknown) else _value_text(inference.value)
         yield Line(f"{path} = {value} ({_(inference.why)})", "dim", "" if number else _("inferred:"), "dim", 11)
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return "absent" if value is None else json.dumps(value, ensure_ascii=False)
 
 

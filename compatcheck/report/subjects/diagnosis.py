@@ -100,8 +100,8 @@ def _seen(diagnosis: Diagnosis) -> Iterator[Block]:
     elif run.onset and run.readings and not run.signature.benign:
         yield _labelled(_("before"), _("present from the first reading"))
     if run.signature.benign and run.last:
-        said = _("{moment}, the last of {count} readings")
-        yield _labelled(_("last"), said.format(moment=moment_in_words(run.last, path), count=run.readings))
+        text = _("{moment}, the last of {count} readings")
+        yield _labelled(_("last"), text.format(moment=moment_in_words(run.last, path), count=run.readings))
     for note in run.notes:
         yield _labelled(_("note"), _(note.words))
     yield from _other_runs(diagnosis.log, run)
@@ -164,8 +164,8 @@ def _left(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
         yield _labelled("", _("{facts} speaks against it").format(facts=known or _("a known fact")))
         if dropped.line:
             place = f"{dropped.line.location}: {dropped.line.text}"
-            said = _("its error line stands in {place}; is this the environment that wrote the log?")
-            yield _labelled(_("yet"), said.format(place=place))
+            text = _("its error line stands in {place}; is this the environment that wrote the log?")
+            yield _labelled(_("yet"), text.format(place=place))
     yield Line()
     if diagnosis.explanations:
         command = f"compatcheck explain {diagnosis.explanations[0].finding.id}"
@@ -173,15 +173,15 @@ def _left(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
     elif diagnosis.healthy:
         yield Line(_("no step to judge") if diagnosis.run.signature.name == "no-readings" else _("healthy"))
     if not diagnosis.environment_given and not diagnosis.healthy:
-        told = _("no environment was named: --python, --snapshot or --config with that of the run decides between them")
-        yield Line(told, "dim")
+        text = _("no environment was named: --python, --snapshot or --config with that of the run decides between them")
+        yield Line(text, "dim")
 
 
 def moment_in_words(moment: Moment, path: str) -> str:
     parts = []
     if moment.step is not None:
-        said = _("about step {number}") if moment.about else _("step {number}")
-        parts.append(said.format(number=f"{moment.step:g}"))
+        text = _("about step {number}") if moment.about else _("step {number}")
+        parts.append(text.format(number=f"{moment.step:g}"))
     elif moment.epoch is not None:
         parts.append(_("epoch {number}").format(number=f"{moment.epoch:g}"))
     same = moment.location.file == path

@@ -67,8 +67,8 @@ def _page(entry: Mapping[str, Any], probe: Sequence[str]) -> Iterator[Line]:
     dates = dates.format(published=entry["published"], reviewed=entry["reviewed"])
     yield Line(f"{_(entry['impact'])}, {_(entry['confidence'])}; {dates}", "dim")
     if entry.get("withdrawn"):
-        said = _("WITHDRAWN on {date}: {reason}")
-        yield Line(said.format(date=entry["withdrawn"]["on"], reason=entry["withdrawn"]["reason"]), "bold yellow")
+        text = _("WITHDRAWN on {date}: {reason}")
+        yield Line(text.format(date=entry["withdrawn"]["on"], reason=entry["withdrawn"]["reason"]), "bold yellow")
     yield from _section(_("What you see"), [entry["summary"]])
     yield from _section(_("Why"), [entry["mechanism"]])
     yield from _section(

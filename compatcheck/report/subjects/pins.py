@@ -72,9 +72,9 @@ def _lines(report: PinReport, verbose: bool) -> Iterator[Line]:
     for choice in report.choices:
         head = choice.entry if choice.by_versions else _("left {entry}").format(entry=choice.entry)
         yield Line(choice_in_words(choice), "", head, "bold" if choice.by_versions else "bold red", cells(head) + 2)
-    told = {choice.entry for choice in report.choices if not choice.by_versions}
+    by_settings = {choice.entry for choice in report.choices if not choice.by_versions}
     for finding in report.left:
-        if finding.id not in told:
+        if finding.id not in by_settings:
             head = _("left {entry}").format(entry=finding.id)
             yield Line(f"{finding.title}: {finding.summary}{_steps(finding)}", "", head, "bold red", cells(head) + 2)
     if report.possible:
@@ -87,8 +87,8 @@ def _lines(report: PinReport, verbose: bool) -> Iterator[Line]:
 
 def _possible(findings: Iterable[Finding]) -> str:
     named = dict.fromkeys(f"{finding.id} ({_lacking(finding)})" for finding in findings)
-    said = _("possible, and not steered by: {entries}; state what is missing with --assume, or give --strict")
-    return said.format(entries=", ".join(named))
+    text = _("possible, and not steered by: {entries}; state what is missing with --assume, or give --strict")
+    return text.format(entries=", ".join(named))
 
 
 def _lacking(finding: Finding) -> str:
@@ -128,11 +128,11 @@ def choice_in_words(choice: Choice) -> str:
     settings = f"{'; '.join(map(step_text, choice.settings))} ({counted})"
     if choice.by_versions:
         moves = _(" and ").join(f"{each.name} {_step(each)} ({_size(each.cost)})" for each in choice.moved)
-        said = _("cleared by {moves}; with --prefer config by this instead: {settings}")
-        return said.format(moves=moves, settings=settings)
+        text = _("cleared by {moves}; with --prefer config by this instead: {settings}")
+        return text.format(moves=moves, settings=settings)
     advised = _(" and ").join(f"{each.name} {each.now} ({_size(each.cost)})" for each in choice.moved)
-    said = _("; with --prefer pins by versions instead, such as {advised}")
-    return settings + (said.format(advised=advised) if advised else "")
+    text = _("; with --prefer pins by versions instead, such as {advised}")
+    return settings + (text.format(advised=advised) if advised else "")
 
 
 def _size(cost: int) -> str:
@@ -186,5 +186,5 @@ def _before(trials: Iterable[Trial]) -> str:
     failed = sum(outcome in ("fail", "crash", "timeout") for outcome in outcomes)
     if not outcomes:
         return ""
-    said = _(", {count} of its probes failed before").format(count=failed)
-    return said if failed else _(", no probe failed before either")
+    text = _(", {count} of its probes failed before").format(count=failed)
+    return text if failed else _(", no probe failed before either")

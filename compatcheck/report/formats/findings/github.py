@@ -57,8 +57,8 @@ def command(name: str, title: str, message: str, at: Place | None) -> str:
     properties = {"title": title}
     if at and at.stated:
         properties = {"file": at.path, **({"line": str(at.line)} if at.line else {}), **properties}
-    said = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-    return f"::{name} {said}::{data(message)}"
+    stated = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+    return f"::{name} {stated}::{data(message)}"
 
 
 def data(text: str) -> str:

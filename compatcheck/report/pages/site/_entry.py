@@ -9,9 +9,9 @@ from typing import Any
 
 from compatcheck.environment.paths import distribution_of
 from compatcheck.report.pages.markup import Html, impact_mark, joined, link, listed, section, tag
-from compatcheck.report.pages.site._bars import bar
 from compatcheck.report.pages.site._frame import page
 from compatcheck.report.pages.site._record import record_page_part
+from compatcheck.report.pages.site._release_bars import bar
 from compatcheck.report.pages.site._source import Entry, Source
 from compatcheck.report.subjects.explanation import condition_in_words
 

@@ -15,8 +15,8 @@ def record_page_part(path: str, record: Mapping[str, Any] | None) -> Html:
     if record is None:
         return tag("p", "A record is kept in the sources of the matrix: ", tag("code", f"matrix/{path}"))
     sides = [(side, record[side]) for side in ("bad", "good") if _is_side(record.get(side))]
-    told = record.get("verdict") or record.get("question") or "measured"
-    head = tag("h3", f"{record.get('date', 'undated')}: {_short(told)}")
+    heading = record.get("verdict") or record.get("question") or "measured"
+    head = tag("h3", f"{record.get('date', 'undated')}: {_short(heading)}")
     rows = [tag("p", tag("small", _machine(record))), _short_part("Method: ", record.get("method"))]
     if sides:
         rows.append(_table(sides))

@@ -14,8 +14,8 @@ IMPACTS = ("silent-wrong", "divergence", "hang", "crash", "oom", "import-fail", 
 CONFIDENCES = ("reproduced", "upstream-fixed", "corroborated", "reported")
 
 
-class Told(Protocol):
-    """Where an entry is told: its status by the places of the choices in the dimensions that decide about it."""
+class Surveyed(Protocol):
+    """Where an entry applies: its status by the places of the choices in the dimensions that decide about it."""
 
     @property
     def id(self) -> str: ...
@@ -41,7 +41,7 @@ class Source(NamedTuple):
     runtimes: Mapping[str, str]
     records: Mapping[str, Mapping[str, Any]]
     probes: Mapping[str, str]
-    survey: Callable[[Sequence[Sequence[Choice]], Sequence[Sequence[Choice]]], Sequence[Sequence[Told]]]
+    survey: Callable[[Sequence[Sequence[Choice]], Sequence[Sequence[Choice]]], Sequence[Sequence[Surveyed]]]
     suspected: Callable[[Choice], set[str]]
     within: Callable[[str, str], bool]
     patterns: Callable[[str], Sequence[tuple[str, str]]]

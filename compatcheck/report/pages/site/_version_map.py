@@ -11,7 +11,7 @@ from compatcheck.report.pages.map_symbols import legend
 from compatcheck.report.pages.markup import Html, data_block, tag
 from compatcheck.report.pages.site._frame import page
 from compatcheck.report.pages.site._scenarios import GPUS, SETUPS, UNSTATED, Scenario, models
-from compatcheck.report.pages.site._source import Choice, Source, Told
+from compatcheck.report.pages.site._source import Choice, Source, Surveyed
 
 TORCH = "torch"
 BESIDE = ("transformers", "deepspeed", "peft", "accelerate", "trl", "numpy")
@@ -79,10 +79,10 @@ def _data(source: Source) -> dict[str, Any]:
     beside = {
         name: {
             "rows": rows[name],
-            "told": [_compact(each, places, [*shared, own]) for each in told],
+            "told": [_compact(each, places, [*shared, own]) for each in entries],
             "measured": list(_measured(source, name, torch, rows[name], places)),
         }
-        for name, own, told in zip(rows, added, source.survey(shared, added))
+        for name, own, entries in zip(rows, added, source.survey(shared, added))
     }
     return {
         "torch": torch,
@@ -100,13 +100,13 @@ def _torch(version: str, runtime: str | None) -> Choice:
     return {**facts, "cuda": {"runtime": runtime}} if runtime else facts
 
 
-def _compact(told: Told, places: Mapping[str, int], dimensions: Sequence[Sequence[Choice]]) -> list[Any]:
+def _compact(surveyed: Surveyed, places: Mapping[str, int], dimensions: Sequence[Sequence[Choice]]) -> list[Any]:
     """The entry's place, the dimensions that make a difference, and the status of each combination as run lengths."""
-    sizes = [len(dimensions[at]) for at in told.dimensions]
-    kept = [at for at in range(len(sizes)) if not _is_flat(told.statuses, at, sizes[at])]
-    statuses = {tuple(place[at] for at in kept): status for place, status in told.statuses.items()}
+    sizes = [len(dimensions[at]) for at in surveyed.dimensions]
+    kept = [at for at in range(len(sizes)) if not _is_flat(surveyed.statuses, at, sizes[at])]
+    statuses = {tuple(place[at] for at in kept): status for place, status in surveyed.statuses.items()}
     marks = (_MARKS.get(statuses.get(place, ""), ".") for place in product(*(range(sizes[at]) for at in kept)))
-    return [places[told.id], [told.dimensions[at] for at in kept], "".join(_runs(marks))]
+    return [places[surveyed.id], [surveyed.dimensions[at] for at in kept], "".join(_runs(marks))]
 
 
 def _is_flat(statuses: Mapping[tuple[int, ...], str], at: int, size: int) -> bool:

@@ -28,9 +28,9 @@ def bar(name: str, condition: str, releases: Sequence[Release], within: Callable
     inside = [within(condition, version) for version, _ in releases]
     runs = [Run(places[0], places[-1]) for places in _grouped(inside)]
     is_open = bool(runs) and runs[-1].last == len(releases) - 1 and not {"<", "=="} & set(_operators(condition))
-    told = _sentence(name, condition, releases, runs, is_open)
+    sentence = _sentence(name, condition, releases, runs, is_open)
     if not releases:
-        return tag("figure", tag("figcaption", told), class_="bar")
+        return tag("figure", tag("figcaption", sentence), class_="bar")
     drawing = tag(
         "svg",
         tag("rect", class_="track", x=_LEFT, y=_TRACK, width=_WIDTH - _LEFT - _RIGHT, height=_THICK, rx=3),
@@ -42,7 +42,7 @@ def bar(name: str, condition: str, releases: Sequence[Release], within: Callable
         role="img",
         aria_labelledby=key,
     )
-    return tag("figure", drawing, tag("figcaption", told, id=key), class_="bar")
+    return tag("figure", drawing, tag("figcaption", sentence, id=key), class_="bar")
 
 
 def _operators(condition: str) -> Iterator[str]:
