@@ -12,7 +12,6 @@ from packaging.version import Version
 
 from compatcheck import matrix
 from compatcheck.environment import Environment
-from compatcheck.inference.report_date import with_limits
 from compatcheck.matrix.traits import built_for_another_torch
 from tools.tables import _metadata, built_for_torch
 
@@ -102,7 +101,7 @@ def test_of_a_package_without_a_version_the_newest_of_the_day_is_compared(
     known: matrix.Matrix, torch: str, holds: bool | None
 ) -> None:
     stated = environment({"distribution_ranges": {"xformers": ""}, "report": {"date": "2024-11-10"}}, torch=torch)
-    verdict = built_for_another_torch.find(with_limits(known, stated), known.table)
+    verdict = built_for_another_torch.find(stated, known.table)
     assert (verdict.holds, verdict.missing) == (holds, ("distributions.xformers",) if holds is None else ())
     for occurrence in verdict.occurrences:
         assert "the newest release then, xformers 0.0.28.post3 is built for torch 2.5.1" in occurrence.summary

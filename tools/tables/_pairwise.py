@@ -70,7 +70,7 @@ class Setting(NamedTuple):
 ALONE, CROWDED = Setting(False), Setting(True, python="3.12.3")
 
 
-class _Versions(dict[str, Value]):
+class _Versions(dict[str, Any]):
     """Versions by distribution; where ``rest`` holds every other one is installed as well, newer than anybody asks."""
 
     rest = False
@@ -148,8 +148,9 @@ class Pairwise(Interpreter):
         self.finder = finder = _Folders(target)
         there = {name: version for name, version in finder.versions.items() if version}
         demanded = {_distribution(each): UNKNOWN for each in surely}
-        finder.versions = _Versions({**demanded, **there, "torch": setting.torch})
-        finder.versions.rest = setting.rest
+        versions = _Versions({**demanded, **there, "torch": setting.torch})
+        versions.rest = setting.rest
+        finder.versions = versions
         super().__init__(finder, setting.python, modules=_Blanks)
         self.modules.rest = setting.rest
         self.modules.surely = frozenset(surely) | {"torch"}
@@ -174,7 +175,7 @@ def demands(folder: Path, lines: Sequence[str], surely: Collection[str], of: Col
 
 def _written(file: str) -> list[Demand]:
     """What the statements of a module ask for, in whatever branch."""
-    tree = _source.parsed(_source.read(file))
+    tree = _source.parse(_source.read(file))
     found: list[Demand] = []
     left: list[ast.AST] = list(tree.body) if tree else []
     while left:
@@ -244,14 +245,14 @@ class _prepared:
         gc.disable()
         gc.collect()
         gc.freeze()  # so that the trees that are kept are not walked again
-        self.follower = _source.parsed, _source.read, _lazy._exports
-        _source.parsed, _source.read, _lazy._exports = _tree, _read, _exports
+        self.follower = _source.parse, _source.read, _lazy._exports
+        _source.parse, _source.read, _lazy._exports = _tree, _read, _exports
 
     def __exit__(self, *error: object) -> None:
-        _source.parsed, _source.read, _lazy._exports = self.follower
+        _source.parse, _source.read, _lazy._exports = self.follower
 
 
-_parse, _read = _source.parsed, lru_cache(4000)(_source.read)
+_parse, _read = _source.parse, lru_cache(4000)(_source.read)
 _read_exports = _lazy._exports
 _EXPORTS: dict[tuple[bytes, str], tuple[list[str], list[str]]] = {}
 

@@ -216,7 +216,7 @@ def rows(folder: Path, package: str, provider: str) -> list[Cell]:
     """What is found for a pair; kept in the folder with the releases of which it is found."""
     kept = folder / "_rows" / f"{package}--{provider}.json"
     of = [releases(folder, package), releases(folder, provider)]
-    known = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {"of": None}
+    known: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {"of": None}
     if known["of"] != of:
         module = module_of(provider)
         asked = {
@@ -228,7 +228,11 @@ def rows(folder: Path, package: str, provider: str) -> list[Cell]:
         known = {"of": of, "cells": list(Pair(folder, package, provider).cells(asked, missing)) if names else []}
         _keep(kept, known)
         known = json.loads(kept.read_text(encoding="utf-8"))
-    return [Cell(*cell[:4], Failure(Demand(*cell[4][0]), cell[4][1])) for cell in known["cells"]]
+    cells = known["cells"]
+    return [
+        Cell(first, last, low, high, Failure(Demand(*demand), statement))
+        for first, last, low, high, (demand, statement) in cells
+    ]
 
 
 def render(folder: Path, packages: Sequence[str], before: Mapping[str, Any] | None = None) -> str:

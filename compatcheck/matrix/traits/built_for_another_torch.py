@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.report_date import limits_by_day
 from compatcheck.inference.torch_builds import backend_of, minor
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
@@ -37,7 +38,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         for package, wanted in _belonging(installed, rows, metadata_read=metadata_read)
         for occurrence in _occurrence(package, installed[package], wanted, torch, rows)
     )
-    expected = {} if found else _expected(environment)
+    expected = {} if found else _expected(environment, table)
     open_still = tuple(
         occurrence._replace(summary=f"{package} has no version stated: the newest release then, {occurrence.summary}")
         for package, wanted in _belonging(expected, rows, metadata_read=False)
@@ -48,9 +49,10 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     return TraitVerdict(bool(found), found)
 
 
-def _expected(environment: Environment) -> dict[str, str]:
+def _expected(environment: Environment, table: Table) -> dict[str, str]:
     """The newest release, by the day of a report, of each package that it says is there and no more of."""
-    limits, asked = (environment.facts.get(f"distribution_{fact}") or {} for fact in ("limits", "ranges"))
+    asked = environment.facts.get("distribution_ranges") or {}
+    limits = limits_by_day(environment, table) if asked else {}
     return {
         name: newest
         for name in asked.keys() & limits.keys()
