@@ -137,7 +137,7 @@ def check(
         _names(paths) or (project.paths if snapshot is None else ()),
         named or sys.executable,
         snapshot if isinstance(snapshot, Mapping) else _name(snapshot),
-        (*(project.assume if snapshot is None else ()), *_stated(assume)),
+        (*(project.assume if snapshot is None else ()), *_spell_facts(assume)),
         imports=imports,
         pins="ignored" if named else "over",
     )
@@ -202,7 +202,7 @@ def pin(
         _names(paths),
         python=None if snapshot else _name(python) or sys.executable,
         snapshot=_name(snapshot),
-        assume=_stated(assume),
+        assume=_spell_facts(assume),
         ignore=ignore,
         latest=latest,
         strict=strict,
@@ -229,7 +229,7 @@ def _names(paths: Sequence[PathLike]) -> tuple[str, ...]:
     return tuple(os.fspath(path) for path in paths)
 
 
-def _stated(assume: Mapping[str, Any] | None) -> tuple[str, ...]:
+def _spell_facts(assume: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Facts as the command line takes them: strings as they are, other values as JSON."""
     values = {path: value if isinstance(value, str) else json.dumps(value) for path, value in (assume or {}).items()}
     return tuple(f"{path}={value}" for path, value in values.items())

@@ -158,7 +158,7 @@ class Conductor:
             out = [each for each in progress.values() if each.error or each.ended or self._is_lost(each)]
             trouble = trouble or (time.monotonic() if out else None)
             if trouble and (time.monotonic() - trouble > _PEER_SECONDS or len(out) == len(progress)):
-                return self._fallen(out, plan)
+                return self._explain_failure(out, plan)
             waited = time.monotonic() - still
             found = None if trouble else _watch.stuck(self._pulses(progress, plan.seconds), waited, plan.seconds)
             if found is not None:
@@ -202,11 +202,11 @@ class Conductor:
             window = [entry for entry in each.beats if entry[0] > since]
             wandered = len({place for told, place in each.places if told > since}) > 1
             state = beat.state if beat is not None else ""
-            worked, moved = _share(window), _moved(window)
+            worked, moved = _processor_share(window), _bytes_moved(window)
             pulses.append(_watch.Pulse(each.rank, each.arrived, each.doing, each.frame, worked, moved, state, wandered))
         return pulses
 
-    def _fallen(self, out: Sequence[_Progress], plan: Plan) -> str:
+    def _explain_failure(self, out: Sequence[_Progress], plan: Plan) -> str:
         """What went wrong, where a process raised or is gone: the first to raise, unless one died without a word."""
         dead = [each for each in out if not each.error and not self._is_lost(each)]
         lost = [each for each in out if self._is_lost(each)]
@@ -216,7 +216,7 @@ class Conductor:
         elif dead and dead[0].ended is not None:
             ended = dead[0].ended
             tail = f"; its last line: {ended.tail}" if ended.tail else ""
-            what = f"its process in {plan.probe} {_end(ended.status)} at {dead[0].doing or 'the start'}{tail}"
+            what = f"its process in {plan.probe} {_describe_end(ended.status)} at {dead[0].doing or 'the start'}{tail}"
             self.leader.fail("dead", (dead[0].rank,), what)
             self.broken = f"a process died in {plan.probe}"
         else:
@@ -237,14 +237,14 @@ class Conductor:
         return what
 
 
-def _moved(window: Sequence[tuple[float, float | None, int | None]]) -> int | None:
+def _bytes_moved(window: Sequence[tuple[float, float | None, int | None]]) -> int | None:
     """Bytes the machine's network has moved over the window, None where that cannot be told."""
     if not window or window[0][2] is None or window[-1][2] is None:
         return None
     return window[-1][2] - window[0][2]
 
 
-def _share(window: Sequence[tuple[float, float | None, int | None]]) -> float | None:
+def _processor_share(window: Sequence[tuple[float, float | None, int | None]]) -> float | None:
     """Processor seconds a second over the window, None where that cannot be told."""
     if len(window) < 2 or window[0][1] is None or window[-1][1] is None:
         return None
@@ -252,7 +252,7 @@ def _share(window: Sequence[tuple[float, float | None, int | None]]) -> float | 
     return (window[-1][1] - window[0][1]) / elapsed if elapsed > 1 else None
 
 
-def _end(status: int | None) -> str:
+def _describe_end(status: int | None) -> str:
     if status is None or status >= 0:
         return f"ended with exit status {status}"
     import signal

@@ -11,7 +11,7 @@ from compatcheck.cluster._launch import OWN_OF_RANKS
 from compatcheck.environment import Unknown
 
 _OWN = ("schema_version", "target", "unknown", "locations", "node")
-_OWN_OF_GPUS = ("uuid",)
+_GPU_IDENTITY = ("uuid",)
 _COMPLETE = ("environ",)
 
 Path = tuple[str, ...]
@@ -21,7 +21,7 @@ def comparable(snapshot: Mapping[str, Any]) -> dict[str, Any]:
     """The facts that have to be the same where a training run is to be: not paths, reasons, serial and rank numbers."""
     kept = {key: value for key, value in snapshot.items() if key not in _OWN}
     if kept.get("gpus"):
-        kept["gpus"] = [{key: gpu[key] for key in gpu if key not in _OWN_OF_GPUS} for gpu in kept["gpus"]]
+        kept["gpus"] = [{key: gpu[key] for key in gpu if key not in _GPU_IDENTITY} for gpu in kept["gpus"]]
     if kept.get("environ"):
         kept["environ"] = {name: value for name, value in kept["environ"].items() if name not in OWN_OF_RANKS}
     return kept

@@ -41,7 +41,7 @@ def adopt(unpack: Callable[[str], None], url: str) -> Adopted:
         folder = tempfile.mkdtemp(prefix="new-", dir=revisions)
         try:
             unpack(folder)
-            return _taken(folder, url)
+            return _take(folder, url)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
@@ -58,16 +58,16 @@ def last_url() -> str | None:
     return pointer.url if pointer else None
 
 
-def _taken(folder: str, url: str) -> Adopted:
+def _take(folder: str, url: str) -> Adopted:
     about = _require_readable(folder)
     before = _pointer()
-    changed = before is None or not _same(folder, folder_of(before))
+    changed = before is None or not _is_same(folder, folder_of(before))
     if before is not None and not changed:
-        _turn(before._replace(url=url))
+        _point_to(before._replace(url=url))
     else:
         name = os.path.basename(folder).replace("new", about.revision, 1)
         os.rename(folder, os.path.join(os.path.dirname(folder), name))
-        _turn(Pointer(name, about, url, before.folder if before else None))
+        _point_to(Pointer(name, about, url, before.folder if before else None))
     bundled = read_about(bundled_folder())
     return Adopted(about, changed, newer_than(bundled_folder(), FORMAT) is not None, bundled)
 
@@ -80,7 +80,7 @@ def _pointer() -> Pointer | None:
         return None
 
 
-def _turn(pointer: Pointer) -> None:
+def _point_to(pointer: Pointer) -> None:
     """Point to another folder, and remove those that nobody reads any more; a running check may read the previous."""
     told = {**pointer.about._asdict(), "folder": pointer.folder, "url": pointer.url, "previous": pointer.previous}
     storage.write(os.path.join(store(), POINTER), json.dumps(told, indent=2) + "\n")
@@ -90,7 +90,7 @@ def _turn(pointer: Pointer) -> None:
             shutil.rmtree(os.path.join(revisions, name), ignore_errors=True)
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same(one: str, other: str) -> bool:
     """Whether two folders hold the same files."""
     names = _names(one)
     if names != _names(other):

@@ -37,9 +37,9 @@ def unpack(archive: Archive, folder: str) -> None:
             for member in members:
                 _write(os.path.join(folder, *member.filename.split("/")), opened.read(member))
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError) as error:
-        raise _refused(archive, f"it is damaged ({error})") from None
+        raise _refusal(archive, f"it is damaged ({error})") from None
     except (FileExistsError, NotADirectoryError):
-        raise _refused(archive, "a member of it stands in the place of another") from None
+        raise _refusal(archive, "a member of it stands in the place of another") from None
     except OSError as error:
         seen = error.strerror or str(error)
         raise InputError("unpacking the matrix into", folder, seen, "make room; the matrix in use stays") from None
@@ -47,14 +47,14 @@ def unpack(archive: Archive, folder: str) -> None:
 
 def _require_plain(members: list[zipfile.ZipInfo], archive: Archive) -> None:
     if len(members) > MOST_MEMBERS or sum(member.file_size for member in members) > MOST_BYTES:
-        raise _refused(archive, f"it holds more than {MOST_MEMBERS} files or {MOST_BYTES} bytes")
+        raise _refusal(archive, f"it holds more than {MOST_MEMBERS} files or {MOST_BYTES} bytes")
     seen: set[str] = set()
     for member in members:
         kind = stat.S_IFMT(member.external_attr >> 16)
         if not _NAME.fullmatch(member.filename) or kind not in (0, stat.S_IFREG) or member.flag_bits & 1:
-            raise _refused(archive, f"its member {member.filename!r} is not a plain file inside it")
+            raise _refusal(archive, f"its member {member.filename!r} is not a plain file inside it")
         if member.filename in seen:
-            raise _refused(archive, f"it holds {member.filename!r} twice")
+            raise _refusal(archive, f"it holds {member.filename!r} twice")
         seen.add(member.filename)
 
 
@@ -66,5 +66,5 @@ def _write(path: str, content: bytes) -> None:
         os.fsync(stream.fileno())
 
 
-def _refused(archive: Archive, seen: str) -> DataError:
+def _refusal(archive: Archive, seen: str) -> DataError:
     return DataError("unpacking", archive.name, f"refused: {seen}", "the matrix in use stays; tell the publisher")

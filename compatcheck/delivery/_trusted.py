@@ -59,13 +59,13 @@ def download(repository: Repository, target: str, store: str) -> str:
     try:
         os.makedirs(records, exist_ok=True)
         with client() as connection:
-            return _downloaded(repository, target, records, connection)
+            return _download_verified(repository, target, records, connection)
     except OSError as error:
         seen = f"{error.strerror or error}"
         raise InputError("keeping what was fetched in", store, seen, f"make room there; {_STAYS}") from None
 
 
-def _downloaded(repository: Repository, target: str, records: str, connection: httpx.Client) -> str:
+def _download_verified(repository: Repository, target: str, records: str, connection: httpx.Client) -> str:
     from tuf.api.exceptions import DownloadError, RepositoryError
     from tuf.ngclient.config import UpdaterConfig
     from tuf.ngclient.updater import Updater

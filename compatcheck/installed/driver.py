@@ -28,7 +28,7 @@ def collect(target: Target) -> Environment:
     try:
         import pynvml
     except ImportError:
-        return _unknown(_("nvidia-ml-py is not installed beside compatcheck"), version)
+        return _unknown(_("nvidia-ml-py is not installed with compatcheck"), version)
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:

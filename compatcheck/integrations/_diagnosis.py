@@ -12,7 +12,7 @@ from compatcheck.results.findings import STATUSES, Finding
 _MOST_SHOWN = 3
 
 
-def explained(environment: Environment, known: matrix.Matrix, alarm: Alarm) -> list[Finding]:
+def explain(environment: Environment, known: matrix.Matrix, alarm: Alarm) -> list[Finding]:
     """The findings whose entry names a symptom of the alarm: the surest first, then by how many it names.
 
     Raises `NothingInspectedError` where nothing is known of the environment.
@@ -25,7 +25,7 @@ def explained(environment: Environment, known: matrix.Matrix, alarm: Alarm) -> l
     return sorted(fitting, key=lambda finding: (STATUSES.index(finding.status), -shared[finding.id], finding.id))
 
 
-def lines(alarm: Alarm, findings: list[Finding] | None) -> list[str]:
+def render_alarm(alarm: Alarm, findings: list[Finding] | None) -> list[str]:
     """The alarm in words: what was seen, when, and what explains it where that could be looked up."""
     said = [f"step {alarm.step}: {alarm.signature}: {alarm.seen}"]
     for finding in (findings or ())[:_MOST_SHOWN]:

@@ -94,7 +94,7 @@ def _precision(args: Any, model: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     held: dict[str, int] = {}
     for name, parameter in model.named_parameters():
-        if parameter.is_floating_point() and not _of_adapter(name):
+        if parameter.is_floating_point() and not _is_adapter(name):
             dtype = str(parameter.dtype).removeprefix("torch.")
             held[dtype] = held.get(dtype, 0) + parameter.numel()
     if held:
@@ -152,13 +152,13 @@ def _lora(adapter: Any, model: Any) -> dict[str, Any]:
         value = getattr(adapter, key, None)
         if isinstance(value, (int, float, str)):
             lora[key] = value
-    dtypes = {str(each.dtype).removeprefix("torch.") for name, each in model.named_parameters() if _of_adapter(name)}
+    dtypes = {str(each.dtype).removeprefix("torch.") for name, each in model.named_parameters() if _is_adapter(name)}
     if dtypes:
         lora["autocast_adapter_dtype"] = not dtypes & set(_HALVES)
     return lora
 
 
-def _of_adapter(name: str) -> bool:
+def _is_adapter(name: str) -> bool:
     return "lora_" in name or "modules_to_save" in name
 
 

@@ -67,27 +67,27 @@ class LogWatch:
             yield _alarm("eval-loss-nan", step, f"eval_loss {evaluated:g}", ("eval-loss-nan",), {}, stops=False)
         if loss is not None:
             observed = {"loss": loss, "grad_norm": norm}
-            yield from self._of_numbers(step, observed, loss, norm)
+            yield from self._check_finite(step, observed, loss, norm)
             if not losses_seen_finite:
-                yield from self._of_zeros(step, observed, loss, norm)
-            yield from self._of_course(step, observed, loss)
+                yield from self._check_zeros(step, observed, loss, norm)
+            yield from self._check_course(step, observed, loss)
             self.last_norm = norm
 
-    def _of_numbers(self, step: int, observed: Any, loss: float, norm: float | None) -> Iterator[Alarm]:
+    def _check_finite(self, step: int, observed: Any, loss: float, norm: float | None) -> Iterator[Alarm]:
         bad_norm = norm is not None and not math.isfinite(norm)
         lost = self._streak("grad-norm-nan", bad_norm) >= self.patience
         if not math.isfinite(loss):
             symptoms = ("loss-nan", "grad-norm-nan") if bad_norm else ("loss-nan",)
-            yield _alarm("loss-nan", step, f"loss {loss:g}, grad_norm {_told(norm)}", symptoms, observed)
+            yield _alarm("loss-nan", step, f"loss {loss:g}, grad_norm {_spell_norm(norm)}", symptoms, observed)
         elif lost:
             symptoms = ("grad-norm-nan", "loss-zero") if loss == 0 else ("grad-norm-nan",)
-            yield _alarm("grad-norm-nan", step, f"loss {loss:g}, grad_norm {_told(norm)}", symptoms, observed)
+            yield _alarm("grad-norm-nan", step, f"loss {loss:g}, grad_norm {_spell_norm(norm)}", symptoms, observed)
 
-    def _of_zeros(self, step: int, observed: Any, loss: float, norm: float | None) -> Iterator[Alarm]:
+    def _check_zeros(self, step: int, observed: Any, loss: float, norm: float | None) -> Iterator[Alarm]:
         """A loss of 0.0 hides a NaN where, again and again, the gradient norm beside it is one no gradient has."""
         zero = loss == 0
         constant = norm is not None and norm == self.last_norm and _root_of_count(norm)
-        seen = f"loss {loss:g}, grad_norm {_told(norm)}"
+        seen = f"loss {loss:g}, grad_norm {_spell_norm(norm)}"
         if self._streak("both-zero", zero and norm == 0) >= _STREAK:
             yield _alarm("grad-norm-zero", step, seen, ("loss-zero", "grad-norm-zero"), observed)
         if self._streak("constant", zero and constant) >= _STREAK - 1:
@@ -97,7 +97,7 @@ class LogWatch:
         if self._streak("norm-zero", not zero and norm == 0) >= _ZERO_NORM_STREAK:
             yield _alarm("grad-norm-zero", step, seen, ("grad-norm-zero",), observed, stops=False)
 
-    def _of_course(self, step: int, observed: Any, loss: float) -> Iterator[Alarm]:
+    def _check_course(self, step: int, observed: Any, loss: float) -> Iterator[Alarm]:
         """Divergence: several logs in a row far above the recent course and above anything the run began with."""
         if not math.isfinite(loss):
             return
@@ -162,7 +162,7 @@ def _number(value: object) -> float | None:
         return None
 
 
-def _told(norm: float | None) -> str:
+def _spell_norm(norm: float | None) -> str:
     return "not logged" if norm is None else f"{norm:g}"
 
 

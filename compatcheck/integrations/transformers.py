@@ -19,7 +19,7 @@ from compatcheck.environment import Environment, Target
 from compatcheck.errors import CompatcheckError
 from compatcheck.installed.collect import collect
 from compatcheck.installed.target import find_target
-from compatcheck.integrations._diagnosis import explained, lines
+from compatcheck.integrations._diagnosis import explain, render_alarm
 from compatcheck.integrations._memory_readings import CUDA_FLOOR, PROCESS_FLOOR, GrowthWatch
 from compatcheck.integrations._passes import ForwardWatch, cuda_bytes, process_bytes
 from compatcheck.integrations._running import with_trainer
@@ -171,16 +171,16 @@ class CompatGuard(TrainerCallback):  # type: ignore[misc]
         if all(alarm.signature != each.signature for each in self.alarms):
             self.alarms.append(alarm)
             if not self.ending:
-                self._say("\n".join(lines(alarm, self._explained(alarm))))
+                self._say("\n".join(render_alarm(alarm, self._explain(alarm))))
         if stops and not self.ending:
             self.ending = True
             self._say(f"the training ends after this step, for {alarm.signature}")
         control.should_training_stop |= stops
 
-    def _explained(self, alarm: Alarm) -> list[Finding] | None:
+    def _explain(self, alarm: Alarm) -> list[Finding] | None:
         """What explains an alarm; None where nothing could be looked up."""
         try:
-            return explained(self.environment, self.known, alarm) if self.known is not None else None
+            return explain(self.environment, self.known, alarm) if self.known is not None else None
         except _OWN_FAILURES as error:
             self._say(f"the guard could not look the alarm up: {error or type(error).__name__}")
             return None

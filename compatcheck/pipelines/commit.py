@@ -37,10 +37,10 @@ def judge(
                 raise
             continue
         reports.setdefault(change.project, []).append(report)
-    return tuple(conclude(_joined(several), known, options, whole=False) for several in reports.values())
+    return tuple(conclude(_join(several), known, options, whole=False) for several in reports.values())
 
 
-def _joined(reports: Sequence[Report]) -> Report:
+def _join(reports: Sequence[Report]) -> Report:
     """One report with every finding once, as bad as it was anywhere; what is certain in one file is not doubted."""
     worst: dict[str, Finding] = {}
     for finding in (finding for report in reports for finding in report.findings):

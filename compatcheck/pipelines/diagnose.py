@@ -22,8 +22,8 @@ _FITS: tuple[Fit, ...] = ("affected", "possible", "open")
 _CONFIDENCES = ("reproduced", "upstream-fixed", "corroborated", "reported")
 _MEANING = {
     "affected": marked("all of its conditions hold"),
-    "possible": marked("its conditions hold as far as they are known"),
-    "open": marked("nothing that is known speaks against it"),
+    "possible": marked("its known conditions hold"),
+    "open": marked("no known fact rules it out"),
 }
 
 
@@ -37,18 +37,18 @@ def diagnose(
     """
     patterns = matrix.patterns(known)
     logs = tuple(symptoms.read(path, patterns) for path in paths)
-    log = _judged(logs)
-    run = log.last or _of_hits(log)
+    log = _judge_logs(logs)
+    run = log.last or _run_from_hits(log)
     if run is None:
         seen = "no loss, exception or known error line is in it"
         advised = "give the output of the trainer, trainer_state.json or a traceback"
         raise NothingInspectedError("diagnosing", ", ".join(log.path for log in logs), seen, advised)
     given = bool(environment.facts)
-    judged = matrix.infer(known, _joined(environment, logs, log, stated))
+    judged = matrix.infer(known, _with_logs(environment, logs, log, stated))
     environment = judged.view
     hits = {hit.entry: hit for each in reversed(logs) for hit in reversed(each.hits)}
     suspects = list(matrix.suspects(known, judged))
-    hits |= {each.finding.id: hit for each in suspects if (hit := _of_missing_name(each, environment))}
+    hits |= {each.finding.id: hit for each in suspects if (hit := _missing_name_hit(each, environment))}
     signatures = () if run.signature.benign else (run.signature, *run.notes)
     explained = [_explanation(each, signatures, hits, environment) for each in suspects if each.fit]
     ranked = sorted((each for each in explained if each), key=lambda each: _rank(each, signatures, suspects))
@@ -64,7 +64,7 @@ def diagnose(
     return Diagnosis(logs, log, run, tuple(shown), more, dropped, judged.stated, given, *judged_by, judged.inferred)
 
 
-def _judged(logs: Sequence[Log]) -> Log:
+def _judge_logs(logs: Sequence[Log]) -> Log:
     """The log that is judged: one with a fault before a healthy one, and one with a run before one without."""
 
     def order(log: Log) -> tuple[bool, bool, bool]:
@@ -74,16 +74,16 @@ def _judged(logs: Sequence[Log]) -> Log:
     return min(logs, key=order)
 
 
-def _of_hits(log: Log) -> Run | None:
+def _run_from_hits(log: Log) -> Run | None:
     """A log without a run, in which an entry's pattern matches a line."""
     if not log.hits:
         return None
     line = log.hits[0].location.line or 1
-    words = marked("a line that an entry of the matrix knows")
+    words = marked("a line that a matrix entry matches")
     return Run(Signature("known-error-line", words), line, line, 0)
 
 
-def _joined(environment: Environment, logs: Iterable[Log], judged: Log, stated: Environment | None) -> Environment:
+def _with_logs(environment: Environment, logs: Iterable[Log], judged: Log, stated: Environment | None) -> Environment:
     """The environment with what the logs state; what was observed is that of the judged log alone."""
 
     for log in logs:
@@ -94,7 +94,7 @@ def _joined(environment: Environment, logs: Iterable[Log], judged: Log, stated: 
     return environment.overlay(stated) if stated else environment
 
 
-def _of_missing_name(suspect: Suspect, environment: Environment) -> Hit | None:
+def _missing_name_hit(suspect: Suspect, environment: Environment) -> Hit | None:
     """The line of the error that says which name is missing, for the entry that knows who has it."""
     said = environment.locations.get("missing_names")
     finding = suspect.finding
@@ -118,7 +118,7 @@ def _explanation(
         return None
     why = []
     if hit:
-        said = _("its error line stands in {place}: {line}")
+        said = _("its error line is in {place}: {line}")
         why.append(said.format(place=hit.location, line=hit.text))
     for signature in shown:
         shared = sorted(signature.symptoms.intersection(suspect.entry["symptoms"]))

@@ -57,7 +57,9 @@ def _address(url: str | None) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise InputError("updating the matrix from", url, "it is no address", "give one as https://example.org/matrix")
+        raise InputError(
+            "updating the matrix from", url, "not an http or https address", "give one as https://example.org/matrix"
+        )
     return url.rstrip("/")
 
 

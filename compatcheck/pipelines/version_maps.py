@@ -15,9 +15,9 @@ from compatcheck.results.findings import Report, Status, VersionMap
 _COLUMNS, _ROWS = "torch", ("transformers", "deepspeed")
 _MOST_MAPS = 2
 _MOST_COLUMNS, _MOST_ROWS = 9, 11
-_OF_FILES = ("unmet_requirements", "unresolved_imports", "distribution_problems", "target")
-_OF_TORCH = ("runtime", "cudnn", "nccl")
-_ALONG: Mapping[str, tuple[str, ...]] = {
+_FILE_FACTS = ("unmet_requirements", "unresolved_imports", "distribution_problems", "target")
+_TORCH_FACTS = ("runtime", "cudnn", "nccl")
+_COMPANIONS: Mapping[str, tuple[str, ...]] = {
     "torch": ("torchvision", "torchaudio", "torchtext", "triton", "pytorch-triton", "xformers"),
     "transformers": ("tokenizers", "huggingface-hub"),
 }
@@ -34,7 +34,7 @@ def with_maps(report: Report, known: matrix.Matrix) -> Report:
     found = {finding.id: finding.status for finding in reversed(report.findings)}
     names = [name for pins in asked for name in pins]
     drawn = _maps(report.environment, known, names, versions, {}, found)
-    return report._replace(maps=tuple(_advised(each, asked) if bad else each for each in drawn))
+    return report._replace(maps=tuple(_mark_advised(each, asked) if bad else each for each in drawn))
 
 
 def maps_of_pins(
@@ -65,7 +65,7 @@ def _maps(
         pair = (_COLUMNS, name)
         goal = tuple(advised[each] for each in pair) if {*pair} <= advised.keys() else None
         columns, rows = (
-            _around(histories[each], [here[each], *([advised[each]] if goal else [])], most)
+            _nearby_releases(histories[each], [here[each], *([advised[each]] if goal else [])], most)
             for each, most in zip(pair, (_MOST_COLUMNS, _MOST_ROWS))
         )
         if not (columns and rows):
@@ -79,7 +79,7 @@ def _maps(
         yield VersionMap(pair, columns, rows, cells, entries, at, goal)  # type: ignore[arg-type]
 
 
-def _around(history: Mapping[str, Any], kept: Sequence[str], most: int) -> tuple[str, ...]:
+def _nearby_releases(history: Mapping[str, Any], kept: Sequence[str], most: int) -> tuple[str, ...]:
     """The newest patches of the minor releases around some versions, and these themselves, the newest first.
 
     Empty for a version that is none.
@@ -109,7 +109,7 @@ def _cell(
     entries: dict[str, tuple[str, str]],
 ) -> Cell:
     """The statuses of the entries that speak of the environment with two versions."""
-    judged = _moved(environment, known, versions)
+    judged = _with_versions(environment, known, versions)
     statuses: dict[str, Status] = {}
     for finding in matrix.judge(known, judged).findings:
         entries[finding.id] = (finding.title, finding.impact)
@@ -119,21 +119,21 @@ def _cell(
     return statuses
 
 
-def _moved(environment: Environment, known: matrix.Matrix, versions: Mapping[str, str]) -> Environment:
+def _with_versions(environment: Environment, known: matrix.Matrix, versions: Mapping[str, str]) -> Environment:
     """The environment with these versions; what hangs on the ones there were is gone."""
     before = _versions(environment)
     changed = [name for name, version in versions.items() if before.get(name) != version]
     if not changed:
         return environment
-    facts = {key: value for key, value in environment.facts.items() if key not in _OF_FILES}
-    along = {each for name in changed for each in _ALONG.get(name, ())}
+    facts = {key: value for key, value in environment.facts.items() if key not in _FILE_FACTS}
+    along = {each for name in changed for each in _COMPANIONS.get(name, ())}
     kept = {name: version for name, version in before.items() if name not in along}
     if _COLUMNS in changed:
         kept = {name: version for name, version in kept.items() if not name.startswith("nvidia-")}
         facts.pop("torch_build", None)
         version, runtime = _build(environment, known, versions[_COLUMNS])
         versions = {**versions, _COLUMNS: version}
-        cuda = {key: value for key, value in (facts.get("cuda") or {}).items() if key not in _OF_TORCH}
+        cuda = {key: value for key, value in (facts.get("cuda") or {}).items() if key not in _TORCH_FACTS}
         facts["cuda"] = {**cuda, "runtime": runtime} if runtime else cuda
     facts["distributions"] = {**kept, **versions}
     return environment._replace(facts=facts)
@@ -153,18 +153,18 @@ def _build(environment: Environment, known: matrix.Matrix, version: str) -> tupl
     return version, next(runs, usual)
 
 
-def _advised(drawn: VersionMap, asked: Iterable[Mapping[str, str]]) -> VersionMap:
+def _mark_advised(drawn: VersionMap, asked: Iterable[Mapping[str, str]]) -> VersionMap:
     """The map with the nearest cell that the ways out ask for and of which nothing bad is known."""
     demands = [pins for pins in asked if not pins.keys().isdisjoint(drawn.names)]
     clean = [
         (sum(map(cost, drawn.here, place)), "possible" in cell.values(), at, place)
-        for at, (place, cell) in enumerate(_places(drawn))
+        for at, (place, cell) in enumerate(_cells_with_versions(drawn))
         if place != drawn.here and not _is_bad(cell) and all(_meets(pins, drawn.names, place) for pins in demands)
     ]
     return drawn._replace(advised=min(clean)[-1]) if clean and demands else drawn
 
 
-def _places(drawn: VersionMap) -> Iterator[tuple[tuple[str, str], Cell]]:
+def _cells_with_versions(drawn: VersionMap) -> Iterator[tuple[tuple[str, str], Cell]]:
     for row, cells in zip(drawn.rows, drawn.cells):
         for column, cell in zip(drawn.columns, cells):
             yield (column, row), cell

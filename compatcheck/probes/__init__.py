@@ -90,9 +90,7 @@ def choose(named: Iterable[str], profile: str, request: Request) -> tuple[str, .
     chosen, existing = tuple(named), names()
     for name in chosen:
         if name not in existing:
-            raise InputError(
-                "running the probe", name, "there is none of this name", f"choose from {', '.join(existing)}"
-            )
+            raise InputError("running the probe", name, "unknown probe", f"choose from {', '.join(existing)}")
     return chosen or tuple(each.name for each in map(card, existing) if _belongs(each, profile, request))
 
 

@@ -48,7 +48,7 @@ def with_ignore(folder: str, ignore: Ignore) -> Edited:
         import tomlkit
 
         document = tomlkit.parse(text)
-        held = _at(document, "tool", "compatcheck", "ignore")
+        held = _lookup(document, "tool", "compatcheck", "ignore")
         if same:
             held[same[0]].update(row)
             return document.as_string()
@@ -57,9 +57,9 @@ def with_ignore(folder: str, ignore: Ignore) -> Edited:
             inline.update(row)
             held.append(inline)
             return document.as_string()
-        return _inserted(text, row)
+        return _insert_table(text, row)
 
-    return _edited(path, ignore.id, ignore.paths, (ignore._replace(at=None),), put)
+    return _edit(path, ignore.id, ignore.paths, (ignore._replace(at=None),), put)
 
 
 def without_ignore(folder: str, entry: str, paths: tuple[str, ...]) -> Edited:
@@ -69,13 +69,13 @@ def without_ignore(folder: str, entry: str, paths: tuple[str, ...]) -> Edited:
     """
     path = _find.nearest(folder)
     if path is None:
-        raise InputError("removing an ignore from", _find.FILE, "there is none here or above", "go to the project")
+        raise InputError("removing an ignore from", _find.FILE, "no project file here or above", "go to the project")
 
     def drop(text: str, same: list[int]) -> str:
         import tomlkit
 
         document = tomlkit.parse(text)
-        settings = _at(document, "tool", "compatcheck") or {}
+        settings = _lookup(document, "tool", "compatcheck") or {}
         if same and isinstance(settings["ignore"], tomlkit.items.Array):
             for index in reversed(same):
                 del settings["ignore"][index]
@@ -84,10 +84,10 @@ def without_ignore(folder: str, entry: str, paths: tuple[str, ...]) -> Edited:
             text = text[: block.start] + text[block.end :].removeprefix("\n")
         return text
 
-    return _edited(path, entry, paths, (), drop)
+    return _edit(path, entry, paths, (), drop)
 
 
-def _edited(
+def _edit(
     path: str,
     entry: str,
     paths: tuple[str, ...],
@@ -114,7 +114,7 @@ def _edited(
     return Edited(path, result.replace("\n", "\r\n") if text != unix else result, len(same))
 
 
-def _inserted(text: str, row: dict[str, Any]) -> str:
+def _insert_table(text: str, row: dict[str, Any]) -> str:
     """With one more table: behind the last of ours, else at the end, set off by empty lines."""
     import tomlkit
 
@@ -140,7 +140,7 @@ def _blocks(text: str, head: re.Pattern[str]) -> list[_Block]:
     return found
 
 
-def _at(value: Any, *keys: str) -> Any:
+def _lookup(value: Any, *keys: str) -> Any:
     for key in keys:
         value = value.get(key) if value is not None else None
     return value

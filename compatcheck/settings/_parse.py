@@ -15,7 +15,7 @@ from compatcheck.settings._model import NONE, Ignore, Settings
 
 _FAIL_ON = ("confirmed", "affected", "possible", "never")
 _KEYS = ("assume", "baseline", "fail-on", "ignore", "paths", "probe", "select")
-_OF_IGNORE = ("id", "reason", "until", "paths")
+_IGNORE_KEYS = ("id", "reason", "until", "paths")
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)")
 _EXAMPLE = '{ id = "CC-2024-0001", reason = "batch size is 1", until = 2027-01-31 }'
 
@@ -57,35 +57,35 @@ def _table(path: str, text: str) -> _Table | None:
     table = _Table(path, text, {})
     value = tool["compatcheck"]
     if not isinstance(value, dict):
-        _wrong(table, "compatcheck", "tool.compatcheck is no table", "write [tool.compatcheck] and its keys below")
+        _refuse(table, "compatcheck", "tool.compatcheck is no table", "write [tool.compatcheck] and its keys below")
     return table._replace(value=value)
 
 
 def _settings(table: _Table) -> Settings:
     for key in table.value:
         if key not in _KEYS:
-            _wrong(table, key, f"there is no setting {key}", f"settings are {', '.join(_KEYS)}")
+            _refuse(table, key, f"there is no setting {key}", f"settings are {', '.join(_KEYS)}")
     fail_on = table.value.get("fail-on")
     if fail_on is not None and fail_on not in _FAIL_ON:
-        _wrong(table, "fail-on", f"fail-on is {_shown(fail_on)}", f"give one of {', '.join(_FAIL_ON)}")
+        _refuse(table, "fail-on", f"fail-on is {_shorten(fail_on)}", f"give one of {', '.join(_FAIL_ON)}")
     baseline = table.value.get("baseline")
     if baseline is not None and not _is_text(baseline):
-        _wrong(table, "baseline", f"baseline is {_shown(baseline)}", "give the path of an earlier JSON report")
+        _refuse(table, "baseline", f"baseline is {_shorten(baseline)}", "give the path of an earlier JSON report")
     probe = table.value.get("probe")
     if probe is not None and not isinstance(probe, bool):
-        _wrong(table, "probe", f"probe is {_shown(probe)}", "give true or false")
-    assumed = _texts(table, "assume", "facts, as gpu.compute_capability=9.0")
+        _refuse(table, "probe", f"probe is {_shorten(probe)}", "give true or false")
+    assumed = _text_list(table, "assume", "facts, as gpu.compute_capability=9.0")
     if assumed:
         _require_facts(table, assumed)
     folder = os.path.dirname(table.path)
     return Settings(
         table.path,
         fail_on,
-        _texts(table, "select", "ids, as CC-2024-0001"),
+        _text_list(table, "select", "ids, as CC-2024-0001"),
         _ignores(table),
         os.path.join(folder, baseline) if baseline else None,
         assumed,
-        tuple(os.path.normpath(os.path.join(folder, path)) for path in _texts(table, "paths", "files or folders")),
+        tuple(os.path.normpath(os.path.join(folder, path)) for path in _text_list(table, "paths", "files or folders")),
         probe,
     )
 
@@ -98,13 +98,13 @@ def _require_facts(table: _Table, assumed: tuple[str, ...]) -> None:
         try:
             assume(Environment({}), statement)
         except InputError as error:
-            _wrong(table, "assume", f"assume holds {statement}: {error.seen}", "see compatcheck env")
+            _refuse(table, "assume", f"assume holds {statement}: {error.seen}", "see compatcheck env")
 
 
 def _ignores(table: _Table) -> tuple[Ignore, ...]:
     values = table.value.get("ignore", [])
     if not isinstance(values, list):
-        _wrong(table, "ignore", f"ignore is {_shown(values)}", f"give a list of tables, as [{_EXAMPLE}]")
+        _refuse(table, "ignore", f"ignore is {_shorten(values)}", f"give a list of tables, as [{_EXAMPLE}]")
     found, after = [], 0
     for value in values:
         named = str(value.get("id")) if isinstance(value, dict) else ""
@@ -120,23 +120,23 @@ def _ignore(value: Any, at: Location) -> Ignore:
         raise InputError("reading settings from", str(at), seen, advice)
 
     if not isinstance(value, dict):
-        refuse(f"an ignore is {_shown(value)}", f"give a table, as {_EXAMPLE}")
+        refuse(f"an ignore is {_shorten(value)}", f"give a table, as {_EXAMPLE}")
     name = value["id"] if _is_text(value.get("id")) else "an entry"
     for key in value:
-        if key not in _OF_IGNORE:
-            refuse(f"the ignore of {name} has a key {key}", f"its keys are {', '.join(_OF_IGNORE)}")
+        if key not in _IGNORE_KEYS:
+            refuse(f"the ignore of {name} has a key {key}", f"its keys are {', '.join(_IGNORE_KEYS)}")
     for key, what in (("id", "the entry's id"), ("reason", "why, in a few words")):
         if not _is_text(value.get(key)):
-            seen = f"is {_shown(value[key])}" if key in value else "is missing"
+            seen = f"is {_shorten(value[key])}" if key in value else "is missing"
             refuse(f"in the ignore of {name} {key} {seen}", f"give {what}, as {_EXAMPLE}")
     paths = value.get("paths", [])
     if not isinstance(paths, list) or not all(map(_is_text, paths)):
-        refuse(f"in the ignore of {name} paths is {_shown(paths)}", 'give a list of patterns, as ["configs/*.yaml"]')
+        refuse(f"in the ignore of {name} paths is {_shorten(paths)}", 'give a list of patterns, as ["configs/*.yaml"]')
     if "until" not in value:
         refuse(f"the ignore of {name} has no until", f"give its last day, as {_EXAMPLE}")
     until = day(value["until"])
     if until is None:
-        refuse(f"in the ignore of {name} until is {_shown(value['until'])}", "give a day, as 2027-01-31")
+        refuse(f"in the ignore of {name} until is {_shorten(value['until'])}", "give a day, as 2027-01-31")
     return Ignore(value["id"].upper(), " ".join(value["reason"].split()), until, tuple(paths), at)
 
 
@@ -150,10 +150,10 @@ def day(value: Any) -> date | None:
         return None
 
 
-def _texts(table: _Table, key: str, what: str) -> tuple[str, ...]:
+def _text_list(table: _Table, key: str, what: str) -> tuple[str, ...]:
     value = table.value.get(key, [])
     if not isinstance(value, list) or not all(map(_is_text, value)):
-        _wrong(table, key, f"{key} is {_shown(value)}", f"give a list of {what}")
+        _refuse(table, key, f"{key} is {_shorten(value)}", f"give a list of {what}")
     return tuple(value)
 
 
@@ -161,12 +161,12 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _shown(value: object) -> str:
+def _shorten(value: object) -> str:
     said = repr(value) if not isinstance(value, date) else value.isoformat()
     return said if len(said) <= 60 else f"{said[:57]}..."
 
 
-def _wrong(table: _Table, key: str, seen: str, advice: str) -> NoReturn:
+def _refuse(table: _Table, key: str, seen: str, advice: str) -> NoReturn:
     raise InputError("reading settings from", str(Location(table.path, _line(table, key))), seen, advice)
 
 

@@ -52,8 +52,8 @@ class VerbGroup(click.Group):
         if ctx.resilient_parsing:
             from compatcheck.verbs._completion import offer
 
-            return offer(_in_language(command))
-        return _in_language(command)
+            return offer(_translate(command))
+        return _translate(command)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The verbs, and what the default one takes; files come first, as bash offers them where nothing else fits."""
@@ -68,7 +68,7 @@ class VerbGroup(click.Group):
         return [*(item for item in takes.shell_complete(below, incomplete) if item.value not in known), *own]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        _in_language(self)
+        _translate(self)
         before, args = _split_language(args)
         named = args and (args[0] in self.list_commands(ctx) or args[0] in ("--help", "-h", "--version"))
         completing_the_verb = ctx.resilient_parsing and not args
@@ -100,7 +100,7 @@ def _split_language(args: list[str]) -> tuple[list[str], list[str]]:
     return args[:words], args[words:]
 
 
-def _in_language(command: click.Command) -> click.Command:
+def _translate(command: click.Command) -> click.Command:
     """The same command, its help in the language in use."""
     if current() != ENGLISH:
         command.help = command.help and _(inspect.cleandoc(command.help))

@@ -33,7 +33,7 @@ assume = click.option(
 
 def _not_both(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
     if value and (context.params.get("quiet") or context.params.get("verbose")):
-        raise click.UsageError("--quiet and --verbose ask for opposite things: give one of them")
+        raise click.UsageError("--quiet and --verbose exclude each other")
     if value and parameter.name == "quiet":
         from compatcheck.terminal import progress
 
@@ -146,7 +146,7 @@ def settings_of(settings_file: str | None, isolated: bool) -> Settings:
     from compatcheck import settings
 
     if isolated and settings_file is not None:
-        raise click.UsageError("--isolated reads no settings, and --settings names some: give one of them")
+        raise click.UsageError("--isolated and --settings exclude each other")
     if isolated:
         return settings.NONE
     return settings.find() if settings_file is None else settings.read(settings_file)

@@ -37,7 +37,7 @@ class View(NamedTuple):
 def view_of(options: Mapping[str, Any]) -> View:
     """The view that the options of a verb ask for. Raises `UsageError` where two reports go to one file."""
     view = View(**{name: options[name] for name in View._fields})
-    _require_apart((*(file for _, file in view.reports), view.output))
+    _require_distinct_files((*(file for _, file in view.reports), view.output))
     return view
 
 
@@ -60,13 +60,13 @@ def judge_and_exit(
     exit = Exit(judged.reason, judged.exit_status)
     for name, file in view.reports:
         write(render(check.document(judged.report, exit, refuted=view.show_refuted), name), file)
-    write(_rendered(judged, view), view.output)
+    write(_render(judged, view), view.output)
     if view.verbose:
         print_times()
     sys.exit(judged.exit_status)
 
 
-def _require_apart(files: Iterable[str | None]) -> None:
+def _require_distinct_files(files: Iterable[str | None]) -> None:
     """Two reports in one file would leave the last alone; a device takes any number."""
     taken: set[str] = set()
     for file in filter(None, files):
@@ -77,7 +77,7 @@ def _require_apart(files: Iterable[str | None]) -> None:
             taken.add(real)
 
 
-def _rendered(judged: Verdict, view: View) -> str:
+def _render(judged: Verdict, view: View) -> str:
     """The report in the format asked for; a quiet one in text holds only what fails."""
     from compatcheck.report import render
     from compatcheck.report.document import Exit

@@ -68,4 +68,4 @@ def _require_name(known: Matrix, name: str) -> None:
     near = [*get_close_matches(name, probes.names(), _MOST_NEAR), *holding[:_MOST_NEAR]]
     more = f"; {len(holding)} entries hold the word: compatcheck matrix search {name}" if holding else ""
     advice = f"did you mean {', '.join(near)}?{more}" if near else "see compatcheck matrix list, or probe --list"
-    raise InputError("looking up", name, "no entry or probe is called that", advice)
+    raise InputError("looking up", name, "no entry or probe has this name", advice)

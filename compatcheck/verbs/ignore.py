@@ -40,31 +40,31 @@ def command(entry: str, reason: str | None, until: str | None, paths: tuple[str,
         raise click.UsageError("--remove goes with ID and --path only")
     if remove:
         path, text, same = settings.without_ignore(".", entry.upper(), paths)
-        _require_some(same, path, entry.upper(), paths)
+        _require_removed(same, path, entry.upper(), paths)
         storage.write(path, text)
-        click.echo(f"{path}: {entry.upper()} is ignored no more{_where(paths)}")
+        click.echo(f"{path}: {entry.upper()} is ignored no more{_in_paths(paths)}")
         return
     found = matrix.find_entry(matrix.load(), entry)
-    ignore = settings.Ignore(found["id"], *_given(found["id"], reason, until), paths)
+    ignore = settings.Ignore(found["id"], *_parse_reason_and_day(found["id"], reason, until), paths)
     path, text, same = settings.with_ignore(".", ignore)
     storage.write(path, text)
     again = "now " if same else ""
-    click.echo(f"{path}: {found['id']} is ignored{_where(paths)} {again}until {ignore.until}: {found['title']}")
+    click.echo(f"{path}: {found['id']} is ignored{_in_paths(paths)} {again}until {ignore.until}: {found['title']}")
 
 
-def _where(paths: tuple[str, ...]) -> str:
+def _in_paths(paths: tuple[str, ...]) -> str:
     return f" in {', '.join(paths)}" if paths else ""
 
 
-def _require_some(same: int, path: str, entry: str, paths: tuple[str, ...]) -> None:
+def _require_removed(same: int, path: str, entry: str, paths: tuple[str, ...]) -> None:
     from compatcheck.errors import InputError
 
     if not same:
-        seen = f"{entry} is not ignored{_where(paths)} there"
-        raise InputError("removing an ignore from", path, seen, "name ID and every --path as they stand in it")
+        seen = f"{entry} is not ignored{_in_paths(paths)} there"
+        raise InputError("removing an ignore from", path, seen, "give ID and every --path as written there")
 
 
-def _given(entry: str, reason: str | None, until: str | None) -> tuple[str, date]:
+def _parse_reason_and_day(entry: str, reason: str | None, until: str | None) -> tuple[str, date]:
     """The reason and the day. Raises InputError where one is missing, or the day is none or is past."""
     from datetime import date, timedelta
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from compatcheck.pipelines.pin import Plan
     from compatcheck.results.pins import PinReport
 
-_OF_SUBJECT = (
+_SUBJECT_OPTIONS = (
     "python", "snapshot", "python_version", "platform", "torch_backend", "output", "offline", "strict", "latest",
     "prefer",
 )  # fmt: skip
@@ -106,7 +106,7 @@ def command(**options: Any) -> NoReturn:
     subject = pin.subject(
         known,
         options["paths"],
-        **{key: options[key] for key in _OF_SUBJECT},
+        **{key: options[key] for key in _SUBJECT_OPTIONS},
         assume=(*(() if options["snapshot"] else project.assume), *options["assume"]),
         ignore=(*ignored_everywhere(known, project), *options["ignore"]),
     )
@@ -123,7 +123,7 @@ def command(**options: Any) -> NoReturn:
     text = pin.written(planned, format_name, previous, options["generate_hashes"])
     if options["verify"]:
         with stage("verifying"):
-            planned = _proven(planned, subject.installed)
+            planned = _prove(planned, subject.installed)
     _tell(planned.report, pin.left_out(planned, format_name, previous, text), options)
     if options["report_file"]:
         _write_report(planned, options["report_file"])
@@ -137,10 +137,10 @@ def _output(options: Mapping[str, Any]) -> str | None:
     """The file that is written or compared: the one named, else the only file given where it is only looked at."""
     named: str | None = None if options["output"] == "-" else options["output"]
     if options["snapshot"] and options["python"]:
-        raise click.UsageError("--target stands for a machine of its own, and --python for one here: give one of them")
+        raise click.UsageError("--target and --python exclude each other")
     folder = os.path.dirname(os.path.realpath(named)) if named else os.curdir
     if not os.path.isdir(folder):
-        raise InputError("writing", str(named), f"there is no folder {folder}", "make it, or name another")
+        raise InputError("writing", str(named), f"there is no folder {folder}", "create it, or give another path")
     taken = {os.path.realpath(path) for path in (*options["paths"], *filter(None, [named]))}
     if options["report_file"] and os.path.realpath(options["report_file"]) in taken:
         raise click.UsageError("--report names a file that is read or written already")
@@ -179,7 +179,7 @@ def _content(path: str) -> str | None:
     return marked_text(path)
 
 
-def _proven(planned: Plan, installed: Target | None) -> Plan:
+def _prove(planned: Plan, installed: Target | None) -> Plan:
     from compatcheck.pipelines import pin
     from compatcheck.terminal.progress import building_progress
     from compatcheck.verbs._output import progress
@@ -218,13 +218,13 @@ def _deliver(text: str, before: Mapping[str, str | None], output: str | None, op
     if options["only_diff"]:
         write(formats.difference(previous or "", text, str(output)), None)
     if options["only_check"] and text != previous:
-        said = _("{file} is out of date; write it anew with {command}")
+        said = _("{file} is out of date; update it with {command}")
         click.echo(said.format(file=output, command=_writing(str(output))), err=True)
     if options["only_check"] or options["only_diff"]:
         return bool(options["only_check"]) and text != previous
     for path, content in before.items():
         if _content(path) != content:
-            raise InputError("pinning", path, "it was changed meanwhile", "look at the change, and run this again")
+            raise InputError("pinning", path, "it changed in the meantime", "check the change and run this again")
     write(text, output)
     return False
 

@@ -76,9 +76,9 @@ def test_an_older_one_than_the_bundled_is_not_used(client: Client, publisher: Pu
         (("--url", "{url}"), "name the root.json of its publisher with --root"),
         (("--url", "{url}", "--root", "nosuch.json"), "nosuch.json: No such file"),
         (("--url", "{url}", "--root", __file__), "name the root.json of the publisher"),
-        (("--url", "ftp://example.org/matrix"), "it is no address"),
-        (("--url", "http://[::1"), "it is no address"),
-        (("--url", "matrix"), "it is no address"),
+        (("--url", "ftp://example.org/matrix"), "not an http or https address"),
+        (("--url", "http://[::1"), "not an http or https address"),
+        (("--url", "matrix"), "not an http or https address"),
     ],
 )
 def test_what_is_lacking_is_said(client: Client, arguments: tuple[str, ...], said: str) -> None:

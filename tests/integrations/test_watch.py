@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from compatcheck import matrix
 from compatcheck.environment import Environment
-from compatcheck.integrations._diagnosis import explained, lines
+from compatcheck.integrations._diagnosis import explain, render_alarm
 from compatcheck.integrations._watch import Alarm, LogWatch, Pass, PassWatch
 
 NAN = math.nan
@@ -147,9 +147,9 @@ def test_a_nan_loss_with_labels_is_told_at_its_step() -> None:
 def test_the_signature_finds_the_entry_that_explains_it() -> None:
     alarm = alarms(*[{"loss": 0.0, "grad_norm": 0.0}] * 3)[-1]
     environment = Environment({"distributions": {"transformers": "4.44.0", "torch": "2.4.0"}, "training": {}})
-    findings = explained(environment, matrix.load(), alarm)
+    findings = explain(environment, matrix.load(), alarm)
     assert findings[0].id == "CC-2024-0005" and findings[0].status == "affected"
-    assert "next: compatcheck explain CC-2024-0005" in "\n".join(lines(alarm, findings))
+    assert "next: compatcheck explain CC-2024-0005" in "\n".join(render_alarm(alarm, findings))
 
 
 def test_nan_norms_under_zero_2_with_overlap_name_the_deepspeed_entry() -> None:
@@ -161,9 +161,9 @@ def test_nan_norms_under_zero_2_with_overlap_name_the_deepspeed_entry() -> None:
             "training": {"dtype": "bfloat16", "deepspeed": deepspeed, "world_size": 8, "method": "full"},
         }
     )
-    assert "CC-2024-0021" in [finding.id for finding in explained(environment, matrix.load(), alarm)]
+    assert "CC-2024-0021" in [finding.id for finding in explain(environment, matrix.load(), alarm)]
 
 
 def test_what_no_entry_explains_is_said_so() -> None:
     alarm = Alarm("memory-growth", 40, "12 KiB more", ("memory-growth",), {}, True)
-    assert "no entry of the matrix explains it" in lines(alarm, [])[-1]
+    assert "no entry of the matrix explains it" in render_alarm(alarm, [])[-1]

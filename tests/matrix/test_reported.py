@@ -27,7 +27,7 @@ def _matrix(folder: Path, confidence: str) -> matrix.Matrix:
 def test_a_report_alone_is_possible_and_says_why(tmp_path: Path) -> None:
     report = check(SUSPECTED, _matrix(tmp_path, "reported"))
     assert [(finding.status, finding.missing) for finding in report.findings] == [("possible", ())]
-    assert "reports that nobody has confirmed" in render(document(report), "text")
+    assert "based on unconfirmed reports only" in render(document(report), "text")
 
 
 def test_a_confirmed_one_is_affected(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_another_build_of_torch_marks_its_companion_and_tells_what_was_refused(k
         "torch": Move("2.11.0", ("CC-2026-0001",)),
         "torchvision": Move("0.26.0"),
     }
-    assert list(_plan._refused(asked, found)) == [
+    assert list(_plan._refusals(asked, found)) == [
         "the cu130 build of torch cannot run here: needs driver 580.65.06 or newer, this machine has 535.104.05"
     ]
 

@@ -75,9 +75,9 @@ def test_the_nearest_cell_is_passed_over_where_it_is_bad_or_not_what_is_asked_fo
     columns = ("2.5.3", "2.5.2", "2.5.1", "2.5.0", "2.4.1")
     cells = ((bad, {"CC-2024-0002": "possible"}, {}, bad, {}),)
     drawn = VersionMap(("torch", "peft"), columns, ("0.14.0",), cells, {}, ("2.5.0", "0.14.0"))
-    assert version_maps._advised(drawn, [{"torch": ">=2.5.1"}]).advised == ("2.5.1", "0.14.0")
-    assert version_maps._advised(drawn, [{"torch": "<2.5"}]).advised == ("2.4.1", "0.14.0")
-    assert version_maps._advised(drawn, [{"numpy": "<2"}]).advised is None
+    assert version_maps._mark_advised(drawn, [{"torch": ">=2.5.1"}]).advised == ("2.5.1", "0.14.0")
+    assert version_maps._mark_advised(drawn, [{"torch": "<2.5"}]).advised == ("2.4.1", "0.14.0")
+    assert version_maps._mark_advised(drawn, [{"numpy": "<2"}]).advised is None
 
 
 def test_pins_say_where_to_go_themselves() -> None:

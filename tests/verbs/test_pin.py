@@ -105,7 +105,7 @@ def test_an_index_that_does_not_answer_is_named_without_its_password(run: Run, a
 def test_a_file_that_was_edited_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "requirements.txt"
     path.write_text("mine\n", encoding="utf-8")
-    with pytest.raises(verb.InputError, match="changed meanwhile"):
+    with pytest.raises(verb.InputError, match="changed in the meantime"):
         verb._deliver("new\n", {str(path): "before\n"}, str(path), {"only_diff": False, "only_check": False})
     assert path.read_text(encoding="utf-8") == "mine\n"
 

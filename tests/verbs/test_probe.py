@@ -68,7 +68,7 @@ def test_what_the_request_asks_for_joins_the_quick_profile(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["nosuch"], "there is none of this name; choose from adamw"),
+        (["nosuch"], "unknown probe; choose from adamw"),
         (["--device", "tpu"], "there is no such device; choose from auto, cpu, cuda"),
         (["--request", '{"device": "tpu"}'], "there is no such device"),
         (["--request", "[1]"], "it is not an object"),

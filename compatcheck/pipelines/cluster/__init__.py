@@ -21,7 +21,7 @@ from compatcheck.results.findings import Finding
 
 __all__ = ["Trials", "choose", "judge", "record", "recorded", "take_part"]
 
-_RECORD_ANEW = marked("write the snapshots anew with compatcheck cluster --record FOLDER")
+_RECORD_ANEW = marked("record the snapshots again with compatcheck cluster --record FOLDER")
 _ON_EVERY_RANK = marked("no rank could be judged")
 
 
@@ -33,7 +33,7 @@ def choose(named: Collection[str]) -> tuple[str, ...]:
     unknown = next((name for name in named if name not in probes.JOINT), None)
     if unknown is not None:
         advice = f"choose from {', '.join(probes.JOINT)}"
-        raise InputError("running the probe", unknown, "it is none for many machines", advice)
+        raise InputError("running the probe", unknown, "not a probe for many machines", advice)
     return tuple(name for name in probes.JOINT if name in named or not named)
 
 
@@ -115,7 +115,7 @@ def judge(
     refused: NothingInspectedError | None = None
     for group in cluster.grouped(gathered.members, gathered.environments):
         try:
-            groups.append(_judged(group, known, select, ignore))
+            groups.append(_judge_group(group, known, select, ignore))
         except NothingInspectedError as error:
             refused = error
             failures.append(Failure("unread", group.members, error.seen))
@@ -125,7 +125,7 @@ def judge(
     if not groups:
         seen = failures[0].what if failures else "no snapshot came"
         raise NothingInspectedError("judging", launcher, seen, advice)
-    shared = _in_all(groups)
+    shared = _marks_in_all(groups)
     return ClusterReport(
         launcher,
         world,
@@ -140,12 +140,12 @@ def judge(
     )
 
 
-def _judged(group: Group, known: matrix.Matrix, select: Collection[str], ignore: Collection[str]) -> Group:
+def _judge_group(group: Group, known: matrix.Matrix, select: Collection[str], ignore: Collection[str]) -> Group:
     report = check(group.environment, known, select=select, ignore=ignore)
     return group._replace(inferred=report.inferred, findings=report.findings)
 
 
-def _in_all(groups: list[Group]) -> set[tuple[str, str, str]]:
+def _marks_in_all(groups: list[Group]) -> set[tuple[str, str, str]]:
     marks = [{_mark(finding) for finding in group.findings} for group in groups]
     return set.intersection(*marks)
 

@@ -17,8 +17,8 @@ from compatcheck.pipelines.pin._task import BY_HAND_COSTS, Task
 from compatcheck.results.findings import BAD, Finding, Remedy
 from compatcheck.results.pins import Choice, Moved, PinReport
 
-_OF_FILES = ("unmet_requirements", "unresolved_imports", "distribution_problems", "distribution_ranges", "target")
-_OF_TORCH = ("runtime", "cudnn", "nccl")
+_FILE_FACTS = ("unmet_requirements", "unresolved_imports", "distribution_problems", "distribution_ranges", "target")
+_TORCH_FACTS = ("runtime", "cudnn", "nccl")
 
 
 class Plan(NamedTuple):
@@ -103,7 +103,7 @@ def _report(
         choices=tuple(_choices(task, moved, {finding.id for finding in left}, causes.values())),
         left=left,
         possible=tuple(each for each in findings if each.status == "possible" and each not in left),
-        notes=(*_by_hand(found), *_refused(task, found), *torch_builds.rebuild_notes(preferred, versions)),
+        notes=(*_manual_steps(found), *_refusals(task, found), *torch_builds.rebuild_notes(preferred, versions)),
     )
 
 
@@ -116,7 +116,7 @@ def _first(task: Task) -> tuple[Task, Solution, tuple[str, ...]]:
         task = task._replace(wanted=task.wanted._replace(preferred={}))
     notes: tuple[str, ...] = ()
     try:
-        first = _at_once(task)
+        first = _solve_directly(task)
     except resolver.IndexDown as error:
         if task.torch_backend is None or task.insists:
             raise
@@ -140,7 +140,7 @@ def _brought_along(task: Task, first: Solution) -> dict[str, str]:
     return {name: was if name in named else first.versions.get(name, was) for name, was in preferred.items()}
 
 
-def _at_once(task: Task) -> Solution:
+def _solve_directly(task: Task) -> Solution:
     """The versions that are pinned where they go together, which the resolver sees faster if it is held to them."""
     start = Demands(torch_backend=task.torch_backend)
     asked = {line.name for line in task.wanted.lines if line.name and line.asked and line.kept is None}
@@ -217,10 +217,10 @@ def solved(environment: Environment, solution: Solution) -> Environment:
 
     A requirement by URL has no version here, and the list is not complete then.
     """
-    facts = {key: value for key, value in environment.facts.items() if key not in _OF_FILES}
+    facts = {key: value for key, value in environment.facts.items() if key not in _FILE_FACTS}
     if lookup(environment, "distributions.torch") != solution.versions.get("torch"):
         facts.pop("torch_build", None)
-        facts["cuda"] = {key: value for key, value in (facts.get("cuda") or {}).items() if key not in _OF_TORCH}
+        facts["cuda"] = {key: value for key, value in (facts.get("cuda") or {}).items() if key not in _TORCH_FACTS}
     facts["distributions"] = dict(solution.versions)
     facts["distributions_complete"] = not solution.unversioned
     return environment._replace(facts=facts)
@@ -233,14 +233,14 @@ def _counted(task: Task, first: Solution) -> frozenset[str]:
     return frozenset(alone | (set(task.wanted.preferred) & set(task.known.guards)))
 
 
-def _by_hand(found: search.Found) -> Iterator[str]:
+def _manual_steps(found: search.Found) -> Iterator[str]:
     """Why versions did not clear what is left to a change by hand, where they were tried."""
     for attempt in found.attempts:
         if attempt.id in found.demands.by_hand and not attempt.after:
             yield f"{attempt.demand} was tried for {attempt.id}: {attempt.why}"
 
 
-def _refused(task: Task, found: search.Found) -> Iterator[str]:
+def _refusals(task: Task, found: search.Found) -> Iterator[str]:
     """Where another build of torch was taken, why not the remaining ones of its release."""
     if found.demands.torch_backend != task.torch_backend:
         refused = torch_builds.refusals(task.environment, found.solution.versions, task.known.table)
@@ -271,10 +271,10 @@ def _choices(task: Task, moved: Sequence[Moved], left: Collection[str], causes: 
         if settings and mine:
             yield Choice(finding.id, mine, settings.steps, by_versions=True)
         elif settings and finding.id in left:
-            yield Choice(finding.id, tuple(_advised(task, finding)), settings.steps, by_versions=False)
+            yield Choice(finding.id, tuple(_advised_moves(task, finding)), settings.steps, by_versions=False)
 
 
-def _advised(task: Task, finding: Finding) -> Iterator[Moved]:
+def _advised_moves(task: Task, finding: Finding) -> Iterator[Moved]:
     """The moves that the first remedy by versions takes at the least."""
     pins = next((remedy.pins for remedy in finding.remedies if remedy.pins), {})
     for name, specifier in pins.items():

@@ -12,7 +12,7 @@ from compatcheck.results.findings import Finding, Remedy
 from compatcheck.terminal.lines import Line, written
 from compatcheck.terminal.screen import Screen
 
-UNCONFIRMED = marked("it stands on reports that nobody has confirmed yet")
+UNCONFIRMED = marked("based on unconfirmed reports only")
 _ROOMY = 60
 
 

@@ -125,7 +125,7 @@ def _ruled_out(dropped: tuple[Dropped, ...]) -> Html:
 
 
 def _against(dropped: Dropped) -> str:
-    return _("{facts} speaks against it").format(facts=", ".join(dropped.against) or _("a known fact"))
+    return _("ruled out by {facts}").format(facts=", ".join(dropped.against) or _("a known fact"))
 
 
 def _yet(dropped: Dropped) -> Html | None:

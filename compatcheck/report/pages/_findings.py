@@ -24,7 +24,7 @@ _MEANINGS: dict[Status, str] = {
     "possible": marked("possible: it fits as far as the facts go"),
     "refuted": marked("refuted: its probe passed on this machine"),
 }
-_UNCONFIRMED = marked("it stands on reports that nobody has confirmed yet")
+_UNCONFIRMED = marked("based on unconfirmed reports only")
 _OUTCOMES = {
     "pass": marked("passed"),
     "watch": marked("passed, and is worth watching"),

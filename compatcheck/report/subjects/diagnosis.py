@@ -161,10 +161,10 @@ def _left(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
         known = ", ".join(dropped.against)
         yield Line()
         yield Line(_("ruled out {entry}").format(entry=f"{dropped.id}  {dropped.title}"))
-        yield _labelled("", _("{facts} speaks against it").format(facts=known or _("a known fact")))
+        yield _labelled("", _("ruled out by {facts}").format(facts=known or _("a known fact")))
         if dropped.line:
             place = f"{dropped.line.location}: {dropped.line.text}"
-            text = _("its error line stands in {place}; is this the environment that wrote the log?")
+            text = _("its error line is in {place}; is this the environment that wrote the log?")
             yield _labelled(_("yet"), text.format(place=place))
     yield Line()
     if diagnosis.explanations:
