@@ -231,7 +231,7 @@ def rows(folder: Path, package: str, provider: str) -> list[Cell]:
     cells = known["cells"]
     return [
         Cell(first, last, low, high, Failure(Demand(*demand), statement))
-        for first, last, low, high, (demand, statement) in cells
+        for first, last, low, high, (demand, statement), *_ in cells
     ]
 
 
