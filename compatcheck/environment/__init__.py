@@ -138,9 +138,6 @@ class Environment(NamedTuple):
         return None
 
 
-Facts = Environment
-
-
 class Unknown(NamedTuple):
     """The value of a fact nobody knows, with the reason where there is one."""
 
