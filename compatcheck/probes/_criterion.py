@@ -38,6 +38,10 @@ Module = Any
 Tensors = Dict[str, Tensor]
 Request = Mapping[str, Any]
 """What a probe is asked: seed, device, and the settings of the training."""
+Case = Mapping[str, Any]
+"""What every rank of a probe runs at one time."""
+Settings = Mapping[str, Any]
+"""Settings of a training, of a model or of DeepSpeed, as their files give them."""
 Row = Dict[str, Any]
 """A case, or what was measured of it: plain JSON."""
 Measured = Mapping[str, Any]
@@ -75,7 +79,7 @@ def relative_rms(value: Any, exact: Tensor) -> float:
     return error / size if size else error
 
 
-def within_budget(rho: float, error: Any, budget: Any) -> float:
+def within_budget(rho: float, error: Tensor, budget: Any) -> float:
     """rho, but no more than 4 times the error over the budget in the 2-norm, so that theta decides.
 
     For results whose error is that of a handful of roundings, or which cancel: there the error over the baseline's
@@ -84,7 +88,7 @@ def within_budget(rho: float, error: Any, budget: Any) -> float:
     return min(rho, 4 * float(error.norm() / budget.norm()))
 
 
-def accumulation(terms: int, size: Any, norm: Module, roundoff: float, tensor_cores: bool) -> Any:
+def accumulation(terms: int, size: Tensor, norm: Tensor, roundoff: float, tensor_cores: bool) -> Tensor:
     """Budget of a sum of ``terms`` terms of 2-norm ``norm`` and value ``size``.
 
     ``tensor_cores``: hardware that truncates after every block of four products needs terms / 4.
@@ -132,7 +136,7 @@ def judge_rows(rows: Sequence[Mapping[str, Any]]) -> Tuple[Outcome, str]:
     return "fail", f"{_what(worst)} ({where}; passing there: {', '.join(passing)}; {cases})"
 
 
-def _severity(row: Mapping[str, Any]) -> Tuple[int, int, float]:
+def _severity(row: Measured) -> Tuple[int, int, float]:
     """A setting's error ranks below a fault, whatever its size."""
     if "error" in row:
         return RANK["fail"], 1, math.inf
@@ -149,7 +153,7 @@ def _passing(rows: Sequence[Mapping[str, Any]], worst: Mapping[str, Any]) -> Lis
     return sorted(variant for variant, rank in ranks.items() if rank == 0)
 
 
-def _what(row: Mapping[str, Any]) -> str:
+def _what(row: Measured) -> str:
     if "says" in row:
         return str(row["says"])
     if "error" in row:

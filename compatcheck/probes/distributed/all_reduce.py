@@ -18,9 +18,19 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensor, accumulation, compare
+from compatcheck.probes._criterion import (
+    UNIT_ROUNDOFF,
+    Case,
+    Measuring,
+    Request,
+    Row,
+    Stage,
+    Tensor,
+    accumulation,
+    compare,
+)
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import judge as judge
 
@@ -44,7 +54,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     return _ranks.measure(__file__, request, stage, _cases, several=True)
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Row:
+def work(case: Case, rank: Rank) -> Row:
     """In each rank: one collective, and how far its result is off."""
     import torch
 
@@ -72,14 +82,14 @@ def work(case: Mapping[str, Any], rank: Rank) -> Row:
     }
 
 
-def _compared(found: Any, exact: Tensor, budget: Any, alone: Any, case: Mapping[str, Any]) -> Row:
+def _compared(found: Any, exact: Tensor, budget: Any, alone: Any, case: Case) -> Row:
     """rho is left at 1: two sums of the same few terms, each within its budget, may differ by any factor."""
     row = compare(found, exact, budget, alone, case["dtype"])
     rho = math.inf if row["nonfinite"] else 1.0
     return {**row, "rho": rho, "tensor": "%d elements" % case["size"]}
 
 
-def _collective(operation: str, own: Any, rank: Rank) -> Any:
+def _collective(operation: str, own: Tensor, rank: Rank) -> Tensor:
     import torch
 
     if operation == "all_reduce":

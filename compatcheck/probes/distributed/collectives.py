@@ -19,9 +19,9 @@ Request: seed, device, seconds (for all of it, default 20; on GPUs 60), training
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Dict, List, Tuple
 
-from compatcheck.probes._criterion import Measured, Measuring, Request, Row, Stage
+from compatcheck.probes._criterion import Case, Measured, Measuring, Request, Row, Stage
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _exchange
 
@@ -45,7 +45,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     return _ranks.measure(__file__, request, stage, joint_cases, several=True)
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Row:
+def work(case: Case, rank: Rank) -> Row:
     """In each rank: one operation and dtype, over the sizes."""
     return _exchange.over_sizes(case, rank)
 

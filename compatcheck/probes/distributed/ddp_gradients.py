@@ -20,9 +20,9 @@ Request: seed, device, dtype (tried beside float32), training (skipped where its
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
 
-from compatcheck.probes._criterion import Measuring, Module, Request, Row, Stage
+from compatcheck.probes._criterion import Case, Measuring, Module, Request, Row, Settings, Stage
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _toy
 from compatcheck.probes.distributed._ranks import judge as judge
@@ -54,7 +54,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     return _ranks.measure(__file__, request, stage, _cases, several=True)
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Row:
+def work(case: Case, rank: Rank) -> Row:
     """In each rank: one gradient, and how far it is off."""
     import torch
 
@@ -112,7 +112,7 @@ def _case(
     variant: str,
     passes: int,
     dtype: str,
-    options: Mapping[str, Any],
+    options: Settings,
     unused: bool = False,
     uneven: bool = False,
 ) -> Row:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
 
-from compatcheck.probes._criterion import Measured, Measuring, Request, Row, Stage
+from compatcheck.probes._criterion import Case, Measured, Measuring, Request, Row, Stage, Tensor
 from compatcheck.probes.distributed import _ranks
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     return _ranks.measure(__file__, request, stage, joint_cases)
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Row:
+def work(case: Case, rank: Rank) -> Row:
     """In each rank: the speeds with each partner, and whether all that came was right."""
     speeds: Dict[str, List[float]] = {}
     fine = {"theta": 0.0, "rho": 1.0, "tensor": "what was exchanged", "nonfinite": 0}
@@ -114,7 +114,7 @@ def _once(rank: Rank, partner: int, size: int) -> Tuple[float, bool]:
     return seconds, bool((other == partner % 251).all())
 
 
-def _swap(rank: Rank, partner: int, own: Any, other: Any) -> None:
+def _swap(rank: Rank, partner: int, own: Tensor, other: Tensor) -> None:
     import torch
 
     kinds = [(torch.distributed.isend, own), (torch.distributed.irecv, other)]

@@ -21,9 +21,9 @@ managed and boundary).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Dict, List, Tuple
 
-from compatcheck.probes._criterion import Measuring, Request, Row, Stage
+from compatcheck.probes._criterion import Case, Measuring, Request, Row, Stage
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _toy, _zero
 from compatcheck.probes.distributed._ranks import judge as judge
@@ -47,7 +47,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     return _ranks.measure(__file__, request, stage, _cases, _zero.environ)
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Row:
+def work(case: Case, rank: Rank) -> Row:
     """In each rank: one step, and how far its gradient is off."""
     problem = _toy.problem(case["seed"], case["dtype"], rank.device)
     return _toy.answer(_zero.gradient(problem, case, rank), problem)

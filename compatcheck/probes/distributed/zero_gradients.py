@@ -25,9 +25,9 @@ deepspeed section are tried).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Dict, List, Tuple
 
-from compatcheck.probes._criterion import Measuring, Request, Row, Stage
+from compatcheck.probes._criterion import Case, Measuring, Request, Row, Settings, Stage
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _toy, _zero
 from compatcheck.probes.distributed._ranks import judge as judge
@@ -51,7 +51,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     return _ranks.measure(__file__, request, stage, _cases, _zero.environ)
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Row:
+def work(case: Case, rank: Rank) -> Row:
     """In each rank: one step, and how far its gradient is off."""
     problem = _toy.problem(case["seed"], case["dtype"], rank.device, case["unused"])
     return _toy.answer(_zero.gradient(problem, case, rank), problem)
@@ -78,7 +78,7 @@ def _cases(request: Request, device: str) -> List[Row]:
     return cases
 
 
-def _case(request: Request, stage: int, dtype: str, passes: int, zero: Mapping[str, Any], unused: bool = False) -> Row:
+def _case(request: Request, stage: int, dtype: str, passes: int, zero: Settings, unused: bool = False) -> Row:
     words = ", ".join(
         key if value is True else "no " + key if value is False else key for key, value in sorted(zero.items())
     )

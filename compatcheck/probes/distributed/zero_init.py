@@ -20,9 +20,9 @@ Request: seed, device, lazy_import (true: judge the import inside the context to
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Dict, List, Tuple
 
-from compatcheck.probes._criterion import Measuring, Request, Row, Stage
+from compatcheck.probes._criterion import Case, Measuring, Request, Row, Stage
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _toy, _zero
 from compatcheck.probes.distributed._ranks import judge as judge
@@ -54,7 +54,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     return {"ranks": where._asdict()}
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Row:
+def work(case: Case, rank: Rank) -> Row:
     """In each rank: one step of a network, or one import."""
     if "import" in case:
         return _import(case, rank)
@@ -62,7 +62,7 @@ def work(case: Mapping[str, Any], rank: Rank) -> Row:
     return _toy.answer(_zero.gradient(problem, case, rank), problem)
 
 
-def _import(case: Mapping[str, Any], rank: Rank) -> Row:
+def _import(case: Case, rank: Rank) -> Row:
     import importlib
 
     if case["import"] == "before":

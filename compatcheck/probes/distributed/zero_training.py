@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
 
-from compatcheck.probes._criterion import Measured, Measuring, Request, Row, Stage
+from compatcheck.probes._criterion import Case, Measured, Measuring, Request, Row, Settings, Stage
 from compatcheck.probes.distributed import _ranks
 from compatcheck.probes.distributed._ranks import _run, _zero
 
@@ -48,7 +48,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     return _ranks.measure(__file__, request, stage, joint_cases, _zero.environ)
 
 
-def work(case: Mapping[str, Any], rank: Rank) -> Mapping[str, Any]:
+def work(case: Case, rank: Rank) -> Mapping[str, Any]:
     """In each rank: all steps, and how far they lead astray."""
     trial = _run.trial(case["seed"], case["dtype"], rank.world * case["passes"], case["clip"], rank.device)
     return _run.answer(_zero.course(trial, case, rank), trial)
@@ -90,7 +90,7 @@ def _case(
     stage: int,
     dtype: str,
     passes: int,
-    zero: Mapping[str, Any],
+    zero: Settings,
     clip: float,
 ) -> Row:
     return {

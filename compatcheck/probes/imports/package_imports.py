@@ -192,7 +192,7 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
     return "pass", "%d packages import (%.1f s)" % (len(rows), sum(row["seconds"] for row in rows))
 
 
-def _sentence(row: Mapping[str, Any]) -> str:
+def _sentence(row: Measured) -> str:
     chain = list(row["chain"])
     way = " > ".join([chain[0], "...", *chain[-2:]] if len(chain) > 4 else chain)
     return "%s: `%s` %s%s%s" % (
@@ -204,11 +204,11 @@ def _sentence(row: Mapping[str, Any]) -> str:
     )
 
 
-def _label(row: Mapping[str, Any]) -> str:
+def _label(row: Measured) -> str:
     return " ".join(str(part) for part in (row["package"], row.get("version")) if part)
 
 
-def _undecided(row: Mapping[str, Any], gpu: bool, error: Optional[Any]) -> str:
+def _undecided(row: Measured, gpu: bool, error: Optional[Any]) -> str:
     """Why a failure says nothing of the packages, empty where it does."""
     what = row["what"]
     if row["outcome"] == "slow":

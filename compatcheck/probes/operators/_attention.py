@@ -11,7 +11,6 @@ from typing import Any, Dict, Optional
 from compatcheck.probes._criterion import (
     RANK,
     UNIT_ROUNDOFF,
-    Module,
     Row,
     Tensor,
     Tensors,
@@ -22,7 +21,7 @@ from compatcheck.probes._criterion import (
 )
 
 
-def attention_logits(q: Tensor, k: Tensor, mask: Tensor) -> Any:
+def attention_logits(q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
     """Scores plus mask, as a float32 accumulator holds them, in float64; ``mask`` is additive or bool.
 
     The sum is rounded to float32 because a finite mask such as finfo.min absorbs the scores there.
@@ -69,13 +68,13 @@ def attention_budget(inputs: Tensors, exact: Tensors, dtype: str, roundoff: floa
     u, scale, p, ds = UNIT_ROUNDOFF[dtype], 1 / math.sqrt(q.shape[-1]), exact["p"], exact["ds"]
     length, transposed = k.shape[-2], p.transpose(-1, -2)
 
-    def acc(terms: int, size: Any, norm: Module) -> Any:
+    def acc(terms: int, size: Tensor, norm: Tensor) -> Tensor:
         return accumulation(terms, size, norm, roundoff, tensor_cores)
 
     ep = _probability_error(inputs, exact, acc, roundoff)
     eds = _score_gradient_error(inputs, exact, ep, acc, u)
 
-    def product(gradient: Tensor, weights: Tensor, error: Any, other: Any) -> Any:
+    def product(gradient: Tensor, weights: Tensor, error: Tensor, other: Tensor) -> Tensor:
         norm = scale * _norm(weights, other)
         return 2 * u * gradient.abs() + 8 * scale * _norm(error, other) + 8 * u * norm + acc(length, gradient, norm)
 
@@ -100,7 +99,7 @@ def attention_baseline(
     """
     import torch
 
-    def stored(value: Any) -> Any:
+    def stored(value: Any) -> Tensor:
         return value.to(getattr(torch, between or dtype)).float()
 
     q, k, v, upstream = (inputs[name].float() for name in ("q", "k", "v", "upstream"))
@@ -181,7 +180,7 @@ class Attention:
             return "zero"
         return "mean" if float((found - mean).norm()) < 0.1 * float(mean.norm()) else "other"
 
-    def _reference(self, zero: bool) -> Any:
+    def _reference(self, zero: bool) -> Tensor:
         if zero not in self.known:
             ignored, i = self.dead & zero, self.inputs
             exact = attention_exact(i["q"], i["k"], i["v"], self.mask, i["upstream"], ignored)
@@ -199,12 +198,12 @@ class Attention:
         return folded
 
 
-def _norm(left: Any, right: Any) -> Any:
+def _norm(left: Tensor, right: Tensor) -> Tensor:
     """2-norm over the terms of every element of ``left @ right``."""
     return (left.square() @ right.square()).sqrt()
 
 
-def _probability_error(inputs: Tensors, exact: Tensors, acc: Any, a: float) -> Any:
+def _probability_error(inputs: Tensors, exact: Tensors, acc: Tensor, a: float) -> Tensor:
     """Budget of the softmax's output: errors of the scores, of exp and of its argument."""
     import torch
 
@@ -219,7 +218,7 @@ def _probability_error(inputs: Tensors, exact: Tensors, acc: Any, a: float) -> A
     return p * (2 * worst + a * (8 + 2 * depth))
 
 
-def _score_gradient_error(inputs: Tensors, exact: Tensors, ep: Any, acc: Any, u: float) -> Any:
+def _score_gradient_error(inputs: Tensors, exact: Tensors, ep: Tensor, acc: Tensor, u: float) -> Tensor:
     """Budget of dS = P (dP - delta), where delta may come from the rounded output."""
     v, upstream, head_dim = inputs["v"], inputs["upstream"], inputs["v"].shape[-1]
     dp, delta, p = exact["dp"], exact["delta"], exact["p"]

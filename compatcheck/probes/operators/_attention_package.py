@@ -120,7 +120,7 @@ def _problem(request: Request, case: Case, dtype: str, device: str) -> Tuple[Ten
     return inputs, Attention(inputs, allowed, dead, dtype, UNIT_ROUNDOFF["float32"], tensor_cores)
 
 
-def _allowed(case: Case) -> Any:
+def _allowed(case: Case) -> Tensor:
     """Which keys each query may use, of shape (batch, 1, queries, keys)."""
     import torch
 
@@ -137,7 +137,7 @@ def _candidate(kernel: Run, case: Case, inputs: Tensors, dtype: str, device: str
     """Output and gradients of a kernel; ``beyond`` hears how many gradients of unused rows are not finite."""
     import torch
 
-    def stored(name: str) -> Any:
+    def stored(name: str) -> Tensor:
         value = inputs[name].transpose(1, 2).to(device, getattr(torch, dtype))
         return torch.nn.functional.pad(value, (0, 0, 0, 0, 0, case.beyond)).contiguous()
 

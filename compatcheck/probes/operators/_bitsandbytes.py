@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from typing import Iterator
 
 from compatcheck.probes._criterion import Row, Tensor
 
@@ -41,7 +41,7 @@ def native_library() -> Row:
     return {"file": file, "cuda": bool(built)}
 
 
-def blockwise(codes: Any, code_book: Tensor, absmax: Any, block: int) -> Any:
+def blockwise(codes: Tensor, code_book: Tensor, absmax: Tensor, block: int) -> Tensor:
     """Code book entry times its block's largest magnitude, flat float64 on the CPU."""
     values = code_book.double().cpu()[codes.flatten().cpu().long()]
     return values * absmax.double().cpu().repeat_interleave(block)[: values.numel()]

@@ -80,7 +80,7 @@ def rounded(tensors: Tensors, dtype: str, wide: Tuple[str, ...] = ()) -> Tensors
     """The tensors as the dtype stores them (float32 the ``wide``), in float64 on the CPU; integers as they are."""
     import torch
 
-    def stored(name: str, value: Any) -> Any:
+    def stored(name: str, value: Any) -> Tensor:
         return value.detach().to(torch.float32 if name in wide else getattr(torch, dtype)).double().cpu()
 
     return {name: stored(name, value) if value.is_floating_point() else value for name, value in tensors.items()}

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensor
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, draw, dtypes_of, rounded, trial
@@ -138,7 +138,7 @@ def _named(_: Problem, run: Callable[..., List[Any]], *arguments: Any) -> Row:
     return {PARAMETERS: _flat(run(*arguments))}
 
 
-def _flat(tensors: List[Any]) -> Any:
+def _flat(tensors: List[Any]) -> Tensor:
     import torch
 
     return torch.cat([tensor.detach().double().cpu().flatten() for tensor in tensors])
@@ -189,7 +189,7 @@ def _optimizer(given: Given, options: Mapping[str, bool]) -> Tuple[List[Any], An
     )
 
 
-def _gradient(value: Any, given: Given) -> Any:
+def _gradient(value: Any, given: Given) -> Tensor:
     import torch
 
     gradient = value.to(getattr(torch, given.dtype)).to(given.device).clone()

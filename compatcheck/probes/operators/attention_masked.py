@@ -308,7 +308,7 @@ def _candidate(case: Case, dtype: str, backend: str, prepared: Prepared, place: 
 
     narrow = getattr(torch, dtype)
 
-    def leaf(value: Any) -> Any:
+    def leaf(value: Any) -> Tensor:
         value = value.to(narrow).to(place.device)
         if case.layout == "transposed":
             value = value.transpose(1, 2).contiguous().transpose(1, 2)
@@ -328,7 +328,7 @@ def _candidate(case: Case, dtype: str, backend: str, prepared: Prepared, place: 
     return {"out": out, "dq": q.grad, "dk": k.grad, "dv": v.grad}
 
 
-def _spread(value: Any, heads: int, layout: str) -> Any:
+def _spread(value: Any, heads: int, layout: str) -> Tensor:
     """k or v with as many heads as q, where the kernel is not left to do it."""
     batch, fewer, length, width = value.shape
     if fewer == heads or layout == "enable_gqa":

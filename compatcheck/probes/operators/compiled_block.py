@@ -131,13 +131,13 @@ def _run(case: Case, function: Function, inputs: Tensors, device: str) -> Tensor
     return {"out": out.detach(), **{f"d{name}": leaf.grad for name, leaf in leaves.items()}}
 
 
-def _scatter(x: Tensor, diagonal: Any) -> Any:
+def _scatter(x: Tensor, diagonal: Tensor) -> Tensor:
     import torch
 
     return torch.diagonal_scatter(x * x, diagonal * 2)
 
 
-def _block(x: Tensor, table: Any, qkv: Any, merge: Any, gate: Any, up: Any, down: Any) -> Any:
+def _block(x: Tensor, table: Tensor, qkv: Tensor, merge: Tensor, gate: Tensor, up: Tensor, down: Tensor) -> Tensor:
     """Attention and MLP with residuals; the norms take the first two and the last two rows of one table."""
     from torch.nn.functional import scaled_dot_product_attention, silu
 
@@ -149,6 +149,6 @@ def _block(x: Tensor, table: Any, qkv: Any, merge: Any, gate: Any, up: Any, down
     return x + (silu(inner @ gate) * (inner @ up)) @ down
 
 
-def _norm(x: Tensor, scale: Tensor, shift: Any) -> Any:
+def _norm(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     root = (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
     return x * root * (1 + scale / 4) + shift / 4

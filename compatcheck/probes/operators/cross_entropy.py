@@ -21,7 +21,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Dict, Iterator
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensors, accumulation
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensor, Tensors, accumulation
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, placed, solved, trial
@@ -102,7 +102,7 @@ def _formula(i: Tensors, reduction: str) -> Tensors:
     return {"loss": -(logs * at).sum() * weight, "dx": (logs.exp() - at) * kept[:, None] * weight}
 
 
-def _at_label(i: Tensors) -> Any:
+def _at_label(i: Tensors) -> Tensor:
     """1 at every label that counts."""
     import torch
 

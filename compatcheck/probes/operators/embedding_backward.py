@@ -72,24 +72,24 @@ def _candidate(problem: Problem, device: str, way: Callable[[Any, Any, Any], Any
     return {"dw": way(leaves["w"], leaves["tokens"], leaves["g"].detach())}
 
 
-def _embedding(w: Tensor, tokens: Tensor, g: Tensor) -> Any:
+def _embedding(w: Tensor, tokens: Tensor, g: Tensor) -> Tensor:
     import torch.nn.functional as F
 
     F.embedding(tokens, w).backward(g)
     return w.grad
 
 
-def _indexing(w: Tensor, tokens: Tensor, g: Tensor) -> Any:
+def _indexing(w: Tensor, tokens: Tensor, g: Tensor) -> Tensor:
     w[tokens].backward(g)
     return w.grad
 
 
-def _index_select(w: Tensor, tokens: Tensor, g: Tensor) -> Any:
+def _index_select(w: Tensor, tokens: Tensor, g: Tensor) -> Tensor:
     w.index_select(0, tokens).backward(g)
     return w.grad
 
 
-def _index_add(w: Tensor, tokens: Tensor, g: Tensor) -> Any:
+def _index_add(w: Tensor, tokens: Tensor, g: Tensor) -> Tensor:
     return w.detach().new_zeros(w.shape).index_add_(0, tokens, g)
 
 

@@ -16,7 +16,7 @@ Request: seed, device, dtype (float16 and bfloat16 alone), rows_beyond, cases (s
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Dict
 
 from compatcheck.probes._criterion import Measuring, Request, Stage, Tensor
 from compatcheck.probes._device import NO_DEVICE, device_of
@@ -47,7 +47,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     return {"device": device}
 
 
-def _kernel(case: Case, q: Tensor, k: Tensor, v: Tensor) -> Any:
+def _kernel(case: Case, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     import flash_attn
     import torch
 

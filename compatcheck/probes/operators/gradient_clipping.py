@@ -28,9 +28,9 @@ from typing import Any, Dict, Iterator, List, Mapping, Tuple
 from compatcheck.probes._criterion import (
     UNIT_ROUNDOFF,
     Measuring,
-    Module,
     Request,
     Row,
+    Settings,
     Stage,
     Tensor,
     Tensors,
@@ -101,18 +101,18 @@ def _problem(case: str, dtype: str, kind: float, gradients: Tensors, wide: Tuple
     return Problem(case, dtype, inputs, exact, budget, baseline)
 
 
-def _flat(tensors: Tensors) -> Any:
+def _flat(tensors: Tensors) -> Tensor:
     import torch
 
     return torch.cat([value.flatten() for value in tensors.values()])
 
 
-def _norm(gradients: Tensors, kind: float) -> Any:
+def _norm(gradients: Tensors, kind: float) -> Tensor:
     values = _flat(gradients)
     return values.abs().max() if kind == math.inf else values.square().sum().sqrt()
 
 
-def _scaled(gradients: Tensors, norm: Module) -> Tensors:
+def _scaled(gradients: Tensors, norm: Tensor) -> Tensors:
     coefficient = (LIMIT / (norm + DIVISOR_CONSTANT)).clamp(max=1.0)
     return {name: value * coefficient for name, value in gradients.items()}
 
@@ -124,7 +124,7 @@ def _plain(problem: Problem, kind: float, device: str) -> Tensors:
     return rounded({"norm": norm, **_scaled(narrow, norm)}, problem.dtype)
 
 
-def _clipped(problem: Problem, kind: float, device: str, options: Mapping[str, Any], mixed: bool) -> Tensors:
+def _clipped(problem: Problem, kind: float, device: str, options: Settings, mixed: bool) -> Tensors:
     from torch.nn.utils import clip_grad_norm_
 
     parameters = {
@@ -137,7 +137,7 @@ def _clipped(problem: Problem, kind: float, device: str, options: Mapping[str, A
     return {"norm": norm, **{name: parameter.grad for name, parameter in parameters.items()}}
 
 
-def _parameter(gradient: Tensor, dtype: str, device: str) -> Any:
+def _parameter(gradient: Tensor, dtype: str, device: str) -> Tensor:
     import torch
 
     parameter = torch.zeros(gradient.shape, dtype=getattr(torch, dtype), device=device, requires_grad=True)
@@ -164,7 +164,7 @@ def _norm_of_inf(device: str) -> Row:
     return _inf_row("plain formula", theta=0.0 if seen == math.inf else math.inf, control=True)
 
 
-def _raises(device: str, way: str, options: Mapping[str, Any]) -> Row:
+def _raises(device: str, way: str, options: Settings) -> Row:
     """theta 0 where error_if_nonfinite raises as documented, an error where it is silent."""
     from torch.nn.utils import clip_grad_norm_
 

@@ -28,7 +28,6 @@ from typing import Any, Dict, Tuple
 from compatcheck.probes._criterion import (
     UNIT_ROUNDOFF,
     Measuring,
-    Module,
     Request,
     Stage,
     Tensor,
@@ -109,7 +108,7 @@ def _budget(i: Tensors, exact: Tensors, dtype: str, saved: float) -> Tensors:
     error = error + (saved * (normal.abs() + kappa) if saved > A else 0.0)
     relative = 8 * A * (root + 1 + kappa) + (saved if saved > A else 0.0)
 
-    def mean(terms: Any, norm: Module) -> Any:
+    def mean(terms: Any, norm: Tensor) -> Tensor:
         return accumulation(width, terms.sum(-1, keepdim=True), norm, A, False) / width
 
     dy = g * i["w"]

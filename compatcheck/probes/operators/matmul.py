@@ -33,6 +33,7 @@ from compatcheck.probes._criterion import (
     Request,
     Row,
     Stage,
+    Tensor,
     Tensors,
     accumulation,
 )
@@ -145,7 +146,7 @@ def _for_tf32(problem: Problem) -> Tuple[Tensors, Tensors]:
     return budget, rounded(_products(cut), problem.dtype)
 
 
-def _cut_to_tf32(value: Any) -> Any:
+def _cut_to_tf32(value: Any) -> Tensor:
     import torch
 
     bits = value.float().view(torch.int32)

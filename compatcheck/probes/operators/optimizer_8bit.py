@@ -184,7 +184,7 @@ def _plainly(problem: Problem, device: str, before: State, g: Tensor, number: in
     return rounded({"parameter": found.parameter}, problem.dtype)
 
 
-def _drift(request: Request, name: str, device: str) -> Any:
+def _drift(request: Request, name: str, device: str) -> Tensor:
     """Distance of ten float32 steps from those of float64, relative to the update; why where they cannot run."""
     parameter, optimizer = _optimizer(request, name, 0.0, "float32", device)
     exact = start = _state(parameter, optimizer)

@@ -123,13 +123,13 @@ def _given(_: Problem, weight: Tensor) -> Tensors:
     return {"the weight": weight}
 
 
-def _dequantised(_: Problem, stored: Any, state: Any) -> Tensors:
+def _dequantised(_: Problem, stored: Tensor, state: Tensor) -> Tensors:
     from bitsandbytes import functional as F
 
     return {"the weight": F.dequantize_4bit(stored, state)}
 
 
-def _weight_of(stored: Any, state: Any) -> Any:
+def _weight_of(stored: Tensor, state: Tensor) -> Tensor:
     """Code book times absmax, from the stored bytes; absmax may be quantised itself."""
     import torch
 

@@ -14,12 +14,11 @@ Request: seed, device, dtype.
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Dict
 
 from compatcheck.probes._criterion import (
     UNIT_ROUNDOFF,
     Measuring,
-    Module,
     Request,
     Stage,
     Tensor,
@@ -102,7 +101,7 @@ def _by_halves(i: Tensors) -> Tensors:
     }
 
 
-def _halved(x: Tensor) -> Any:
+def _halved(x: Tensor) -> Tensor:
     """The sum over the first dimension, whose length is a power of two."""
     while x.shape[0] > 1:
         half = x.shape[0] // 2
@@ -113,7 +112,7 @@ def _halved(x: Tensor) -> Any:
 def _budget(i: Tensors, exact: Tensors, dtype: str) -> Tensors:
     u, x = UNIT_ROUNDOFF[dtype], i["x"]
 
-    def bound(name: str, terms: int, norm: Module) -> Any:
+    def bound(name: str, terms: int, norm: Tensor) -> Tensor:
         return u * exact[name].abs() + accumulation(terms, exact[name], norm, A, False)
 
     total = bound("all", x.numel(), x.norm())

@@ -19,10 +19,11 @@ Request: seed, device, dtype, config (rms_norm_eps), usage.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Dict, Mapping
+from typing import Any, Callable, Dict
 
 from compatcheck.probes._criterion import (
     UNIT_ROUNDOFF,
+    Measured,
     Measuring,
     Request,
     Stage,
@@ -72,7 +73,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     return {"device": device}
 
 
-def _by_release(row: Mapping[str, Any], request: Request) -> bool:
+def _by_release(row: Measured, request: Request) -> bool:
     """Whether the row is what torch 2.4 does in 16 bits, and the request does not ask for it."""
     import torch
 
@@ -88,13 +89,13 @@ def _candidate(problem: Problem, device: str, function: Callable[[Any, Any, floa
     return {"y": y, "dx": leaves["x"].grad, "dw": leaves["w"].grad}
 
 
-def _fused(x: Tensor, w: Tensor, epsilon: float) -> Any:
+def _fused(x: Tensor, w: Tensor, epsilon: float) -> Tensor:
     import torch.nn.functional as F
 
     return F.rms_norm(x, w.shape, w, epsilon)
 
 
-def _eager(x: Tensor, w: Tensor, epsilon: float) -> Any:
+def _eager(x: Tensor, w: Tensor, epsilon: float) -> Tensor:
     wide = x.float()
     normal = wide * (wide.pow(2).mean(-1, keepdim=True) + epsilon).rsqrt()
     return w * normal.to(x.dtype)

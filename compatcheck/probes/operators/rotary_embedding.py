@@ -104,7 +104,7 @@ def _module(modeling: str) -> Any:
     return getattr(found, min(names, key=len))
 
 
-def _build(kind: Rotary, dtype: str) -> Any:
+def _build(kind: Rotary, dtype: str) -> Module:
     """The module, built while ``dtype`` is torch's default, as from_pretrained does."""
     import torch
 
@@ -152,7 +152,7 @@ def _rows(kind: Rotary, request: Request, not_run: Dict[str, str]) -> Iterator[R
             yield cast if request.get("cast") else {"recorded": CAST, **cast}
 
 
-def _cast(kind: Rotary, dtype: str) -> Any:
+def _cast(kind: Rotary, dtype: str) -> Module:
     import torch
 
     return _build(kind, "float32").to(getattr(torch, dtype))

@@ -14,7 +14,7 @@ Request: seed, device, dtype, cases (some of them by name).
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Dict
 
 from compatcheck.probes._criterion import Measuring, Request, Stage, Tensor
 from compatcheck.probes._device import NO_DEVICE, device_of
@@ -40,7 +40,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     return {"device": device}
 
 
-def _kernel(case: Case, q: Tensor, k: Tensor, v: Tensor) -> Any:
+def _kernel(case: Case, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     from xformers import ops
 
     bias = None

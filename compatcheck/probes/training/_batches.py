@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence
+from typing import Any, List, Sequence
 
-from compatcheck.probes._criterion import Row
+from compatcheck.probes._criterion import Row, Tensors
 
 LENGTHS = (23, 64, 7, 41, 33, 64, 12, 50)
 IGNORED = -100
@@ -59,11 +59,11 @@ def packed(chosen: Sequence[Any], with_mask: bool = False) -> Row:
     return {**batch, "attention_mask": torch.ones_like(ids)} if with_mask else batch
 
 
-def predicted(batch: Dict[str, Any]) -> int:
+def predicted(batch: Tensors) -> int:
     """Number of tokens whose prediction enters the loss."""
     return int((batch["labels"][:, 1:] != IGNORED).sum())
 
 
-def on(batch: Dict[str, Any], device: Any) -> Row:
+def on(batch: Tensors, device: Any) -> Row:
     """The batch on a device."""
     return {key: value.to(device) for key, value in batch.items()}

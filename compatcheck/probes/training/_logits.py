@@ -9,9 +9,9 @@ The baseline is the sequences one by one in the same dtype. rho: the 2-norm of a
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, List, Sequence
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Module, Row, Tensor, relative_rms
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Module, Row, Tensor, Tensors, relative_rms
 from compatcheck.probes.operators._operator import FATAL
 from compatcheck.probes.training._model import BUILD_ERRORS
 
@@ -23,12 +23,12 @@ def takes(model: Module, name: str) -> bool:
     return name in inspect.signature(model.forward).parameters
 
 
-def positions_of(mask: Tensor) -> Any:
+def positions_of(mask: Tensor) -> Tensor:
     """Positions that count the tokens a mask keeps, as generation computes them."""
     return (mask.cumsum(-1) - 1).clamp(min=0)
 
 
-def logits_of(model: Module, batch: Dict[str, Any], device: str) -> Any:
+def logits_of(model: Module, batch: Tensors, device: str) -> Tensor:
     """Logits in float64 on the CPU, of shape (row, position, vocabulary)."""
     import torch
 

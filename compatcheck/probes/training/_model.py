@@ -13,7 +13,7 @@ import os
 import zlib
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from compatcheck.probes._criterion import Module, Request, Row
+from compatcheck.probes._criterion import Module, Request, Row, Settings, Tensor, Tensors
 from compatcheck.probes.training._exact import float64_everywhere
 from compatcheck.probes.training._shrunk import DEFAULT_CONFIG, head_dim, shrink, special_ids, text_config
 
@@ -47,7 +47,7 @@ class Built(NamedTuple):
 
     model_class: Any
     config: Any
-    weights: Dict[str, Any]
+    weights: Tensors
     seed: int
     attentions: Tuple[str, ...]
     facts: Dict[str, Any]
@@ -89,7 +89,7 @@ def build(request: Request) -> Built:
     raise Unbuildable(f"{model_class.__name__} does not run when shrunk: {problems[0]}")
 
 
-def instance(built: Built, dtype: str, attention: Optional[str] = None) -> Any:
+def instance(built: Built, dtype: str, attention: Optional[str] = None) -> Module:
     """A model of its own in train mode, its weights the master weights rounded once to ``dtype``.
 
     Made under that default dtype, as from_pretrained does, so that buffers such as rotary frequencies keep
@@ -110,13 +110,13 @@ def instance(built: Built, dtype: str, attention: Optional[str] = None) -> Any:
     return model.train()
 
 
-def exact_instance(built: Built, attention: str = "eager") -> Any:
+def exact_instance(built: Built, attention: str = "eager") -> Module:
     """A float64 model; run it inside `float64_everywhere`."""
     with float64_everywhere():
         return instance(built, "float64", attention)
 
 
-def load(model: Module, weights: Mapping[str, Any]) -> None:
+def load(model: Module, weights: Mapping[str, Tensor]) -> None:
     """Give each parameter its value by plain name, rounded once to the parameter's dtype.
 
     Adapters are drawn here where ``weights`` lacks them. Raises KeyError for any other missing name.
@@ -149,7 +149,7 @@ def plain_name(name: str) -> str:
     return name.replace(".base_layer.", ".").replace(".modules_to_save.default.", ".")
 
 
-def classes(config: Mapping[str, Any], request: Request) -> Tuple[Any, Any]:
+def classes(config: Settings, request: Request) -> Tuple[Any, Any]:
     """The configuration class and the causal language model's class."""
     from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING
 
@@ -196,7 +196,7 @@ def _remote_classes(auto_map: Mapping[str, str], folder: str) -> Tuple[Any, Any]
     return found[0], found[1]
 
 
-def with_defaults(config: Mapping[str, Any], config_class: Any) -> Row:
+def with_defaults(config: Settings, config_class: Any) -> Row:
     """The config with the class's own value for each key it lacks."""
     try:
         given = {key: value for key, value in config.items() if key not in ("torch_dtype", "dtype", "auto_map")}
@@ -237,7 +237,7 @@ def _tried(model_class: Any, config: Any, seed: int, dimension: Optional[int]) -
     return built
 
 
-def _construct(model_class: Any, config: Any, attention: Optional[str]) -> Any:
+def _construct(model_class: Any, config: Any, attention: Optional[str]) -> Module:
     own = copy.deepcopy(config)
     if attention is not None:
         own._attn_implementation = attention

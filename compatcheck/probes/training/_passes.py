@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from compatcheck.probes._criterion import RANK, UNIT_ROUNDOFF, Module, Row, Tensor, verdict
+from compatcheck.probes._criterion import RANK, UNIT_ROUNDOFF, Module, Row, Tensor, Tensors, verdict
 from compatcheck.probes.training._batches import on, predicted
 from compatcheck.probes.training._recipe import Recipe, computing, trainable
 
@@ -30,7 +30,7 @@ class Pass(NamedTuple):
     """Loss and gradients by plain name, float64 on the CPU; None for a parameter that got no gradient."""
 
     loss: float
-    gradients: Dict[str, Any]
+    gradients: Tensors
 
 
 def run(model: Module, recipe: Recipe, batches: Sequence[Mapping[str, Any]], device: str = "cpu") -> Pass:
@@ -120,7 +120,7 @@ def _scored(tensor: str, theta: float, rho: float, nonfinite: int) -> Row:
     return {"tensor": tensor, "theta": theta, "rho": rho, "nonfinite": nonfinite}
 
 
-def _taken(gradient: Tensor, scale: float) -> Any:
+def _taken(gradient: Tensor, scale: float) -> Tensor:
     return None if gradient is None else gradient.detach().double().cpu() / scale
 
 

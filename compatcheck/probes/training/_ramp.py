@@ -45,7 +45,7 @@ class Trial(NamedTuple):
     variants: Tuple[Variant, ...]
     exact: Tensor
     samples: List[Any]
-    weights: Mapping[str, Any]
+    weights: Mapping[str, Tensor]
     device: str
     attention: str
     replaced: List[str]
@@ -79,7 +79,7 @@ def prepare(request: Request, device: str) -> Trial:
         exact = apply(recipe.plain(), exact_instance(built), seed)
         load(exact, weights)
 
-    def plain(dtype_recipe: Recipe, chosen: str) -> Any:
+    def plain(dtype_recipe: Recipe, chosen: str) -> Module:
         model = apply(dtype_recipe, instance(built, dtype_recipe.weights, chosen).to(device), seed)
         load(model, weights)
         return model
@@ -179,7 +179,7 @@ def _plain_optimizer(name: str) -> str:
     return name if name in ("sgd", "adafactor", "adagrad") else "adamw_torch"
 
 
-def _rows(trial: Trial, batch: Mapping[str, Any], exact: Pass) -> List[Row]:
+def _rows(trial: Trial, batch: Mapping[str, Tensor], exact: Pass) -> List[Row]:
     """A row per variant, each measured by its baseline.
 
     Where all of them fail they share a fault, and a last control takes the probe's own loss for the model's.
@@ -205,7 +205,7 @@ def _rows(trial: Trial, batch: Mapping[str, Any], exact: Pass) -> List[Row]:
     return rows[::-1]
 
 
-def _own_loss(trial: Trial, batch: Mapping[str, Any], exact: Pass) -> List[Row]:
+def _own_loss(trial: Trial, batch: Mapping[str, Tensor], exact: Pass) -> List[Row]:
     """The control whose loss is computed here; none where no variant is float32 throughout."""
     wide = next((each for each in trial.variants if each.recipe.dtype == "float32"), None)
     if wide is None:
@@ -238,7 +238,7 @@ def _formula(trial: Trial, side: str, alone: Pass) -> Row:
     return row
 
 
-def _exactly(trial: Trial, batch: Mapping[str, Any]) -> Pass:
+def _exactly(trial: Trial, batch: Mapping[str, Tensor]) -> Pass:
     """The padded batch in float64, with the loss the probe's own."""
     with float64_everywhere():
         tokens = sums(trial.exact, [batch], (1,))

@@ -9,7 +9,7 @@ import contextlib
 import inspect
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from compatcheck.probes._criterion import Module, Request, Row, Tensor
+from compatcheck.probes._criterion import Module, Request, Row, Settings, Tensor
 from compatcheck.probes.training._model import ADAPTER_SCALE, BUILD_ERRORS, Unbuildable, draw, plain_name
 
 AUTOCAST = {"bf16": "bfloat16", "fp16": "float16"}
@@ -75,7 +75,7 @@ class Recipe(NamedTuple):
 
 def recipe_of(request: Request) -> Recipe:
     """The recipe a request states; what it leaves open is the default of Recipe."""
-    stated: Mapping[str, Any] = request.get("training") or {}
+    stated: Settings = request.get("training") or {}
     mixed = AUTOCAST.get(str(stated.get("mixed_precision")))
     dtype = str(request.get("dtype") or mixed or stated.get("dtype") or DEFAULT_DTYPE)
     if dtype not in ("float32", "bfloat16", "float16"):
@@ -100,7 +100,7 @@ def recipe_of(request: Request) -> Recipe:
     )
 
 
-def apply(recipe: Recipe, model: Module, seed: int = 0) -> Any:
+def apply(recipe: Recipe, model: Module, seed: int = 0) -> Module:
     """The model as the recipe trains it: base quantised, adapters with seeded weights, checkpointing on.
 
     Raises Unbuildable where a package for it is missing here or refuses.
@@ -166,7 +166,7 @@ def optimizer_of(recipe: Recipe, parameters: List[Any]) -> Tuple[Any, str]:
     raise Unbuildable(f"optimiser {name} is not one this probe can make")
 
 
-def _value(parameter: Tensor) -> Any:
+def _value(parameter: Tensor) -> Tensor:
     """What a parameter stands for."""
     state = getattr(parameter, "quant_state", None)
     if state is not None:
@@ -198,7 +198,7 @@ def _quantize(recipe: Recipe, model: Module) -> None:
         parameter.requires_grad_(False)
 
 
-def _quantized_linear(linear: Any, stated: Mapping[str, Any], bits: int, dtype: str) -> Any:
+def _quantized_linear(linear: Any, stated: Settings, bits: int, dtype: str) -> Module:
     import bitsandbytes
     import torch
 
@@ -222,7 +222,7 @@ def _quantized_linear(linear: Any, stated: Mapping[str, Any], bits: int, dtype: 
     return layer.to(device)
 
 
-def _with_adapters(recipe: Recipe, model: Module, seed: int) -> Any:
+def _with_adapters(recipe: Recipe, model: Module, seed: int) -> Module:
     import peft
 
     if recipe.kbit_prepared:
@@ -242,7 +242,7 @@ def _with_adapters(recipe: Recipe, model: Module, seed: int) -> Any:
     return model
 
 
-def _targets(stated: Mapping[str, Any], model: Module) -> Any:
+def _targets(stated: Settings, model: Module) -> Any:
     """The modules named that this model has, or every linear layer but the output."""
     import torch
 

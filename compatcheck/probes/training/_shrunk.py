@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from compatcheck.probes._criterion import Row
+from compatcheck.probes._criterion import Row, Settings
 
 VOCABULARY = 512
 WIDTH = 256
@@ -89,7 +89,7 @@ DEFAULT_CONFIG: Dict[str, Any] = {
 }
 
 
-def shrink(config: Mapping[str, Any], square: bool = False, longest: Optional[float] = None) -> Row:
+def shrink(config: Settings, square: bool = False, longest: Optional[float] = None) -> Row:
     """A small config of the same kind, its head dimension named; ``config`` is left as it is.
 
     ``square``: hidden size equal to heads times head dimension, for architectures to which it cannot be named.
@@ -115,11 +115,11 @@ def shrink(config: Mapping[str, Any], square: bool = False, longest: Optional[fl
     return small
 
 
-def _never_bites(config: Mapping[str, Any], window: float, longest: Optional[float]) -> bool:
+def _never_bites(config: Settings, window: float, longest: Optional[float]) -> bool:
     return config.get("use_sliding_window") is False or longest is not None and longest <= window
 
 
-def text_config(config: Mapping[str, Any]) -> Row:
+def text_config(config: Settings) -> Row:
     """The part of a config that describes the language model: itself, or what a multi-modal one holds."""
     inner = config.get("text_config") or config.get("llm_config") or config.get("language_config")
     if not isinstance(inner, Mapping):
@@ -128,7 +128,7 @@ def text_config(config: Mapping[str, Any]) -> Row:
     return {**kept, **inner}
 
 
-def head_dim(config: Mapping[str, Any]) -> Optional[int]:
+def head_dim(config: Settings) -> Optional[int]:
     """The head dimension named or implied; None where neither is possible."""
     named, hidden, heads = (_name(config, names) for names in (HEAD_DIM, HIDDEN, HEADS))
     if named is not None:
@@ -136,7 +136,7 @@ def head_dim(config: Mapping[str, Any]) -> Optional[int]:
     return int(config[hidden]) // int(config[heads]) if hidden and heads else None
 
 
-def _name(config: Mapping[str, Any], names: Sequence[str]) -> Optional[str]:
+def _name(config: Settings, names: Sequence[str]) -> Optional[str]:
     """The first of ``names`` whose value is a positive number."""
     return next((name for name in names if _positive(config.get(name))), None)
 
@@ -145,7 +145,7 @@ def _positive(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _layers(config: Mapping[str, Any]) -> List[int]:
+def _layers(config: Settings) -> List[int]:
     """Which layers stay: the first of each kind, and at least two."""
     name = _name(config, LAYERS)
     if name is None:
@@ -246,7 +246,7 @@ def _moved(number: Any, size: int, moved: Dict[int, int]) -> Any:
     return moved.setdefault(number, size - 1 - len(moved) % 16)
 
 
-def special_ids(config: Mapping[str, Any]) -> Tuple[int, ...]:
+def special_ids(config: Settings) -> Tuple[int, ...]:
     """The ids that a config names as special tokens."""
     found: List[int] = []
     for key, value in config.items():

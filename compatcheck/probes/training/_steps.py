@@ -133,7 +133,7 @@ def scored(descent: Descent, control: Descent) -> Row:
     return {**row, "theta": theta}
 
 
-def _gradients(parameters: Mapping[str, Any], scale: float) -> Row:
+def _gradients(parameters: Mapping[str, Tensor], scale: float) -> Row:
     """Copies of the gradients; none at all where one is not finite, as a scaler then leaves the step out."""
     found = {name: value.grad.detach() / scale for name, value in parameters.items() if value.grad is not None}
     return found if all(bool(gradient.isfinite().all()) for gradient in found.values()) else {}

@@ -31,7 +31,7 @@ from __future__ import annotations
 import inspect
 import math
 import tempfile
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
 
 from compatcheck.probes._criterion import (
     UNIT_ROUNDOFF,
@@ -127,7 +127,7 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
     return outcome, why
 
 
-def _excess(row: Mapping[str, Any]) -> float:
+def _excess(row: Measured) -> float:
     """The distance of two updates over its bound."""
     error = float(row["error"])
     return error / float(row["bound"]) if math.isfinite(error) else math.inf
@@ -155,7 +155,7 @@ def _models(request: Request) -> Dict[str, Make]:
             return super().forward(input_ids, attention_mask, labels)
 
     def maker(model_class: Any) -> Make:
-        def make() -> Any:
+        def make() -> Module:
             torch.manual_seed(int(request["seed"]))
             return model_class(LlamaConfig(**LLAMA)).float()
 
@@ -255,7 +255,7 @@ def _arguments(folder: str, batch_size: int, steps: int, device: str) -> Any:
     return arguments
 
 
-def _flat(model: Module) -> Any:
+def _flat(model: Module) -> Tensor:
     import torch
 
     return torch.cat([parameter.detach().double().cpu().flatten() for parameter in model.parameters()])

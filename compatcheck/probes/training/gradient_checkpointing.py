@@ -25,7 +25,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Module, Request, Row, Stage
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Module, Request, Row, Stage, Tensors
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._batches import on, padded, sequences
@@ -48,7 +48,7 @@ class Backward(NamedTuple):
     """``kept``: bytes held for the backward pass; ``gradients`` in float64 by parameter, None where there is none."""
 
     kept: int
-    gradients: Dict[str, Any]
+    gradients: Tensors
 
 
 class Setting(NamedTuple):
@@ -58,7 +58,7 @@ class Setting(NamedTuple):
     recipe: Recipe
     dtype: str
     device: str
-    batch: Dict[str, Any]
+    batch: Tensors
     reentrant: Optional[bool] = None
     frozen: bool = False
     inputs_require_grads: bool = True

@@ -85,7 +85,7 @@ def judge(measured: Measured) -> tuple[Outcome, str]:
     return outcome, f"all {total} trainable tensors are {kinds} on a {measured['dtype']} model; {after}"
 
 
-def _adapted(request: Request, dtype: str, device: str) -> Any:
+def _adapted(request: Request, dtype: str, device: str) -> Module:
     import torch
     from peft import LoraConfig, get_peft_model
     from transformers import LlamaConfig, LlamaForCausalLM

@@ -23,7 +23,7 @@ torch sees), world_size, trust_remote_code and model_folder (for a model's own c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, List, Optional, Tuple
 
 from compatcheck.probes._criterion import Measured, Measuring, Request, Stage
 from compatcheck.probes.training._memory.estimate import GIB, Model, estimate, plain, remedies, tokens_that_fit
@@ -128,11 +128,11 @@ def _remedy(measured: Measured) -> str:
     return ""
 
 
-def _gib(row: Mapping[str, Any]) -> str:
+def _gib(row: Measured) -> str:
     return "%.1f to %.1f GiB" % (row["low"], row["high"])
 
 
-def _parts(row: Mapping[str, Any]) -> str:
+def _parts(row: Measured) -> str:
     sizes = sorted(row["parts"].items(), key=lambda item: -float(item[1][1]))
     return ", ".join("%s %.1f" % (name, high) for name, (_, high) in sizes if high >= 0.05)
 

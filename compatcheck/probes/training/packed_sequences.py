@@ -24,7 +24,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from compatcheck.probes._criterion import Measured, Measuring, Module, Request, Row, Stage, judge_rows, verdict
+from compatcheck.probes._criterion import Measured, Measuring, Module, Request, Row, Stage, Tensors, judge_rows, verdict
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._batches import packed, padded, sequences
 from compatcheck.probes.training._exact import float64_everywhere
@@ -208,7 +208,7 @@ def _lonely(trial: Trial) -> List[Any]:
     return found
 
 
-def _real(trial: Trial, batch: Dict[str, Any]) -> List[Any]:
+def _real(trial: Trial, batch: Tensors) -> List[Any]:
     if takes(trial.model, "position_ids"):
         batch = {**batch, "position_ids": positions_of(batch["attention_mask"])}
     logits = logits_of(trial.model, batch, trial.device)

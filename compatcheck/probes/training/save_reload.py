@@ -20,7 +20,7 @@ import os
 import tempfile
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
-from compatcheck.probes._criterion import Measuring, Module, Request, Row, Stage, Tensor
+from compatcheck.probes._criterion import Measuring, Module, Request, Row, Stage, Tensor, Tensors
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._batches import padded, sequences
@@ -45,7 +45,7 @@ class Journey(NamedTuple):
     device: str
     attention: str
     model: Module
-    batch: Dict[str, Any]
+    batch: Tensors
     logits: Tensor
 
 
@@ -85,18 +85,18 @@ def _kinds(built: Built, given: bool) -> List[Built]:
     return [built, built._replace(config=config)]
 
 
-def _whole_model(built: Built, recipe: Recipe, device: str, batch: Dict[str, Any], ties: str) -> Iterator[Row]:
+def _whole_model(built: Built, recipe: Recipe, device: str, batch: Tensors, ties: str) -> Iterator[Row]:
     dtype = "float32" if recipe.dtype == "float16" and device == "cpu" else recipe.dtype
     attention = recipe.attention if recipe.attention in built.attentions else built.attentions[-1]
     model = instance(built, dtype, attention).to(device).eval()
     journey = Journey(f"{ties} embeddings", dtype, device, attention, model, batch, logits_of(model, batch, device))
 
-    def restored() -> Any:
+    def restored() -> Module:
         fresh = instance(built._replace(seed=built.seed + 1), dtype, attention)
         fresh.load_state_dict(copy.deepcopy(model.state_dict()))
         return fresh
 
-    def reloaded() -> Any:
+    def reloaded() -> Module:
         with tempfile.TemporaryDirectory() as folder:
             model.save_pretrained(folder, safe_serialization=True)
             return _loaded(built, folder, dtype, attention)
@@ -105,7 +105,7 @@ def _whole_model(built: Built, recipe: Recipe, device: str, batch: Dict[str, Any
     yield _row(journey, "save_pretrained, from_pretrained", reloaded)
 
 
-def _loaded(built: Built, folder: str, dtype: str, attention: str) -> Any:
+def _loaded(built: Built, folder: str, dtype: str, attention: str) -> Module:
     import torch
 
     files = sorted(os.listdir(folder))
@@ -120,19 +120,19 @@ def _loaded(built: Built, folder: str, dtype: str, attention: str) -> Any:
     return built.model_class.from_pretrained(folder, config=config, **options)
 
 
-def _adapters(built: Built, recipe: Recipe, device: str, batch: Dict[str, Any]) -> Iterator[Row]:
+def _adapters(built: Built, recipe: Recipe, device: str, batch: Tensors) -> Iterator[Row]:
     """Adapters saved and loaded by peft onto a base of the same weights."""
     dtype = "float32" if recipe.dtype == "float16" and device == "cpu" else recipe.dtype
     attention = recipe.attention if recipe.attention in built.attentions else built.attentions[-1]
     model = apply(recipe, instance(built, dtype, attention), built.seed).to(device).eval()
     journey = Journey("adapters", dtype, device, attention, model, batch, logits_of(model, batch, device))
 
-    def restored() -> Any:
+    def restored() -> Module:
         fresh = apply(recipe, instance(built, dtype, attention), built.seed + 1)
         fresh.load_state_dict(copy.deepcopy(model.state_dict()))
         return fresh
 
-    def reloaded() -> Any:
+    def reloaded() -> Module:
         from peft import PeftModel
 
         with tempfile.TemporaryDirectory() as folder:
@@ -165,7 +165,7 @@ def _row(journey: Journey, variant: str, made: Callable[[], Any], **notes: Any) 
     return attempted(row, measured)
 
 
-def _changed(model: Module, other: Any) -> List[str]:
+def _changed(model: Module, other: Tensor) -> List[str]:
     """Parameters that differ in any bit, are missing or new, and ties that came or went."""
     import torch
 

@@ -11,9 +11,9 @@ import hashlib
 import math
 import os
 import time
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Module, Row, Tensor, accumulation, compare
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Case, Module, Row, Tensor, accumulation, compare
 from compatcheck.probes.distributed._ranks._rank import Rank
 
 PERIOD = 251
@@ -28,7 +28,7 @@ PIECE_PERIODS = 4096
 BUFFERS = 6
 
 
-def over_sizes(case: Mapping[str, Any], rank: Rank) -> Row:
+def over_sizes(case: Case, rank: Rank) -> Row:
     """The row of the worst, with each size that was tried, and the digest of what all ranks have to share."""
     worst: Dict[str, Any] = {}
     control = _row(0.0, 1.0, "one process")
@@ -64,7 +64,7 @@ def _fits(size: int, rank: Rank) -> bool:
     return BUFFERS * size * int(os.environ.get("LOCAL_WORLD_SIZE", rank.world)) < free
 
 
-def _tried(case: Mapping[str, Any], rank: Rank, size: int, kind: str) -> Any:
+def _tried(case: Case, rank: Rank, size: int, kind: str) -> Tensor:
     """The row of one size, its speed, the result's bits and the control's row; a text where the backend has no such."""
     import torch
 
@@ -100,7 +100,7 @@ def _tried(case: Mapping[str, Any], rank: Rank, size: int, kind: str) -> Any:
     return row, moved / max(sorted(seconds)[len(seconds) // 2], 1e-9), hashlib.sha256(bits).digest(), control
 
 
-def _parts(case: Mapping[str, Any], rank: Rank, kind: str) -> Any:
+def _parts(case: Case, rank: Rank, kind: str) -> Any:
     """What each rank puts into one period: float64 of world x 251, exact in the dtype."""
     import torch
 
@@ -119,7 +119,7 @@ def _parts(case: Mapping[str, Any], rank: Rank, kind: str) -> Any:
     return torch.where((who + place) % every == 0, numbers, torch.zeros_like(numbers)).double()
 
 
-def _buffers(operation: str, parts: Any, rank: Rank, count: int) -> Tuple[Any, Any, Any]:
+def _buffers(operation: str, parts: Tensor, rank: Rank, count: int) -> Tuple[Any, Any, Any]:
     """One period of what this rank puts in; the exact result, and its budget, by period or block by block."""
     import torch
 
@@ -138,11 +138,11 @@ def _buffers(operation: str, parts: Any, rank: Rank, count: int) -> Tuple[Any, A
     return own, [(parts[each].roll(-start), each * block, block) for each in range(rank.world)], zero
 
 
-def _tiled(period: Any, count: int, device: str) -> Any:
+def _tiled(period: Tensor, count: int, device: str) -> Tensor:
     return period.repeat(count // PERIOD + 1)[:count].to(device)
 
 
-def _collective(operation: str, given: Any, rank: Rank) -> Any:
+def _collective(operation: str, given: Any, rank: Rank) -> Tensor:
     import torch
 
     distributed = torch.distributed
@@ -172,9 +172,7 @@ def _settle(rank: Rank) -> None:
         torch.cuda.synchronize()
 
 
-def _compare_parts(
-    case: Mapping[str, Any], rank: Rank, size: int, found: Any, exact: Tensor, norm: Module, kind: str
-) -> Row:
+def _compare_parts(case: Case, rank: Rank, size: int, found: Any, exact: Tensor, norm: Tensor, kind: str) -> Row:
     """The row of one result: whole numbers are right or wrong, drawn ones within their budget."""
 
     tensor = "%s, %s numbers" % (size_label(size), kind)
@@ -197,7 +195,7 @@ def _compare_parts(
     return worst
 
 
-def _within(case: Mapping[str, Any], rank: Rank, block: Module, period: Any, norm: Module) -> Row:
+def _within(case: Case, rank: Rank, block: Module, period: Tensor, norm: Tensor) -> Row:
     """The worst row over pieces of whole periods; the sum of one process has its own row."""
     worst = _row(0.0, 1.0, "%s, drawn numbers" % case["operation"])
     for piece in block.detach().split(PERIOD * PIECE_PERIODS):
@@ -208,14 +206,14 @@ def _within(case: Mapping[str, Any], rank: Rank, block: Module, period: Any, nor
     return {**worst, "rho": math.inf if worst["nonfinite"] else 1.0}
 
 
-def _budget(case: Mapping[str, Any], world: int, exact: Tensor, norm: Module) -> Any:
+def _budget(case: Case, world: int, exact: Tensor, norm: Tensor) -> Tensor:
     roundoff = UNIT_ROUNDOFF[case["dtype"]]
     if case["dtype"] == "float32":
         return roundoff * exact.abs() + accumulation(world, exact, norm, roundoff, False)
     return roundoff * exact.abs() + 2 * (world - 1) * roundoff * norm
 
 
-def _control(case: Mapping[str, Any], parts: Any, exact: Tensor, norm: Module) -> Row:
+def _control(case: Case, parts: Tensor, exact: Tensor, norm: Tensor) -> Row:
     """The sum of the same parts in one process."""
     import torch
 
@@ -225,7 +223,7 @@ def _control(case: Mapping[str, Any], parts: Any, exact: Tensor, norm: Module) -
     return {**row, "rho": 1.0, "tensor": "one process"}
 
 
-def _missing_part(case: Mapping[str, Any], rank: Rank, block: Module, period: Any, length: int) -> str:
+def _missing_part(case: Case, rank: Rank, block: Module, period: Tensor, length: int) -> str:
     """Whose part the sum lacks, where it is the sum of all others."""
     if case["operation"] != "all_reduce" or length < PERIOD:
         return ""
@@ -235,7 +233,7 @@ def _missing_part(case: Mapping[str, Any], rank: Rank, block: Module, period: An
     return "; it is the sum without the part of rank %d" % missing[0] if missing else ""
 
 
-def _bits(tensor: Tensor) -> Any:
+def _bits(tensor: Tensor) -> Tensor:
     import torch
 
     return tensor.view(torch.int32 if tensor.dtype == torch.float32 else torch.int16)

@@ -61,7 +61,7 @@ def trial(seed: int, dtype: str, parts: int, clip: float, device: str) -> Trial:
     return empty._replace(exact=exact, baseline=baseline)
 
 
-def network(seed: int, dtype: str) -> Any:
+def network(seed: int, dtype: str) -> Module:
     """A module with float32 parameters that the dtype holds exactly."""
     import torch
 
@@ -70,7 +70,7 @@ def network(seed: int, dtype: str) -> Any:
             super().__init__()
             self.layers = torch.nn.ModuleList([torch.nn.Linear(WIDTH, WIDTH) for _ in range(DEPTH)])
 
-        def forward(self, value: Any) -> Any:
+        def forward(self, value: Any) -> Tensor:
             for layer in self.layers:
                 value = value + torch.tanh(layer(value)) / 2
             return value
@@ -84,7 +84,7 @@ def network(seed: int, dtype: str) -> Any:
     return model
 
 
-def loss_of(model: Module, of: Trial, step: int, part: int, device: str) -> Any:
+def loss_of(model: Module, of: Trial, step: int, part: int, device: str) -> Tensor:
     """The loss of one micro-batch; a step's gradient is the mean over its parts."""
     import torch
 
@@ -153,7 +153,7 @@ def _errors(found: Course, of: Trial) -> Dict[str, float]:
     return errors
 
 
-def _flat(of: Parameters) -> Any:
+def _flat(of: Parameters) -> Tensor:
     import torch
 
     return torch.cat([of[name].flatten() for name in sorted(of)])

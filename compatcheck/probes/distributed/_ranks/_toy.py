@@ -53,7 +53,7 @@ def problem(seed: int, dtype: str, device: str, unused: bool = False, factor: fl
     return empty._replace(exact=exact, baseline=baseline)
 
 
-def network(of: Problem) -> Any:
+def network(of: Problem) -> Module:
     """A module with float32 parameters that the dtype holds exactly."""
     import torch
 
@@ -67,7 +67,7 @@ def network(of: Problem) -> Any:
     return model
 
 
-def bare(of: Problem) -> Any:
+def bare(of: Problem) -> Module:
     """The module, its parameters as torch initialises them."""
     import torch
 
@@ -79,14 +79,14 @@ def bare(of: Problem) -> Any:
             if of.unused:
                 self.unused = torch.nn.Linear(WIDTH, WIDTH)
 
-        def forward(self, value: Any) -> Any:
+        def forward(self, value: Tensor) -> Tensor:
             value = self.norm(torch.nn.functional.gelu(self.first(value)))
             return self.last(torch.tanh(self.second(value)))
 
     return Network()
 
 
-def part(of: Problem, number: int, parts: int, device: str) -> Any:
+def part(of: Problem, number: int, parts: int, device: str) -> Tensor:
     """Inputs and targets of one of ``parts`` equal parts of the global batch, at the dtype."""
     import torch
 
@@ -95,7 +95,7 @@ def part(of: Problem, number: int, parts: int, device: str) -> Any:
     return of.inputs[rows].to(device, narrow), of.targets[rows].to(device, narrow)
 
 
-def loss_of(model: Module, data: Any) -> Any:
+def loss_of(model: Module, data: Tensor) -> Tensor:
     import torch
 
     wide = torch.float64 if data[1].dtype == torch.float64 else torch.float32
@@ -156,7 +156,7 @@ def digest(found: Gradients) -> str:
     return hashlib.sha256(_flat(found).numpy().tobytes()).hexdigest()
 
 
-def _flat(of: Gradients) -> Any:
+def _flat(of: Gradients) -> Tensor:
     import torch
 
     return torch.cat([of[name].flatten() for name in sorted(of)])

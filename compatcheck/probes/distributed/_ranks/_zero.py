@@ -9,9 +9,9 @@ serves inference alone, is left out for the same reason (35 s of g++).
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, Mapping, Sequence
+from typing import Any, Dict, Sequence
 
-from compatcheck.probes._criterion import Module, Request, Row
+from compatcheck.probes._criterion import Case, Module, Request, Row, Settings
 from compatcheck.probes.distributed._ranks import _run, _toy
 from compatcheck.probes.distributed._ranks._rank import Rank
 
@@ -42,7 +42,7 @@ def environ(device: str) -> Dict[str, str]:
     return {"DS_ACCELERATOR": "cpu"} if device == "cpu" else {}
 
 
-def gradient(of: _toy.Problem, case: Mapping[str, Any], rank: Rank) -> _toy.Gradients:
+def gradient(of: _toy.Problem, case: Case, rank: Rank) -> _toy.Gradients:
     """The mean gradient that one step applied.
 
     ``case``: stage; zero (other keys of zero_optimization); config (other keys of the configuration); passes (backward
@@ -66,7 +66,7 @@ def gradient(of: _toy.Problem, case: Mapping[str, Any], rank: Rank) -> _toy.Grad
     return {name: (before[name] - after[name]) / divisor for name in before}
 
 
-def _engine(of: _toy.Problem, case: Mapping[str, Any], rank: Rank, accumulation: int) -> Any:
+def _engine(of: _toy.Problem, case: Case, rank: Rank, accumulation: int) -> Module:
     import torch
 
     deepspeed = joined(rank)
@@ -87,7 +87,7 @@ def _engine(of: _toy.Problem, case: Mapping[str, Any], rank: Rank, accumulation:
     return deepspeed.initialize(model=model, optimizer=optimizer, config=kept)[0]
 
 
-def course(of: _run.Trial, case: Mapping[str, Any], rank: Rank) -> _run.Course:
+def course(of: _run.Trial, case: Case, rank: Rank) -> _run.Course:
     """The course that training takes: stage, zero, passes and clip of the case; buckets are those of `_run`."""
     import torch
 
@@ -132,7 +132,7 @@ def joined(rank: Rank) -> Any:
     return deepspeed
 
 
-def _inside_init(deepspeed: Any, of: _toy.Problem, config: Mapping[str, Any]) -> Any:
+def _inside_init(deepspeed: Any, of: _toy.Problem, config: Settings) -> Module:
     """The network with its parameters partitioned as they are made, then given their values."""
     values = dict(_toy.network(of).named_parameters())
     with deepspeed.zero.Init(config_dict_or_path=dict(config)):
@@ -143,7 +143,7 @@ def _inside_init(deepspeed: Any, of: _toy.Problem, config: Mapping[str, Any]) ->
     return model
 
 
-def _parameters(engine: Module, case: Mapping[str, Any]) -> _toy.Gradients:
+def _parameters(engine: Module, case: Case) -> _toy.Gradients:
     """The parameters the optimiser steps, in float64 on the CPU: the wide copies where there are some."""
     import deepspeed
     from deepspeed.utils import safe_get_full_fp32_param
@@ -170,7 +170,7 @@ def dtypes(request: Request) -> Sequence[str]:
     return ("float32",) if wanted == "float32" else ("float32", "bfloat16")
 
 
-def own_settings(section: Mapping[str, Any]) -> Row:
+def own_settings(section: Settings) -> Row:
     """What the user's section says of how gradients are reduced and where states live."""
     own = {key: section[key] for key in OWN_SETTINGS if isinstance(section.get(key), bool)}
     for key in ("offload_optimizer", "offload_param"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
-from compatcheck.probes._criterion import Module, Request, Tensor
+from compatcheck.probes._criterion import Module, Request, Settings, Tensor
 from compatcheck.probes.training._memory.setup import Setup
 from compatcheck.probes.training._memory.states import Counts
 from compatcheck.probes.training._model import Unbuildable, classes, config_errors, with_defaults
@@ -61,7 +61,7 @@ class Architecture(NamedTuple):
         raise Unbuildable("the config names no number of layers")
 
 
-def architecture(config: Mapping[str, Any], request: Request) -> Architecture:
+def architecture(config: Settings, request: Request) -> Architecture:
     """What the config describes. Raises Unbuildable where the installed transformers does not know it."""
     config_class, model_class = classes(config, request)
     dropped = ("quantization_config", "torch_dtype", "dtype", "auto_map", "model_type", "architectures")
@@ -189,7 +189,7 @@ def _forward(backbone: Any, model: Module, setup: Setup) -> Tuple[float, float]:
     kept: Dict[int, Any] = {}
     inputs: List[int] = []
 
-    def keep(tensor: Tensor) -> Any:
+    def keep(tensor: Tensor) -> Tensor:
         kept.setdefault(_storage(tensor), tensor)
         return tensor
 

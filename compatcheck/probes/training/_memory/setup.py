@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from compatcheck.probes._criterion import Request
+from compatcheck.probes._criterion import Request, Settings
 
 WIDTH = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}
 SHARDING = {"FULL_SHARD": 3, "HYBRID_SHARD": 3, "1": 3, "4": 3, "SHARD_GRAD_OP": 2, "2": 2, "NO_SHARD": 0, "3": 0}
@@ -73,9 +73,9 @@ def stated(request: Request, devices: int) -> Stated:
 
     Batch size and length that are not stated are 1 and 1, so that what is found is a lower bound.
     """
-    training: Mapping[str, Any] = request.get("training") or {}
+    training: Settings = request.get("training") or {}
     deepspeed: Mapping[str, Any] = training.get("deepspeed") or {}
-    fsdp: Mapping[str, Any] = training.get("fsdp") or {}
+    fsdp: Settings = training.get("fsdp") or {}
     engine = "deepspeed" if deepspeed else "fsdp" if fsdp else ""
     strategy = str(fsdp.get("sharding_strategy") or "FULL_SHARD").upper()
     stage = int(deepspeed.get("zero_stage") or 0) if deepspeed else SHARDING.get(strategy, 3) if fsdp else 0
@@ -117,7 +117,7 @@ def stated(request: Request, devices: int) -> Stated:
 
 def _dtypes(request: Request, engine: str) -> List[Tuple[str, str]]:
     """Dtypes of products and weights: both of the latter where a 16-bit run does not say how it loads them."""
-    training: Mapping[str, Any] = request.get("training") or {}
+    training: Settings = request.get("training") or {}
     mixed = {"bf16": "bfloat16", "fp16": "float16"}.get(str(training.get("mixed_precision")))
     compute = str(mixed or training.get("dtype") or request.get("dtype") or "bfloat16")
     compute = compute if compute in WIDTH else "bfloat16"
