@@ -11,6 +11,7 @@ from compatcheck.language import marked
 
 if TYPE_CHECKING:
     from compatcheck.environment import Environment, Target
+    from compatcheck.matrix import Matrix
     from compatcheck.project.overlay import Pins
 
 _NOT_THE_RUNS = marked(
@@ -20,7 +21,7 @@ _TRAINERS = ("torch", "jax", "tensorflow", "mlx")
 
 
 def environment(
-    known: Any,
+    known: Matrix,
     paths: tuple[str, ...],
     python: str | None,
     snapshot: str | Mapping[str, Any] | None,
@@ -36,22 +37,30 @@ def environment(
     the way it was named suggests.
     """
     from compatcheck.environment.assumptions import assume_all
-    from compatcheck.installed.collect import collect
-    from compatcheck.installed.target import find_target
-    from compatcheck.project.overlay import with_paths
 
-    target = None if snapshot is not None else find_target(python, os.environ)
-    found = collect(target, known.environ) if target else _recorded(snapshot)
+    found, target = (_recorded(snapshot), None) if snapshot is not None else _installed(python, known)
     found = _not_of_the_run(found) if _is_our_own(python, target) else found
     pins = pins or _pins_mode(python, target)
-    stated = with_paths(found, paths, pins=pins, weights=hash_weights, target=target) if paths else found
+    stated = found
+    if paths:
+        from compatcheck.project.overlay import with_paths
+
+        stated = with_paths(found, paths, pins=pins, weights=hash_weights, target=target)
     judged = assume_all(stated, assume)
     if target is None or judged.facts.get("distributions") != found.facts.get("distributions"):
         return judged, None
     return (judged if imports is False else _with_imports(judged, target, paths, examine=bool(imports))), target
 
 
-def _recorded(snapshot: str | Mapping[str, Any] | None) -> Environment:
+def _installed(python: str | None, known: Matrix) -> tuple[Environment, Target]:
+    from compatcheck.installed.collect import collect
+    from compatcheck.installed.target import find_target
+
+    target = find_target(python, os.environ)
+    return collect(target, known.environ), target
+
+
+def _recorded(snapshot: str | Mapping[str, Any]) -> Environment:
     from compatcheck.environment.snapshot import load_snapshot, read_snapshot
 
     if isinstance(snapshot, Mapping):
