@@ -12,6 +12,16 @@ from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import Kind
 from compatcheck.project.training.document import Keys
 
+OPTIMIZERS = {
+    "torch.optim.AdamW": "adamw_torch",
+    "torch.optim.SGD": "sgd",
+    "bitsandbytes.optim.AdamW8bit": "adamw_bnb_8bit",
+    "bitsandbytes.optim.PagedAdamW": "paged_adamw_32bit",
+    "bitsandbytes.optim.PagedAdamW32bit": "paged_adamw_32bit",
+    "bitsandbytes.optim.PagedAdamW8bit": "paged_adamw_8bit",
+}
+"""What transformers calls the classes of optimizers."""
+
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _QUANTIZED_NAME = re.compile(
     r"gptq|awq|aqlm|hqq|eetq|bnb|bitsandbytes|fp8|mxfp4|nf4|gpt-oss|int-?[48]|[48]-?bit|quanti[sz]ed|w4a16|w8a8",

@@ -102,6 +102,13 @@ def parse_labels(value: object) -> list[str] | None:
     return list(value) if words else None  # type: ignore[call-overload]
 
 
+def parse_resume(value: object) -> bool | None:
+    """Whether a run resumes from a checkpoint: a truth value, or the folder to resume from."""
+    if isinstance(value, str):
+        return value.strip().lower() not in ("", "false", "none", "null")
+    return value if isinstance(value, bool) else None
+
+
 def explain_mismatch(path: str, value: object, mismatch: str) -> str:
     """Why a value at this path of a file leaves its fact unknown."""
     if isinstance(value, Open):
@@ -129,6 +136,7 @@ FLAG = Kind(parse_flag, "not true or false")
 NUMBER = Kind(parse_number, "not a number")
 WHOLE = Kind(parse_whole, "not a whole number")
 TEXT = Kind(lambda value: value if isinstance(value, str) else None, "not a word")
+RESUME = Kind(parse_resume, "not true, false or a checkpoint")
 SIDE = Kind(lambda value: str(value) if value in ("left", "right") else None, "not left or right")
 DTYPE = Kind(dtype_name, "not a known dtype")
 ATTENTION = Kind(attention_name, "not a known attention implementation")

@@ -18,6 +18,7 @@ from compatcheck.project.training._values import (
     FLAG,
     LABELS,
     NUMBER,
+    RESUME,
     TEXT,
     WHOLE,
     parse_flag,
@@ -42,6 +43,7 @@ _ARGUMENTS = (
     *rows("training.", TEXT, "template=chat_template", "optimizer"),
     *rows("training.", FLAG, "packing=sample_packing", "group_by_length", "torch_compile", "save_safetensors"),
     *rows("training.", FLAG, "tf32"),
+    *rows("training.", RESUME, "resume_from_checkpoint"),
 )
 _ATTENTIONS = (
     ("xformers_attention", "xformers"),
@@ -244,6 +246,3 @@ def _patches(sheet: Sheet) -> None:
     own = next((key for key in words if key.startswith("unsloth_") and parse_flag(sheet.get(key))), None)
     if own:
         sheet.state("training.unsloth", True, (own,))
-    resumes = sheet.get("resume_from_checkpoint")
-    if isinstance(resumes, str) and resumes.strip():
-        sheet.state("training.resume_from_checkpoint", True, ("resume_from_checkpoint",))

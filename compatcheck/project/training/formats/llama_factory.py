@@ -17,6 +17,7 @@ from compatcheck.project.training._values import (
     FLAG,
     LABELS,
     NUMBER,
+    RESUME,
     TEXT,
     WHOLE,
     attention_name,
@@ -43,6 +44,7 @@ _ARGUMENTS = (
     *rows("training.", WHOLE, "gradient_accumulation_steps", "max_steps", "max_length=cutoff_len"),
     *rows("training.", NUMBER, "learning_rate", "max_grad_norm", "num_train_epochs", "warmup_steps"),
     *rows("training.", NUMBER, "neftune_noise_alpha"),
+    *rows("training.", RESUME, "resume_from_checkpoint"),
     *rows("training.", TEXT, "template", "optimizer=optim"),
     *rows("training.", FLAG, "group_by_length", "torch_compile", "save_safetensors", "tf32", "predict_with_generate"),
     *rows("training.", FLAG, "use_liger_kernel=enable_liger_kernel", "unsloth=use_unsloth"),
@@ -233,7 +235,3 @@ def _parallel(sheet: Sheet) -> None:
     if not read_deepspeed(sheet, ("deepspeed",)):
         sheet.state("training.deepspeed", None)
     read_fsdp(sheet)
-    resumes = sheet.get("resume_from_checkpoint")
-    if isinstance(resumes, (str, bool)):
-        on = resumes if isinstance(resumes, bool) else resumes.lower() not in ("", "false", "none", "null")
-        sheet.state("training.resume_from_checkpoint", on, ("resume_from_checkpoint",))

@@ -8,7 +8,7 @@ quantization are not claimed.
 from __future__ import annotations
 
 from compatcheck.project.training._interpolation import interpolate
-from compatcheck.project.training._rows import read_rows, rows
+from compatcheck.project.training._rows import OPTIMIZERS, read_rows, rows
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import DTYPE, FLAG, LABELS, NUMBER, WHOLE, dtype_name, parse_flag
 from compatcheck.project.training.document import Configuration, Document
@@ -27,13 +27,6 @@ _ARGUMENTS = (
     *rows("training.", DTYPE, "dtype", "load_dtype=dtype"),
     *rows("training.fsdp.", FLAG, "offload=fsdp_cpu_offload"),
 )
-_OPTIMIZERS = {
-    "torch.optim.AdamW": "adamw_torch",
-    "torch.optim.SGD": "sgd",
-    "bitsandbytes.optim.AdamW8bit": "adamw_bnb_8bit",
-    "bitsandbytes.optim.PagedAdamW": "paged_adamw_32bit",
-    "bitsandbytes.optim.PagedAdamW8bit": "paged_adamw_8bit",
-}
 _MODULES = {"output_proj": "o_proj"}
 _MLP = ["gate_proj", "up_proj", "down_proj"]
 
@@ -74,7 +67,7 @@ def _optimizer(sheet: Sheet) -> None:
     kind, key = _component(sheet, "optimizer"), ("optimizer", "_component_")
     if not kind:
         return
-    name = _OPTIMIZERS.get(kind, kind.rpartition(".")[2])
+    name = OPTIMIZERS.get(kind, kind.rpartition(".")[2])
     fused = name == "adamw_torch" and parse_flag(sheet.get("optimizer", "fused"))
     sheet.state("training.optimizer", "adamw_torch_fused" if fused else name, key)
 

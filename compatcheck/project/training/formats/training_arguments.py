@@ -21,6 +21,7 @@ from compatcheck.project.training._values import (
     FLAG,
     LABELS,
     NUMBER,
+    RESUME,
     TEXT,
     attention_name,
     dtype_name,
@@ -118,7 +119,7 @@ def read(document: Document, framework: str | None = None) -> Configuration:
     _optimizer(sheet, sections)
     _checkpointing(sheet, sections)
     _parallel(sheet, sections)
-    _resume(sheet, sections)
+    sheet.read(RESUME, "training.resume_from_checkpoint", *sections, "resume_from_checkpoint")
     _model(sheet, sections)
     _quantization(sheet)
     _lora(sheet)
@@ -181,13 +182,6 @@ def _parallel(sheet: Sheet, sections: Keys) -> None:
         sheet.unknown("training.deepspeed", "no DeepSpeed JSON is named, and accelerate may bring its own")
     if read_fsdp(sheet, sections) and not brought:
         sheet.state("training.deepspeed", None, (*sections, "fsdp"))
-
-
-def _resume(sheet: Sheet, sections: Keys) -> None:
-    value = sheet.get(*sections, "resume_from_checkpoint")
-    if isinstance(value, (str, bool)):
-        resumes = value if isinstance(value, bool) else value.lower() not in ("", "false", "none", "null")
-        sheet.state("training.resume_from_checkpoint", resumes, (*sections, "resume_from_checkpoint"))
 
 
 def _model(sheet: Sheet, sections: Keys) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from compatcheck.errors import InputError
 from compatcheck.project.training._python_config import evaluated
 from compatcheck.project.training._python_value import Open, Reference
-from compatcheck.project.training._rows import Row, read_model, read_rows, rows, state_unquantized
+from compatcheck.project.training._rows import OPTIMIZERS, Row, read_model, read_rows, rows, state_unquantized
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import (
     ATTENTION,
@@ -38,14 +38,6 @@ _PARTS = frozenset(
     + ("strategy", "training_args", "trainer", "train_dataset", "tokenizer", "randomness")
 )
 _OBJECTIVES = {"SupervisedFinetune": "sft", "DPO": "dpo", "ORPO": "orpo", "RewardModel": "reward"}
-_OPTIMIZERS = {
-    "torch.optim.AdamW": "adamw_torch",
-    "torch.optim.SGD": "sgd",
-    "bitsandbytes.optim.AdamW8bit": "adamw_bnb_8bit",
-    "bitsandbytes.optim.PagedAdamW": "paged_adamw_32bit",
-    "bitsandbytes.optim.PagedAdamW32bit": "paged_adamw_32bit",
-    "bitsandbytes.optim.PagedAdamW8bit": "paged_adamw_8bit",
-}
 _RUN = (
     *rows("training.", WHOLE, "per_device_train_batch_size=train_dataloader.batch_size"),
     *rows("training.", NUMBER, "num_train_epochs=train_cfg.max_epochs", "max_steps=train_cfg.max_iters"),
@@ -193,7 +185,7 @@ def _optim_wrapper(sheet: Sheet) -> None:
     kind = sheet.get("optim_wrapper", "optimizer", "type")
     if isinstance(kind, Reference):
         place = ("optim_wrapper", "optimizer", "type")
-        sheet.state("training.optimizer", _OPTIMIZERS.get(kind.name, kind.name.rpartition(".")[2]), place)
+        sheet.state("training.optimizer", OPTIMIZERS.get(kind.name, kind.name.rpartition(".")[2]), place)
 
 
 def _objective(sheet: Sheet) -> None:
