@@ -109,7 +109,7 @@ def test_xtuner_takes_the_dtype_that_the_gpus_can(tmp_path: Path, gpu: str, dtyp
     )
     machine = {**MACHINE, "gpus": [{"name": gpu}] * 8, "distributions": {"deepspeed": "0.14.2", "torch": "2.2.2"}}
     report = judge(folder, tmp_path / "node.json", machine)
-    assert report["environment"]["training"]["dtype"] == dtype
+    assert report["inferred"]["training.dtype"]["value"] == dtype
     found = {finding["id"]: finding for finding in report["findings"]}
     assert found["CC-2023-0020"]["status"] == "affected"
     assert found["CC-2023-0020"]["location"] == {"file": "run.sh", "line": 1}

@@ -22,7 +22,7 @@ from compatcheck.project.training._values import (
     TEXT,
     WHOLE,
     parse_flag,
-    parse_number,
+    parse_whole,
 )
 from compatcheck.project.training.document import Configuration, Document, Keys
 
@@ -85,9 +85,9 @@ def read(document: Document) -> Configuration:
 def _sizes(sheet: Sheet) -> None:
     """Older files give the whole batch in place of the accumulation steps."""
     if sheet.get("gradient_accumulation_steps") is None:
-        whole, micro = parse_number(sheet.get("batch_size")), parse_number(sheet.get("micro_batch_size"))
+        whole, micro = parse_whole(sheet.get("batch_size")), parse_whole(sheet.get("micro_batch_size"))
         if whole and micro:
-            sheet.state("training.gradient_accumulation_steps", int(whole // micro), ("batch_size",))
+            sheet.state("training.gradient_accumulation_steps", whole // micro, ("batch_size",))
     if not sheet.get("sample_packing"):
         sheet.state("training.packing", False, ("sample_packing",) if sheet.has("sample_packing") else None)
     if not sheet.get("optimizer"):

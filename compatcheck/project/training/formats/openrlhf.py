@@ -9,7 +9,16 @@ from __future__ import annotations
 from compatcheck.environment import Location
 from compatcheck.project.training._rows import read_model, read_rows, rows
 from compatcheck.project.training._sheet import Sheet
-from compatcheck.project.training._values import ATTENTION, DTYPE, FLAG, NUMBER, WHOLE, parse_flag, parse_number
+from compatcheck.project.training._values import (
+    ATTENTION,
+    DTYPE,
+    FLAG,
+    NUMBER,
+    WHOLE,
+    parse_flag,
+    parse_number,
+    parse_whole,
+)
 from compatcheck.project.training.document import Configuration, Document, Keys
 
 TITLE = "the flags of OpenRLHF"
@@ -51,7 +60,7 @@ def read(document: Document) -> Configuration:
     if engines is not None:
         sheet.state("training.use_vllm", engines > 0, ("vllm_num_engines",))
     read_model(sheet, "pretrain" if sheet.has("pretrain") else "model_name_or_path")
-    each, nodes = (parse_number(sheet.get(f"actor_num_{name}")) for name in ("gpus_per_node", "nodes"))
+    each, nodes = (parse_whole(sheet.get(f"actor_num_{name}")) for name in ("gpus_per_node", "nodes"))
     if each and nodes:
         sheet.state("training.world_size", each * nodes, ("actor_num_gpus_per_node",))
     return sheet.configuration()

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compatcheck.project.training._parallel import read_deepspeed, read_fsdp
-from compatcheck.project.training._rows import is_left_open
+from compatcheck.project.training._rows import is_left_open, rows
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import (
     ATTENTION,
@@ -23,6 +23,7 @@ from compatcheck.project.training._values import (
     NUMBER,
     RESUME,
     TEXT,
+    WHOLE,
     attention_name,
     dtype_name,
     parse_flag,
@@ -53,32 +54,16 @@ _TRL = frozenset(
         "chat_template_path",
     )
 )
-_NUMBERS = (
-    ("per_device_train_batch_size", "per_device_train_batch_size"),
-    ("per_device_eval_batch_size", "per_device_eval_batch_size"),
-    ("gradient_accumulation_steps", "gradient_accumulation_steps"),
-    ("learning_rate", "learning_rate"),
-    ("max_grad_norm", "max_grad_norm"),
-    ("num_train_epochs", "num_train_epochs"),
-    ("max_steps", "max_steps"),
-    ("warmup_steps", "warmup_steps"),
-    ("neftune_noise_alpha", "neftune_noise_alpha"),
-)
-_FLAGS = (
-    ("gradient_checkpointing", "gradient_checkpointing"),
-    ("group_by_length", "group_by_length"),
-    ("torch_compile", "torch_compile"),
-    ("use_liger_kernel", "use_liger_kernel"),
-    ("use_liger_kernel", "use_liger"),
-    ("save_safetensors", "save_safetensors"),
-    ("tf32", "tf32"),
-    ("packing", "packing"),
-    ("padding_free", "padding_free"),
-    ("use_cache", "use_cache"),
-    ("predict_with_generate", "predict_with_generate"),
-    ("use_vllm", "use_vllm"),
-    ("ddp_find_unused_parameters", "ddp_find_unused_parameters"),
-    ("deterministic", "full_determinism"),
+_ARGUMENTS = (
+    *rows("training.", WHOLE, "per_device_train_batch_size", "per_device_eval_batch_size"),
+    *rows("training.", WHOLE, "gradient_accumulation_steps"),
+    *rows("training.", NUMBER, "learning_rate", "max_grad_norm", "num_train_epochs", "max_steps", "warmup_steps"),
+    *rows("training.", NUMBER, "neftune_noise_alpha"),
+    *rows("training.", FLAG, "gradient_checkpointing", "group_by_length", "torch_compile", "use_liger_kernel"),
+    *rows("training.", FLAG, "use_liger_kernel=use_liger", "save_safetensors", "tf32", "packing", "padding_free"),
+    *rows("training.", FLAG, "use_cache", "predict_with_generate", "use_vllm", "ddp_find_unused_parameters"),
+    *rows("training.", FLAG, "deterministic=full_determinism"),
+    *rows("training.", RESUME, "resume_from_checkpoint"),
 )
 _ALWAYS = {
     "gradient_accumulation_steps": 1,
@@ -108,10 +93,8 @@ def read(document: Document, framework: str | None = None) -> Configuration:
     sections = ("training_args",) if isinstance(sheet.get("training_args"), dict) else ()
     framework = framework or ("trl" if _TRL & set(_all_names(document.value)) and not sections else "transformers")
     sheet.state("training.framework", framework)
-    for fact, key in _NUMBERS:
-        sheet.read(NUMBER, f"training.{fact}", *sections, key)
-    for fact, key in _FLAGS:
-        sheet.read(FLAG, f"training.{fact}", *sections, key)
+    for row in _ARGUMENTS:
+        sheet.read(row.kind, row.fact, *sections, *row.keys)
     for fact, default in _ALWAYS.items():
         if not sheet.has(*sections, fact):
             sheet.state(f"training.{fact}", default)
@@ -119,7 +102,6 @@ def read(document: Document, framework: str | None = None) -> Configuration:
     _optimizer(sheet, sections)
     _checkpointing(sheet, sections)
     _parallel(sheet, sections)
-    sheet.read(RESUME, "training.resume_from_checkpoint", *sections, "resume_from_checkpoint")
     _model(sheet, sections)
     _quantization(sheet)
     _lora(sheet)

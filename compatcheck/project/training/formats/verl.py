@@ -9,7 +9,7 @@ from __future__ import annotations
 from compatcheck.project.training._interpolation import interpolate
 from compatcheck.project.training._rows import read_model, read_rows, rows
 from compatcheck.project.training._sheet import Sheet
-from compatcheck.project.training._values import FLAG, NUMBER, WHOLE, parse_number
+from compatcheck.project.training._values import FLAG, NUMBER, WHOLE, parse_number, parse_whole
 from compatcheck.project.training.document import Configuration, Document
 
 TITLE = "a verl configuration"
@@ -99,7 +99,7 @@ def _lora(sheet: Sheet, *above: str) -> None:
 def _processes(sheet: Sheet) -> None:
     """One process for each GPU of each node, of which there is one unless told otherwise."""
     keys = ("trainer", "n_gpus_per_node")
-    each = parse_number(sheet.get(*keys))
-    nodes = parse_number(sheet.get("trainer", "nnodes")) if sheet.has("trainer", "nnodes") else 1
+    each = parse_whole(sheet.get(*keys))
+    nodes = parse_whole(sheet.get("trainer", "nnodes")) if sheet.has("trainer", "nnodes") else 1
     if each and nodes:
         sheet.state("training.world_size", each * nodes, keys)
