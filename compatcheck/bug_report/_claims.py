@@ -44,11 +44,11 @@ def distribution_claim(name: str, text: str, line: int) -> Claim:
     return version_claim(f"distributions.{_CALLED.get(normalised(name), normalised(name))}", text, line)
 
 
-def doubted(claims: Iterable[Claim], why: str) -> Iterator[Claim]:
+def with_doubt(claims: Iterable[Claim], why: str) -> Iterator[Claim]:
     return (claim if claim.doubt else claim._replace(doubt=why) for claim in claims)
 
 
-def joined(claims: Sequence[Claim], source: str) -> Environment:
+def join_claims(claims: Sequence[Claim], source: str) -> Environment:
     """The facts on which all lines agree, each where it is said most exactly.
 
     A fact that two lines state differently is unknown, and the reason names both; so is one that only doubtful lines
@@ -57,7 +57,7 @@ def joined(claims: Sequence[Claim], source: str) -> Environment:
     known: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     locations: dict[str, Location] = {}
-    for path, group in _by_path(claims).items():
+    for path, group in _group_by_path(claims).items():
         settled = [claim for claim in group if claim.doubt is None]
         if not settled:
             reasons[path] = f"line {group[0].line}{'' if group[0].doubt[:1] == ':' else ' '}{group[0].doubt}"  # type: ignore[index]
@@ -66,7 +66,7 @@ def joined(claims: Sequence[Claim], source: str) -> Environment:
         for claim in settled[1:]:
             agreed = _agreed(path, best, claim)
             if agreed is None:
-                reasons[path] = f"line {best.line} says {_said(best)}, line {claim.line} says {_said(claim)}"
+                reasons[path] = f"line {best.line} says {_describe(best)}, line {claim.line} says {_describe(claim)}"
                 break
             best = agreed
         else:
@@ -81,7 +81,7 @@ def joined(claims: Sequence[Claim], source: str) -> Environment:
     return Environment.from_flat(known, open_still, locations)
 
 
-def _by_path(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
+def _group_by_path(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
     groups: dict[str, list[Claim]] = {}
     for claim in claims:
         groups.setdefault(claim.path, []).append(claim)
@@ -142,7 +142,7 @@ def _words(name: str) -> list[str]:
     return [word for word in words if word not in ("nvidia", "geforce", "tesla", "gpu", "gb", "g")]
 
 
-def _said(claim: Claim) -> str:
+def _describe(claim: Claim) -> str:
     if claim.path == "gpus":
         return ", ".join(sorted({gpu.get("name") or "a GPU" for gpu in claim.value})) or "no GPU"
     return "absent" if claim.value is None else str(claim.value)

@@ -35,11 +35,11 @@ def read(text: str) -> Issue | None:
         return None
     place = _PLACE.match(str(document.get("html_url") or document.get("url") or ""))
     day = str(document.get("createdAt") or document.get("created_at") or "")[:10]
-    known = stated(day, place[1] if place else None)
+    known = report_facts(day, place[1] if place else None)
     return Issue("\n\n".join(_texts(document)), Environment(known))
 
 
-def stated(day: str, repository: str | None) -> dict[str, Any]:
+def report_facts(day: str, repository: str | None) -> dict[str, Any]:
     """What the day and the repository of a report tell: the package of the repository is there, in some version."""
     said = {"date": day if _is_day(day) else None, "repository": repository}
     known: dict[str, Any] = {"report": {name: value for name, value in said.items() if value}}

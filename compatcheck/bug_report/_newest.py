@@ -47,11 +47,11 @@ def read(lines: Iterable[Line]) -> Iterator[Claim]:
             rest = _WORD.sub(" ", sentence)
             if rest == sentence or len(rest) > _LONGEST or _UNRELEASED.search(rest) or hypothetical(rest):
                 continue
-            for name in _named(sentence):
+            for name in _newest_names(sentence):
                 yield Claim(f"report.newest.{normalised(name)}", True, line.number)
 
 
-def _named(sentence: str) -> Iterator[str]:
+def _newest_names(sentence: str) -> Iterator[str]:
     for word in islice(_WORD.finditer(sentence), _MOST):
         before, after = sentence[max(word.start() - _BEFORE, 0) : word.start()], sentence[word.end() :][:_AFTER]
         if _NEXT.match(after):

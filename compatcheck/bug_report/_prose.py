@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from compatcheck.bug_report._blocks import Block, Line
-from compatcheck.bug_report._claims import Claim, distribution_claim, doubted, version_claim
+from compatcheck.bug_report._claims import Claim, distribution_claim, version_claim, with_doubt
 from compatcheck.bug_report._cues import announces, hypothetical
 from compatcheck.bug_report._gpus import Gpus, gpus_in
 from compatcheck.bug_report._names import SPOKEN, distribution
@@ -206,7 +206,7 @@ def _wheels(line: Line) -> Iterator[Claim]:
         if match[4] and "abi3" not in match[0]:
             claims.append(Claim("python", f"3.{match[4]}", line.number))
         bare = line.plain.replace(match[0], " ")
-        yield from doubted(claims, _OTHER.format(name)) if hypothetical(bare) else claims
+        yield from with_doubt(claims, _OTHER.format(name)) if hypothetical(bare) else claims
 
 
 def _command(line: Line, block: Block) -> Iterator[Claim]:
@@ -222,4 +222,4 @@ def _command(line: Line, block: Block) -> Iterator[Claim]:
         elif equals and not name.endswith((">", "<", "~", "!")) and not name.startswith("-"):
             known = distribution(name.partition("[")[0])
             claims += [distribution_claim(known, version, line.number)] if known and version.count(".") > 0 else []
-    yield from doubted(claims, _OTHER.format("a version")) if advised else claims
+    yield from with_doubt(claims, _OTHER.format("a version")) if advised else claims

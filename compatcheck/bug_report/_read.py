@@ -7,7 +7,7 @@ from typing import Any
 
 from compatcheck.bug_report import _assignments, _code, _issue, _newest, _prose, _settings, _training_phrases
 from compatcheck.bug_report._blocks import Block, Line, split
-from compatcheck.bug_report._claims import Claim, doubted, joined
+from compatcheck.bug_report._claims import Claim, join_claims, with_doubt
 from compatcheck.bug_report._cues import ADVISED, advises, announces, hypothetical
 from compatcheck.environment import Environment
 from compatcheck.files.units import units
@@ -30,7 +30,7 @@ def read_report(text: str, source: str) -> Environment:
     issue = _issue.read(text)
     blocks = split(issue.text if issue else text)
     claims = [claim for block in blocks for claim in _claims(block)]
-    facts = joined([*claims, *_settings.claims(blocks), *_code.own_training(blocks)], source)
+    facts = join_claims([*claims, *_settings.claims(blocks), *_code.own_training(blocks)], source)
     filed = issue.facts.facts if issue else {}
     stated = {**filed, **facts.facts}
     report = {**filed.get("report", {}), **facts.facts.get("report", {})}
@@ -43,7 +43,7 @@ def _claims(block: Block) -> Iterator[Claim]:
         lines = unit.recognises(block)
         taken.update(line.number for line in lines)
         claims = unit.read(lines)
-        yield from doubted(claims, ADVISED) if getattr(unit, "TYPED", False) and _is_advice(block, lines) else claims
+        yield from with_doubt(claims, ADVISED) if getattr(unit, "TYPED", False) and _is_advice(block, lines) else claims
     yield from _assignments.read(block, block.short())
     rest = [line for line in block.lines if line.number not in taken]
     yield from _prose.read(block, rest)

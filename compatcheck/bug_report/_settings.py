@@ -68,7 +68,7 @@ def claims(blocks: Sequence[Block]) -> Iterator[Claim]:
         if told.names.get("model"):
             yield Claim("model.name", _model_name(told.names["model"]), part.line)
     trainer = _agreed(said.facts for _, said in own or accelerate)
-    for part in (*by_role.get("deepspeed", ()), *_named([*own, *accelerate], by_role)):
+    for part in (*by_role.get("deepspeed", ()), *_deepspeed_parts([*own, *accelerate], by_role)):
         found = _deepspeed(part, trainer)
         if found:
             yield from _claims_of(found.facts, part.line)
@@ -77,7 +77,7 @@ def claims(blocks: Sequence[Block]) -> Iterator[Claim]:
             yield from _claims_of(adapter[1].facts, part.line)
 
 
-def _named(own: Sequence[tuple[_Part, Configuration]], by_role: Mapping[str, Any]) -> Iterator[_Part]:
+def _deepspeed_parts(own: Sequence[tuple[_Part, Configuration]], by_role: Mapping[str, Any]) -> Iterator[_Part]:
     """The DeepSpeed configuration that a trainer names and its framework carries, or that stands in its own file."""
     if by_role.get("deepspeed"):
         return
@@ -143,12 +143,12 @@ def _candidates(blocks: Sequence[Block]) -> list[_Candidate]:
         if not block.fenced:
             loose += block.lines
         elif not advises(block.lead, block.tail, small=True):
-            found += _of_fence(block)
+            found += _fence_candidates(block)
     found += [*_runs(loose), *_braced(loose), *_commands(loose)]
     return [each for each in found if len(each.lines) <= _MOST_LINES][:_MOST_CANDIDATES]
 
 
-def _of_fence(block: Block) -> Iterator[_Candidate]:
+def _fence_candidates(block: Block) -> Iterator[_Candidate]:
     lines = tuple((line.number, line.text) for line in block.lines)
     first = next((text for _, text in lines if text.strip()), "").lstrip()
     if block.language in _ENDINGS:
@@ -156,7 +156,7 @@ def _of_fence(block: Block) -> Iterator[_Candidate]:
     elif first.startswith("{"):
         yield _Candidate(lines, ".json")
     elif block.language in _SHELLS or any(_LAUNCH.match(text) for _, text in lines):
-        yield _Candidate(tuple((number, _as_shell(text)) for number, text in lines), ".sh")
+        yield _Candidate(tuple((number, _shell_line(text)) for number, text in lines), ".sh")
     else:
         yield from _runs(block.lines)
         yield from _braced(block.lines)
@@ -169,11 +169,11 @@ def _runs(lines: Sequence[Line]) -> Iterator[_Candidate]:
         if line.number and (_PAIR.match(line.text) or (run and _INSIDE.match(line.text))):
             run.append(line)
             continue
-        yield from _as_yaml(run)
+        yield from _yaml_candidates(run)
         run = []
 
 
-def _as_yaml(run: Sequence[Line]) -> Iterator[_Candidate]:
+def _yaml_candidates(run: Sequence[Line]) -> Iterator[_Candidate]:
     bullets = [(line.number, match[1]) for line in run if (match := _BULLET.match(line.text))]
     if len(bullets) >= _FEWEST_KEYS:
         yield _Candidate(tuple(bullets), ".yaml")
@@ -202,7 +202,7 @@ def _commands(lines: Sequence[Line]) -> Iterator[_Candidate]:
     continued = False
     for line in (*lines, Line(0, "", "")):
         if continued or (line.number and _LAUNCH.match(line.text)):
-            text = _as_shell(line.text)
+            text = _shell_line(line.text)
             command.append((line.number, text))
             continued = text.rstrip().endswith("\\")
             if continued and line.number:
@@ -213,7 +213,7 @@ def _commands(lines: Sequence[Line]) -> Iterator[_Candidate]:
             command, continued = [], False
 
 
-def _as_shell(text: str) -> str:
+def _shell_line(text: str) -> str:
     """The line without its prompt, as a POSIX shell would have it where PowerShell or cmd wrote it."""
     posix = _WINDOWS_PATH.sub(r"\\\\", _PROMPT.sub("", text))
     return _CONTINUED.sub(r" \\", posix)

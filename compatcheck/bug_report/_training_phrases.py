@@ -26,7 +26,7 @@ _TRAINED = re.compile(
     r"|accelerate launch|zero-?[123]\b|deepspeed|fsdp|\bddp\b|(?<!预)训练|微调|精调|全参|\btensor[ _-]parallel",
     re.I,
 )
-_OF_TRAINING = (
+_TRAINING_FACTS = (
     *("training.method", "training.dtype", "training.world_size", "training.several_ranks", "training.framework"),
 )
 _PART_OF_THEM = re.compile(r"\b(?:each|per node|nodes?|only|when)\b|多机|[二两三四2-9]机|每台|只用", re.I)
@@ -47,8 +47,10 @@ _IS = r"(?: of| is| ?[:=为是])?\s{0,2}"
 _WHOLE = r"(\d{1,4})(?![\d.])"
 _NOT_OF_WEIGHTS = r"\b(?! (?:model|weights|checkpoint))"
 _TENSOR_PARALLEL = r"(?:(?<![\w-])(?:--?)?tp|tensor[ _-]parallel(?:ism)?)(?:[ _-]size)?"
-_PRESENT: dict[str, Any] = {}
-_SPOKEN: tuple[tuple[str, str, Any], ...] = (
+_PRESENCE = object()
+"""In place of a value: a sentence says no more than that the section is there."""
+
+_STATEMENTS: tuple[tuple[str, str, Any], ...] = (
     ("training.method", r"(?<![\w-])q-?lora(?![\w.-])", "qlora"),
     ("training.method", r"(?<![\w-])lora(?![\w.-])", "lora"),
     ("training.method", r"(?<![\w-])prompt[- _]?tuning|(?<![\w-])soft[- ]?prompts?(?!\w)", "prompt_tuning"),
@@ -107,7 +109,7 @@ _SPOKEN: tuple[tuple[str, str, Any], ...] = (
     ("training.several_ranks", rf"{_TENSOR_PARALLEL}(?: of)?[= :]{{1,3}}(?:[2-9](?![\d.])|[1-9]\d|> ?1)", True),
     ("training.several_ranks", r"\btensor[ -]parallel(?:ism)?\b(?![ -]size)(?! ?[=:]? ?\d)", True),
 )
-_SPOKEN_BEHIND: tuple[tuple[str, str, Any], ...] = (
+_PHRASES: tuple[tuple[str, str, Any], ...] = (
     ("training.gradient_checkpointing", r"gradient checkpointing\b", True),
     ("training.torch_compile", r"torch\.compile\b", True),
     ("training.attention", r"flash[-_ ]?att(?:ention|n)[-_ ]?2(?![\d.])", "flash_attention_2"),
@@ -118,14 +120,14 @@ _SPOKEN_BEHIND: tuple[tuple[str, str, Any], ...] = (
     ("training.dtype", rf"(?:fp16|float16){_NOT_OF_WEIGHTS}", "float16"),
     ("training.several_ranks", r"ddp\b", True),
     *(("training.framework", each, name) for name, known in frameworks().items() for each in known.phrases),
-    ("training.deepspeed", r"deepspeed\b(?![ :=]{0,4}v?\d|[-_/.][a-z])", _PRESENT),
-    ("training.fsdp", r"fsdp\b(?!['/.-])", _PRESENT),
+    ("training.deepspeed", r"deepspeed\b(?![ :=]{0,4}v?\d|[-_/.][a-z])", _PRESENCE),
+    ("training.fsdp", r"fsdp\b(?!['/.-])", _PRESENCE),
 )
 """What is a statement only behind a word like *with* or at the beginning."""
 
 _PATTERNS = tuple(
     (path, re.compile(pattern, re.I), value, behind)
-    for rows, behind in ((_SPOKEN, False), (_SPOKEN_BEHIND, True))
+    for rows, behind in ((_STATEMENTS, False), (_PHRASES, True))
     for path, pattern, value in rows
 )
 _TRAINER = re.compile(rf"\b({TRAINERS})Trainer\b")
@@ -146,18 +148,18 @@ def _sentence(text: str, number: int) -> Iterator[Claim]:
     """A batch size above 1 may be of all GPUs, and a number of GPUs of one node: these are left."""
     trained, part = _TRAINED.search(text), _PART_OF_THEM.search(text)
     for path, pattern, value, behind in _PATTERNS:
-        if (path in _OF_TRAINING and not trained) or (path == "training.world_size" and part):
+        if (path in _TRAINING_FACTS and not trained) or (path == "training.world_size" and part):
             continue
         for match in pattern.finditer(text):
             start = match.start()
             if behind and not _WITH.search(text, max(start - _LONGEST_WITH, 0), start):
                 continue
-            if value is _PRESENT and not (_USING.search(text[:start]) and _TRAINED.search(text.replace(match[0], ""))):
+            if value is _PRESENCE and not (_USING.search(text[:start]) and _TRAINED.search(text.replace(match[0], ""))):
                 continue
             off = bool(_NOT.search(text[:start]) or _OFF.match(text, match.end()))
             if value is True:
                 yield Claim(path, not off, number)
-            elif value is _PRESENT:
+            elif value is _PRESENCE:
                 yield Claim(path, None if off else {}, number)
             elif not off:
                 yield Claim(path, int(match[1]) if value is int else value, number)

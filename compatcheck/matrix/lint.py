@@ -293,7 +293,7 @@ def _still_bad(entry: Entry, before: Example, after: Example, active: Sequence[_
     if _verdict(entry.affected, after, table) != "unaffected":
         yield f"does not clear the example {before.environment}"
     environment, traits, known = Environment(after.environment), trait_finder(table), dict[str, Verdict]()
-    stated = _stated(after.environment)
+    stated = _stated_facts(after.environment)
     for other, _, needed in active:
         may_hold = (each for each, facts in zip(other.affected, needed) if facts <= stated)
         becomes = any(match_table(each, environment, traits, known).holds for each in may_hold)
@@ -313,7 +313,7 @@ def _needed(conditions: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(packages | {".".join(path.split(".")[:2]) for path in told})
 
 
-def _stated(environment: Mapping[str, Any]) -> set[str]:
+def _stated_facts(environment: Mapping[str, Any]) -> set[str]:
     packages = (*environment.get("distributions", ()), *environment.get("distribution_ranges", ()))
     told = {f"{section}{fact}" for section in _TOLD for fact in environment.get(section[:-1], ())}
     return told.union(f"distributions.{name}" for name in packages)

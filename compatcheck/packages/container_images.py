@@ -6,19 +6,19 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_NAMED_FOR = {
+from compatcheck.packages.frameworks import frameworks
+
+_RELEASE_IMAGES = {
     "vllm/vllm-openai": "vllm",
     "lmsysorg/sglang": "sglang",
-    "openmmlab/lmdeploy": "lmdeploy",
     "xprobe/xinference": "xinference",
-    "hiyouga/llamafactory": "llamafactory",
-    "huggingface/transformers-pytorch-gpu": "transformers",
+    **{image: each.distributions[0] for each in frameworks().values() for image in each.images},
 }
 """Images that are tagged with the release of the one package they are made for."""
 
 _MENTIONED = re.compile(
     r"(?<![\w.-])(?:[\w.-]+(?::\d+)?[/#]){0,4}(?:(?:pytorch|nvidia)/pytorch|modelscope(?:-repo)?/modelscope|"
-    rf"{'|'.join(_NAMED_FOR)}):\w[\w.-]*"
+    rf"{'|'.join(_RELEASE_IMAGES)}):\w[\w.-]*"
 )
 _RELEASE = re.compile(r"v?(\d+\.\d+\.\d+(?:\.?(?:post|rc)\d+)?)(?=-|\Z)")
 _REFERENCE = re.compile(r"(?P<name>[^\s:@]+(?::\d+/[^\s:@]+)?)(?::(?P<tag>[^\s@]+))?(?:@\S+)?\Z")
@@ -81,7 +81,7 @@ def contents_of(image: str) -> Contents:
     if name in ("python", "ghcr.io/astral-sh/uv"):
         stated = (_PYTHON if name == "python" else _UV).match(tag)
         return Contents({}, python=stated["python"] if stated else None)
-    package, release = _NAMED_FOR.get("/".join(name.split("/")[-2:])), _RELEASE.match(tag)
+    package, release = _RELEASE_IMAGES.get("/".join(name.split("/")[-2:])), _RELEASE.match(tag)
     if package and release:
         why = f"the tag of the image {image} does not say which torch it holds"
         return Contents({package: release[1]}, reason=why)

@@ -36,6 +36,7 @@ class Framework(NamedTuple):
       training; ``by_ray``: Ray starts the processes;
     - ``frames`` matches the path of its trainer in a traceback, from a folder on, with the objective as group 1;
     - ``phrases`` name it in prose behind a word like "with", ``statements`` anywhere;
+    - ``images`` are container images that are tagged with the release of its package;
     - ``imports`` are statements on its present package whose failure ends a run;
     - ``needs`` are packages that its runs require though its package only recommends them, ``does_without`` those that
       it goes on without where a setting asks for them, ``never_sets`` the facts that it leaves at their default;
@@ -63,6 +64,7 @@ class Framework(NamedTuple):
     frames: str | None = None
     phrases: Sequence[str] = ()
     statements: Sequence[str] = ()
+    images: Sequence[str] = ()
     imports: Sequence[str] = ()
     needs: Sequence[str] = ()
     does_without: Sequence[str] = ()

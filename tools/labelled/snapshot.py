@@ -69,7 +69,7 @@ def snapshot(case: Mapping[str, Any], *, reported: bool = True) -> Environment:
         if (used := distribution(named)) and used not in (*versions, *known.get("distribution_ranges", {})):
             known.setdefault("distribution_ranges", {})[used] = ""
     if reported:
-        filed = _issue.stated(_day(case.get("date") or ""), _repository(case.get("source") or ""))
+        filed = _issue.report_facts(_day(case.get("date") or ""), _repository(case.get("source") or ""))
         newest |= read_report(str(context.get("other")), "other").facts.get("report", {}).get("newest", {})
         known["report"] = filed["report"] | ({"newest": newest} if newest else {})
         ranges = {**filed.get("distribution_ranges", {}), **known.get("distribution_ranges", {})}

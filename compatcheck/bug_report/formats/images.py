@@ -13,12 +13,12 @@ TYPED = True
 
 
 def recognises(block: Block) -> tuple[Line, ...]:
-    return tuple(line for line in block.short() if any(_told(line)))
+    return tuple(line for line in block.short() if any(_contents(line)))
 
 
 def read(lines: Sequence[Line]) -> Iterator[Claim]:
     for line in lines:
-        for contents in _told(line):
+        for contents in _contents(line):
             stated = {
                 "platform.system": "Linux",
                 **{f"distributions.{name}": version for name, version in contents.distributions.items()},
@@ -30,6 +30,6 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
             yield from (Claim(path, value, line.number) for path, value in stated.items() if value)
 
 
-def _told(line: Line) -> Iterator[Contents]:
+def _contents(line: Line) -> Iterator[Contents]:
     """What the images hold that a line names; one whose tag says nothing is passed over."""
     return (found for found in map(contents_of, mentioned(line.text)) if found.distributions or not found.reason)

@@ -50,7 +50,7 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
                 yield Claim("cuda.driver_api", api[1], line.number)
         elif row:
             last, first = row[1], first or line.number
-            gpus[last] = _named(row[2])
+            gpus[last] = _gpu_entry(row[2])
         elif memory and last in gpus and "memory_mib" not in gpus[last]:
             gpus[last]["memory_mib"] = int(memory[1])
     if gpus and all(each.get("name") for each in gpus.values()):
@@ -59,6 +59,6 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
         yield Claim("gpus", None, first, "cuts the name of a GPU short")
 
 
-def _named(name: str) -> dict[str, Any]:
+def _gpu_entry(name: str) -> dict[str, Any]:
     """The GPU of a row; a name that the table cuts off is none."""
     return {} if name.endswith("...") else gpu(name)

@@ -267,7 +267,7 @@ def world_size(launch: Launch) -> tuple[int | None, str, int]:
         count = _count(launch.options.get("num_processes"))
         return count, "accelerate's own configuration or the machine gives it", _line(launch, "num_processes")
     if launch.launcher in ("torchrun", "deepspeed"):
-        return _of_nodes(launch)
+        return _count_processes(launch)
     if launch.launcher == "python":
         return None if launch.spread else 1, unknown, launch.line
     per_node, nodes = launch.environ.get("NPROC_PER_NODE"), launch.environ.get("NNODES")
@@ -281,7 +281,7 @@ def world_size(launch: Launch) -> tuple[int | None, str, int]:
     return (processes * machines if processes and machines else None), unknown, line
 
 
-def _of_nodes(launch: Launch) -> tuple[int | None, str, int]:
+def _count_processes(launch: Launch) -> tuple[int | None, str, int]:
     """``torchrun`` starts one process on one node unless told otherwise, ``deepspeed`` one for each GPU it sees."""
     why = "the script does not say how many processes it starts"
     if launch.launcher == "torchrun":

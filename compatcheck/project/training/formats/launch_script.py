@@ -67,7 +67,7 @@ def recognises(document: Document) -> bool:
 def read(document: Document, opened: Opener = _nothing) -> Configuration:
     """What the trainings of a script decide; ``opened`` gives the file that a path in it means, where there is one."""
     launches = _launches(document.text, document.path)
-    told = [_said(launch, document, opened) for launch in launches]
+    told = [_read_launch(launch, document, opened) for launch in launches]
     if len(told) == 1:
         return told[0]
     lines = ", ".join(str(launch.line) for launch in launches)
@@ -90,8 +90,8 @@ def _launches(text: str, path: str) -> tuple[Launch, ...]:
     return tuple(launch for launch in found if launch is not None)
 
 
-def _said(launch: Launch, document: Document, opened: Opener) -> Configuration:
-    said = _of_trainer(launch, document, opened)
+def _read_launch(launch: Launch, document: Document, opened: Opener) -> Configuration:
+    said = _read_trainer(launch, document, opened)
     sheet = Sheet(document._replace(lines={}, value={}))
     count, why, line = world_size(launch)
     if count is not None:
@@ -104,11 +104,11 @@ def _said(launch: Launch, document: Document, opened: Opener) -> Configuration:
             sheet.document = document._replace(lines={(name,): word.line})
             sheet.state(f"environ.{name}", word.text, (name,))
     if launch.launcher == "accelerate":
-        said = over_accelerate(_of_accelerate(launch, document, opened), said)
+        said = over_accelerate(_read_accelerate(launch, document, opened), said)
     return said._replace(facts=said.facts.overlay(sheet.facts()))
 
 
-def _of_trainer(launch: Launch, document: Document, opened: Opener) -> Configuration:
+def _read_trainer(launch: Launch, document: Document, opened: Opener) -> Configuration:
     """What the framework makes of the configuration and the flags."""
     config = opened(launch.config.text) if launch.config and not is_open(launch.config.text) else None
     reader = frameworks()[launch.framework].reader
@@ -117,7 +117,7 @@ def _of_trainer(launch: Launch, document: Document, opened: Opener) -> Configura
     if reader is None or (launch.framework == "xtuner" and not config):
         return _bare(launch, document)
     if launch.framework == "xtuner" and config:
-        return _of_xtuner(launch, document, config[1])
+        return _read_xtuner(launch, document, config[1])
     merged = _merged(launch, document, config[1] if config else None)
     try:
         said = _read(reader, merged, launch)
@@ -132,11 +132,11 @@ def _of_trainer(launch: Launch, document: Document, opened: Opener) -> Configura
         why += f"{launch.config.line} names, is not here"
         said = said._replace(facts=facts._replace(reasons={**facts.reasons, "training": why}))
     if reader == "training_arguments" and launch.flags.get("deepspeed") is True:
-        return _of_own_loop(said, launch)
+        return _without_defaults(said, launch)
     return _completed(said, launch, document, bool(config))
 
 
-def _of_own_loop(said: Configuration, launch: Launch) -> Configuration:
+def _without_defaults(said: Configuration, launch: Launch) -> Configuration:
     """A bare ``--deepspeed`` is that of DeepSpeed's own parser (the Trainer's takes a value): no default is known."""
     facts = given(said.facts)
     why = f"the code that line {launch.line} starts configures DeepSpeed itself"
@@ -184,7 +184,7 @@ def _bare(launch: Launch, document: Document) -> Configuration:
     return sheet.configuration()
 
 
-def _of_xtuner(launch: Launch, document: Document, config: Document) -> Configuration:
+def _read_xtuner(launch: Launch, document: Document, config: Document) -> Configuration:
     named = launch.flags.get("deepspeed")
     said: Configuration = readers()["xtuner"].launched(config, named if isinstance(named, str) else None)
     changed = launch.flags.get("cfg_options", [])
@@ -212,7 +212,7 @@ def _completed(said: Configuration, launch: Launch, document: Document, configur
     return said._replace(facts=environment.overlay(sheet.facts()))
 
 
-def _of_accelerate(launch: Launch, document: Document, opened: Opener) -> Configuration:
+def _read_accelerate(launch: Launch, document: Document, opened: Opener) -> Configuration:
     """What ``accelerate launch`` is told: its config file, and its own flags over that."""
     file = launch.options.get("config_file")
     config = opened(file.text) if file and not is_open(file.text) else None
