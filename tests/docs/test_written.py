@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from compatcheck import errors, settings
+from compatcheck.environment import Unknown
+from compatcheck.inference.inferred import Inference, Inferred
+from compatcheck.report.shapes import inferred_shape
 from compatcheck.results import exit_status
 from tests.conftest import ROOT, run_command
 from tests.docs.sessions import PAGES
@@ -47,7 +50,9 @@ def test_the_exit_statuses_are_those_of_the_code() -> None:
 
 def test_the_keys_of_the_report_are_those_of_the_command(tmp_path: Path) -> None:
     report = json.loads(run_command(sys.executable, "demo", "--format", "json", cwd=tmp_path).stdout)
-    assert _rows("report") == {*report, *report["findings"][0]}
+    inferred = inferred_shape(Inferred({"a": Inference(1, "why", ()), "b": Inference(Unknown(), "why", ())}))
+    shown = {*report, *report["findings"][0]}.union(*inferred.values())
+    assert _rows("report") == shown
     text = (ROOT / "docs" / "reference" / "report.md").read_text(encoding="utf-8")
     for part in (report["matrix"], report["findings"][0]["remedies"][0]):
         assert all(f"`{key}`" in text for key in part), part
