@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from compatcheck.packages.frameworks import frameworks
 
-_RELEASE_IMAGES = {
-    "vllm/vllm-openai": "vllm",
-    "lmsysorg/sglang": "sglang",
-    "xprobe/xinference": "xinference",
-    **{image: each.distributions[0] for each in frameworks().values() for image in each.images},
-}
-"""Images that are tagged with the release of the one package they are made for."""
-
-_MENTIONED = re.compile(
-    r"(?<![\w.-])(?:[\w.-]+(?::\d+)?[/#]){0,4}(?:(?:pytorch|nvidia)/pytorch|modelscope(?:-repo)?/modelscope|"
-    rf"{'|'.join(_RELEASE_IMAGES)}):\w[\w.-]*"
-)
 _RELEASE = re.compile(r"v?(\d+\.\d+\.\d+(?:\.?(?:post|rc)\d+)?)(?=-|\Z)")
 _REFERENCE = re.compile(r"(?P<name>[^\s:@]+(?::\d+/[^\s:@]+)?)(?::(?P<tag>[^\s@]+))?(?:@\S+)?\Z")
 _PYTORCH = re.compile(
@@ -44,6 +33,21 @@ _WORDS = {
 }
 
 
+@cache
+def _release_images() -> Mapping[str, str]:
+    """Images that are tagged with the release of the one package they are made for."""
+    own = {image: each.distributions[0] for each in frameworks().values() for image in each.images}
+    return {"vllm/vllm-openai": "vllm", "lmsysorg/sglang": "sglang", "xprobe/xinference": "xinference", **own}
+
+
+@cache
+def _reference() -> re.Pattern[str]:
+    return re.compile(
+        r"(?<![\w.-])(?:[\w.-]+(?::\d+)?[/#]){0,4}(?:(?:pytorch|nvidia)/pytorch|modelscope(?:-repo)?/modelscope|"
+        rf"{'|'.join(_release_images())}):\w[\w.-]*"
+    )
+
+
 class Contents(NamedTuple):
     """What an image holds: versions of distributions, of Python and of CUDA; ``reason`` where its torch is not told.
 
@@ -61,7 +65,7 @@ class Contents(NamedTuple):
 
 def mentioned(text: str) -> Iterator[str]:
     """The references in a text of images whose tags say what they hold."""
-    return (found[0].rstrip(".-").replace("#", "/") for found in _MENTIONED.finditer(text))
+    return (found[0].rstrip(".-").replace("#", "/") for found in _reference().finditer(text))
 
 
 def contents_of(image: str) -> Contents:
@@ -81,7 +85,7 @@ def contents_of(image: str) -> Contents:
     if name in ("python", "ghcr.io/astral-sh/uv"):
         stated = (_PYTHON if name == "python" else _UV).match(tag)
         return Contents({}, python=stated["python"] if stated else None)
-    package, release = _RELEASE_IMAGES.get("/".join(name.split("/")[-2:])), _RELEASE.match(tag)
+    package, release = _release_images().get("/".join(name.split("/")[-2:])), _RELEASE.match(tag)
     if package and release:
         why = f"the tag of the image {image} does not say which torch it holds"
         return Contents({package: release[1]}, reason=why)

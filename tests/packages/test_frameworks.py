@@ -11,6 +11,7 @@ from compatcheck.environment.vocabulary import kind_of
 from compatcheck.errors import InputError
 from compatcheck.matrix.compile import read_frameworks
 from compatcheck.packages.frameworks import Framework, foundations, framework_of, frameworks
+from compatcheck.probes.imports.package_imports import PACKAGES
 from compatcheck.project.training import readers
 from tests.conftest import ROOT
 
@@ -33,6 +34,13 @@ def test_two_frameworks_share_nothing(field: str) -> None:
     values = [getattr(each, field) for each in EACH if getattr(each, field)]
     listed = values if field == "frames" else list(chain.from_iterable(values))
     assert len(listed) == len(set(listed))
+
+
+def test_the_probe_of_imports_runs_the_same_statements() -> None:
+    """Its file runs in the target's interpreter with nothing of ours, so that it holds the statements once more."""
+    for framework in EACH:
+        if framework.imports:
+            assert PACKAGES.get(framework.distributions[0]) in (None, tuple(framework.imports))
 
 
 def test_a_command_belongs_to_one_framework() -> None:
