@@ -43,10 +43,10 @@ class Leader:
             waited = self.seconds - max(deadline - time.monotonic(), 0)
             missing, mute = self.ledger.missing(), self.ledger.mute()
             if missing:
-                what = f"never came within {waited:.0f} s; the launcher's output may say why, or rank 0 is out of reach"
+                what = f"did not connect within {waited:.0f} s; check the launcher's output and the way to rank 0"
                 self.fail("absent", missing, what)
             if mute:
-                what = f"came, and within {waited:.0f} s did not find out what its machine has; its disk may not answer"
+                what = f"connected, but did not report its machine within {waited:.0f} s; its disk may not respond"
                 self.fail("hung", mute, what)
             self.failures += self.ledger.failures(self.version)
 
@@ -131,7 +131,7 @@ class Leader:
                     what = f"{names[rank]} cannot reach {names[other]} at {host}: {seen}{both}"
                     self.fail("cut off", (rank, other), what)
         for rank in sorted(asked.keys() - answers.keys() - self.ledger.lost):
-            self.fail("silent", (rank,), "gave no answer when asked which nodes it reaches")
+            self.fail("silent", (rank,), "did not answer which nodes it reaches")
 
     def part(self, status: int) -> None:
         self.hub.part(Over(status=status))
@@ -153,5 +153,5 @@ class Leader:
             quiet = now - self.hub.heard_at.get(rank, now)
             if quiet > self.silence:
                 self.ledger.lose(rank)
-                what = f"silent for {quiet:.0f} s when {self.doing}: its machine, its process or its link is down"
+                what = f"silent for {quiet:.0f} s when {self.doing}; its machine, process or link is down"
                 self.fail("silent", (rank,), what)

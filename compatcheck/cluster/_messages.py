@@ -151,7 +151,7 @@ def encoded(message: Message) -> bytes:
 
 
 def decoded(line: bytes) -> Message | None:
-    """The message of a line, None where it is none."""
+    """Parse a line as a message; None if it is not one."""
     try:
         return _ADAPTER.validate_json(line)
     except ValidationError:

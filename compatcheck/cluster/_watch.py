@@ -24,7 +24,7 @@ class Pulse(NamedTuple):
 
     Of the last seconds: ``worked`` is its share of a processor and ``moved`` the bytes its machine's network has moved,
     None where that cannot be told; ``wandered`` is whether its code was in several places. ``state`` is the state of
-    its process, a letter as Linux has it.
+    its process, Linux's letter for it.
     """
 
     rank: int

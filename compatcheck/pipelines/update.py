@@ -16,7 +16,7 @@ URL_VARIABLE = "COMPATCHECK_MATRIX_URL"
 ROOT_VARIABLE = "COMPATCHECK_MATRIX_ROOT"
 
 DEFAULT_URL: str | None = None
-"""The project's own repository; None as long as there is none. Its root file is then ``SHIPPED_ROOT``."""
+"""The project's own repository; None until there is one. Its root file is then ``SHIPPED_ROOT``."""
 
 SHIPPED_ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "matrix", "root.json")
 

@@ -82,7 +82,7 @@ def _maps(
 def _nearby_releases(history: Mapping[str, Any], kept: Sequence[str], most: int) -> tuple[str, ...]:
     """The newest patches of the minor releases around some versions, and these themselves, the newest first.
 
-    Empty for a version that is none.
+    Empty for an invalid version.
     """
     from packaging.version import InvalidVersion, Version
 

@@ -78,7 +78,7 @@ class VerbGroup(click.Group):
         return super().parse_args(ctx, [*before, *args])
 
     def _refuse_misspelt(self, ctx: click.Context, args: list[str]) -> None:
-        """Tell of the verb that is meant by a word like it, where no file is called that."""
+        """Fail with the verb that a word is close to, unless a file has that name."""
         if not args or not args[0].isalpha() or ctx.resilient_parsing or os.path.lexists(args[0]):
             return
         from difflib import get_close_matches

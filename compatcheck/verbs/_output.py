@@ -37,7 +37,7 @@ def write(text: str, output: str | None) -> None:
 def write_page(text: str) -> None:
     """Write to standard output, through the pager of PAGER where it is a terminal that the text is too long for.
 
-    As with git an empty PAGER or cat is none, and less keeps colours and leaves the text where it was read.
+    As with git, an empty PAGER or cat means no pager; less keeps colours and leaves the page on the screen.
     """
     from shutil import get_terminal_size
 

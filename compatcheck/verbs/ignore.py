@@ -65,7 +65,7 @@ def _require_removed(same: int, path: str, entry: str, paths: tuple[str, ...]) -
 
 
 def _parse_reason_and_day(entry: str, reason: str | None, until: str | None) -> tuple[str, date]:
-    """The reason and the day. Raises InputError where one is missing, or the day is none or is past."""
+    """Parse the reason and the day. Raises InputError if one is missing or the day is invalid or past."""
     from datetime import date, timedelta
 
     from compatcheck import settings

@@ -152,7 +152,7 @@ def test_ranks_that_are_absent_without_torch_or_of_another_version_are_named(tmp
     ranks = [Rank(), Rank(), poor, planted(tmp_path, version)]
     said = run(tmp_path, ranks, "--no-probe", "--timeout", "8", absent=[1])
     assert said.statuses == [1, 1, 1], said
-    assert "absent rank 1 (node unknown): never came within 8 s" in said.text
+    assert "absent rank 1 (node unknown): did not connect within 8 s" in said.text
     assert "no torch rank 2 (" in said.text
     assert "other version rank 3 (" in said.text
     assert "it runs compatcheck 0.0.9 and rank 0" in said.text
