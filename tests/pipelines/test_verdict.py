@@ -15,6 +15,8 @@ from compatcheck.errors import InputError
 from compatcheck.pipelines import verdict
 from compatcheck.pipelines.verdict import Options
 from compatcheck.report import render
+from compatcheck.report.document import Exit
+from compatcheck.report.subjects.check import document
 from compatcheck.settings import Ignore, Settings
 from tests.conftest import ROOT
 
@@ -53,7 +55,7 @@ def test_options_decide_the_exit_status(known: matrix.Matrix, options: Options, 
 def test_a_baseline_subtracts_what_it_holds(known: matrix.Matrix, tmp_path: Path) -> None:
     first = verdict.judge(DEMO, known, Options())
     baseline = tmp_path / "before.json"
-    baseline.write_text(render(first.report, "json", exit_reason=first.reason), encoding="utf-8")
+    baseline.write_text(render(document(first.report, Exit(first.reason)), "json"), encoding="utf-8")
     for options in (Options(baseline=str(baseline)), Options(Settings(baseline=str(baseline)))):
         judged = verdict.judge(DEMO, known, options)
         assert (judged.exit_status, len(judged.report.suppressed)) == (0, 1)
