@@ -88,8 +88,7 @@ def _with_logs(environment: Environment, logs: Iterable[Log], judged: Log, state
 
     for log in logs:
         if log is not judged:
-            training = {key: value for key, value in log.facts.facts.get("training", {}).items() if key != "observed"}
-            environment = environment.overlay(log.facts._replace(facts={**log.facts.facts, "training": training}))
+            environment = environment.overlay(log.facts.without("training.observed"))
     environment = environment.overlay(judged.facts)
     return environment.overlay(stated) if stated else environment
 

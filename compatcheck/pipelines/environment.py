@@ -102,8 +102,7 @@ def _is_our_own(python: str | None, target: Target | None) -> bool:
 
 def _not_of_the_run(found: Environment) -> Environment:
     """Our own environment, where nothing in it trains: what it lacks, the run need not lack, and that is told."""
-    if any(name in _TRAINERS for name in found.facts.get("distributions") or {}):
+    if any(name in _TRAINERS for name in found.section("distributions")):
         return found
-    facts = {key: value for key, value in found.facts.items() if key != "unmet_requirements"}
-    facts["distributions_complete"] = False
-    return found._replace(facts=facts, reasons={"distributions": _NOT_THE_RUNS, **found.reasons})
+    run = found.without("unmet_requirements").with_fact("distributions_complete", False)
+    return run._replace(reasons={"distributions": _NOT_THE_RUNS, **run.reasons})

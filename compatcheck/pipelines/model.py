@@ -11,6 +11,6 @@ from compatcheck.results.findings import Report
 def judge(environment: Environment, known: matrix.Matrix) -> Report:
     """The findings that depend on the model: those that would not be there without it."""
     report = check(environment, known)
-    without = environment._replace(facts={**environment.facts, "model": None})
+    without = environment.with_fact("model", None)
     anyway = {finding.id for finding in matrix.judge(known, without).findings}
     return report._replace(findings=tuple(finding for finding in report.findings if finding.id not in anyway))

@@ -16,7 +16,7 @@ _COLUMNS, _ROWS = "torch", ("transformers", "deepspeed")
 _MOST_MAPS = 2
 _MOST_COLUMNS, _MOST_ROWS = 9, 11
 _FILE_FACTS = ("unmet_requirements", "unresolved_imports", "distribution_problems", "target")
-_TORCH_FACTS = ("runtime", "cudnn", "nccl")
+_TORCH_FACTS = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
 _COMPANIONS: Mapping[str, tuple[str, ...]] = {
     "torch": ("torchvision", "torchaudio", "torchtext", "triton", "pytorch-triton", "xformers"),
     "transformers": ("tokenizers", "huggingface-hub"),
@@ -125,18 +125,16 @@ def _with_versions(environment: Environment, known: matrix.Matrix, versions: Map
     changed = [name for name, version in versions.items() if before.get(name) != version]
     if not changed:
         return environment
-    facts = {key: value for key, value in environment.facts.items() if key not in _FILE_FACTS}
+    rest = environment.without(*_FILE_FACTS)
     along = {each for name in changed for each in _COMPANIONS.get(name, ())}
     kept = {name: version for name, version in before.items() if name not in along}
     if _COLUMNS in changed:
         kept = {name: version for name, version in kept.items() if not name.startswith("nvidia-")}
-        facts.pop("torch_build", None)
         version, runtime = _build(environment, known, versions[_COLUMNS])
         versions = {**versions, _COLUMNS: version}
-        cuda = {key: value for key, value in (facts.get("cuda") or {}).items() if key not in _TORCH_FACTS}
-        facts["cuda"] = {**cuda, "runtime": runtime} if runtime else cuda
-    facts["distributions"] = {**kept, **versions}
-    return environment._replace(facts=facts)
+        rest = rest.without(*_TORCH_FACTS)
+        rest = rest.with_fact("cuda.runtime", runtime) if runtime else rest
+    return rest.with_fact("distributions", {**kept, **versions})
 
 
 def _build(environment: Environment, known: matrix.Matrix, version: str) -> tuple[str, str | None]:

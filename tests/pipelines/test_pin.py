@@ -111,7 +111,7 @@ def test_where_no_version_is_left_a_setting_clears_it_and_the_finding_stays_told
     found = planned(task(known, {"torch": "2.5.0"}, PADDED, "torch>=2.5.0,<2.5.1"))
     assert found.moves == {}
     assert [finding.id for finding in found.report.left] == ["CC-2024-0001"]
-    assert "attn_implementation" in found.report.choices[0].settings[0]
+    assert "attn_implementation" in found.report.choices[0].settings[0].what[0]
     assert found.report.notes[0] == (
         "torch>=2.5.1 was tried for CC-2024-0001: the matrix asks for torch>=2.5.1 and requirements.in:1 asks for "
         "torch>=2.5.0,<2.5.1"

@@ -66,9 +66,8 @@ def here(
     """The environment of this machine, with its GPUs' state and the variables of communication that are set."""
     found, _ = environment(known, paths, python, None, (), hash_weights, imports=False)
     variables = {name: value for name, value in os.environ.items() if _between_machines(name)}
-    stated = {**found.facts, "environ": {**(found.facts.get("environ") or {}), **variables}}
     target = find_target(python, os.environ)
-    return found._replace(facts=stated).overlay(collect_gpu_state(target)), target
+    return found.overlay(Environment({"environ": variables})).overlay(collect_gpu_state(target)), target
 
 
 def _between_machines(name: str) -> bool:

@@ -10,7 +10,7 @@ from compatcheck import advice, matrix
 from compatcheck.advice import edits, resolver, search, torch_builds
 from compatcheck.advice.model import Demands, Move, Solution, Unsolvable, Violation
 from compatcheck.advice.requirement_text import version_of
-from compatcheck.environment import Environment, lookup
+from compatcheck.environment import Environment
 from compatcheck.packages.names import edge
 from compatcheck.pipelines.check import worst_first
 from compatcheck.pipelines.pin._task import BY_HAND_COSTS, Task
@@ -18,7 +18,7 @@ from compatcheck.results.findings import BAD, Finding, Remedy
 from compatcheck.results.pins import Choice, Moved, PinReport
 
 _FILE_FACTS = ("unmet_requirements", "unresolved_imports", "distribution_problems", "distribution_ranges", "target")
-_TORCH_FACTS = ("runtime", "cudnn", "nccl")
+_TORCH_FACTS = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
 
 
 class Plan(NamedTuple):
@@ -217,13 +217,10 @@ def solved(environment: Environment, solution: Solution) -> Environment:
 
     A requirement by URL has no version here, and the list is not complete then.
     """
-    facts = {key: value for key, value in environment.facts.items() if key not in _FILE_FACTS}
-    if lookup(environment, "distributions.torch") != solution.versions.get("torch"):
-        facts.pop("torch_build", None)
-        facts["cuda"] = {key: value for key, value in (facts.get("cuda") or {}).items() if key not in _TORCH_FACTS}
-    facts["distributions"] = dict(solution.versions)
-    facts["distributions_complete"] = not solution.unversioned
-    return environment._replace(facts=facts)
+    is_same_torch = environment.get("distributions.torch") == solution.versions.get("torch")
+    rest = environment.without(*_FILE_FACTS, *(() if is_same_torch else _TORCH_FACTS))
+    found = rest.with_fact("distributions", dict(solution.versions))
+    return found.with_fact("distributions_complete", not solution.unversioned)
 
 
 def _counted(task: Task, first: Solution) -> frozenset[str]:
