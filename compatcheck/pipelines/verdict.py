@@ -12,6 +12,8 @@ from typing import NamedTuple
 from compatcheck import matrix, settings
 from compatcheck.environment import Environment, Target
 from compatcheck.errors import InputError
+from compatcheck.language import gettext as _
+from compatcheck.language import ngettext
 from compatcheck.pipelines.check import OnProbe, check, confirm
 from compatcheck.results import exit_status
 from compatcheck.results.findings import Report, failing
@@ -149,7 +151,10 @@ def _decide(report: Report, fail_on: str, require_probe: bool) -> tuple[int, str
     ]
     count = sum(finding.status in failing(fail_on) for finding in report.findings)
     if require_probe and unrun:
-        return exit_status.PROBE_MISSING, f"the probe of {unrun[0].id} could not run"
+        return exit_status.PROBE_MISSING, _("the probe of {entry} could not run").format(entry=unrun[0].id)
     if count:
-        return exit_status.FINDINGS, f"{count} finding{'s' * (count > 1)} at or above {fail_on}"
-    return exit_status.CLEAN, "--fail-on never" if fail_on == "never" else f"no finding at or above {fail_on}"
+        text = ngettext("{count} finding at or above {status}", "{count} findings at or above {status}", count)
+        return exit_status.FINDINGS, text.format(count=count, status=fail_on)
+    if fail_on == "never":
+        return exit_status.CLEAN, "--fail-on never"
+    return exit_status.CLEAN, _("no finding at or above {status}").format(status=fail_on)
