@@ -153,7 +153,7 @@ def test_an_image_that_a_report_names_brings_what_it_holds(tmp_path: Path) -> No
     done = triage(str(report))
     assert done.returncode == 1, done.stderr
     assert "line 1  image.release" in done.stdout
-    assert "torch 2.1.0a0+32f93b1" in " ".join(done.stdout.split()) and "CC-2024-0620" in done.stdout
+    assert "torch 2.1.0a0+32f93b1 (inferred)" in " ".join(done.stdout.split()) and "CC-2024-0620" in done.stdout
     report.write_text(report.read_text().replace("FALSE", "TRUE"), encoding="utf-8")
     done = triage(str(report))
     assert done.returncode == 0, done.stdout

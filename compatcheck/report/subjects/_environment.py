@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from compatcheck import __version__
 from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.inference.inferred import Judged
 from compatcheck.language import gettext as _
 from compatcheck.language import ngettext
 from compatcheck.results.findings import Report
@@ -35,8 +36,9 @@ def stale(judged: Report | Diagnosis | ClusterReport) -> Iterator[Line]:
         yield Line(text.format(date=judged.matrix_date), "dim")
 
 
-def described(environment: Environment) -> Iterator[tuple[str, str]]:
+def described(judged: Judged) -> Iterator[tuple[str, str]]:
     """What was judged: the environment, its host and its packages, each behind its label."""
+    environment = judged.stated
     target = environment.facts.get("target")
     if target:
         yield _("environment"), f"{_(target['prefix'])} ({_(target['selected_by'])})"
@@ -45,11 +47,12 @@ def described(environment: Environment) -> Iterator[tuple[str, str]]:
     python = environment.facts.get("python")
     parts = (python and f"Python {python}", host, *_devices(environment))
     yield _("host"), ", ".join(part for part in parts if part)
-    distributions = environment.facts.get("distributions") or {}
-    named = [f"{name} {distributions[name]}" for name in NAMED_DISTRIBUTIONS if distributions.get(name)]
+    distributions = judged.view.section("distributions")
+    named = [_version(judged, name) for name in NAMED_DISTRIBUTIONS if distributions.get(name)]
     ranges = environment.facts.get("distribution_ranges") or {}
     asked = [name for name in NAMED_DISTRIBUTIONS if name in ranges and not distributions.get(name)]
-    others = len(distributions) - len(named)
+    stated = environment.section("distributions")
+    others = len(stated) - sum(bool(stated.get(name)) for name in NAMED_DISTRIBUTIONS)
     named += [f"{name} {ranges[name] or _('of any version')}" for name in asked]
     if others or not named:
         rest = _("{count} more") if named else ngettext("{count} distribution", "{count} distributions", others)
@@ -58,6 +61,12 @@ def described(environment: Environment) -> Iterator[tuple[str, str]]:
     pinned = {at.file for path, at in environment.locations.items() if path.startswith("distributions.")}
     if pinned:
         yield _("read from"), ", ".join(sorted(pinned))
+
+
+def _version(judged: Judged, name: str) -> str:
+    path = f"distributions.{name}"
+    shown = f"{name} {judged.view.get(path)}"
+    return _("{fact} (inferred)").format(fact=shown) if path in judged.inferred.facts else shown
 
 
 def _devices(environment: Environment) -> Iterator[str]:

@@ -31,7 +31,7 @@ def document(report: Report, exit: Exit = NO_EXIT, *, refuted: bool = False, ver
         (*_findings(report, shown, verbose), Line()),
         partial(_shape, report, exit),
         (verdict, tuple(_set_aside(report)), tuple(_open(report, verbose))),
-        judged=(head(report), *(Line(text, "dim", label, "dim", 13) for label, text in described(report.environment))),
+        judged=(head(report), *(Line(text, "dim", label, "dim", 13) for label, text in described(report.judged))),
         repeats_title=True,
         report=report._replace(findings=shown),
         exit=exit,

@@ -52,7 +52,7 @@ def _lines(report: ClusterReport) -> Iterator[Line]:
             yield _labelled("", f"{size} {group.label}: {_nodes(group)}")
     else:
         yield _labelled("", _named(report.groups[0].nodes))
-    for label, text in described(report.groups[0].environment):
+    for label, text in described(report.groups[0].inferred.judged(report.groups[0].environment)):
         if label != _("environment"):
             several = len(report.groups) > 1
             yield _labelled(_("{label} of A").format(label=label) if several else label, text)
