@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from compatcheck.cluster import _digest
 from compatcheck.cluster._groups import natural
-from compatcheck.environment import Environment, dump
+from compatcheck.environment import Environment
 from compatcheck.errors import InputError
 from compatcheck.results.cluster import Failure, Member
 
@@ -40,7 +40,7 @@ def gather(folder: str, load: Callable[[str], Environment]) -> Gathered:
             member = Member(None, os.path.basename(path).removesuffix(".json"))
             failures.append(Failure("unread", (member,), str(error)))
             continue
-        snapshot = dump(environment)
+        snapshot = environment.dump()
         digest = _digest.digest(snapshot)
         members.setdefault(digest, []).append(_member(snapshot, path))
         if digest not in environments:

@@ -147,8 +147,3 @@ class Unknown(NamedTuple):
 def lookup(environment: Environment, path: str) -> Any:
     """The fact at a dotted path, as `Environment.get` gives it."""
     return environment.get(path)
-
-
-def dump(environment: Environment) -> dict[str, Any]:
-    """The environment as a snapshot, as `Environment.dump` gives it."""
-    return environment.dump()

@@ -33,7 +33,6 @@ def command(
     import json
 
     from compatcheck import matrix
-    from compatcheck.environment import dump
 
     environment, _ = environment_of(matrix.load(), paths, python, None, assume, hash_weights, imports)
-    write(json.dumps(dump(environment), indent=2, ensure_ascii=False) + "\n", output)
+    write(json.dumps(environment.dump(), indent=2, ensure_ascii=False) + "\n", output)

@@ -34,12 +34,11 @@ def command(
     import json
 
     from compatcheck import matrix
-    from compatcheck.environment import dump
     from compatcheck.pipelines.triage import described_environment
 
     view = view_of(options)
     environment = described_environment(file, assume)
-    snapshot = json.dumps(dump(environment), indent=2, ensure_ascii=False) + "\n"
+    snapshot = json.dumps(environment.dump(), indent=2, ensure_ascii=False) + "\n"
     if snapshot_out is not None:
         write(snapshot, snapshot_out)
     if env_only:

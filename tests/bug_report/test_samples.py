@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from compatcheck.bug_report import read_report
-from compatcheck.environment import Unknown, dump, lookup
+from compatcheck.environment import Unknown, lookup
 from compatcheck.environment.snapshot import load_snapshot
 
 
@@ -1437,7 +1437,7 @@ def test_every_fact_has_its_line_and_is_a_snapshot(sample: Sample) -> None:
     import json
 
     environment = read_report(sample.text, "report")
-    assert load_snapshot(json.dumps(dump(environment)), "report") == environment
+    assert load_snapshot(json.dumps(environment.dump()), "report") == environment
     lines = sample.text.split("\n")
     for path, at in environment.locations.items():
         assert at.file == "report" and at.line is not None and 1 <= at.line <= len(lines), path

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compatcheck import import_check, matrix
-from compatcheck.environment import Environment, dump
+from compatcheck.environment import Environment
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.import_check import _cache
 from compatcheck.installed.target import find_target
@@ -45,7 +45,7 @@ def test_a_missing_name_is_told_with_its_line_versions_and_way(skewed: Path) -> 
 
 def test_the_finding_names_importer_line_name_and_both_sides(skewed: Path) -> None:
     environment = Environment({"distributions": {"peft": "0.15.0"}, **import_check.collect(target_of(skewed)).facts})
-    report = check(load_snapshot(json.dumps(dump(environment)), "snapshot"), matrix.load())
+    report = check(load_snapshot(json.dumps(environment.dump()), "snapshot"), matrix.load())
     (finding,) = [each for each in report.findings if "Gone" in each.summary]
     assert finding.id == "CC-2026-0050" and finding.status == "affected"
     assert finding.packages == ("transformers", "peft")

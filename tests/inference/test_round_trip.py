@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from compatcheck import matrix
 from compatcheck.bug_report import read_report
-from compatcheck.environment import Environment, dump
+from compatcheck.environment import Environment
 from compatcheck.environment.snapshot import load_snapshot, read_snapshot
 from compatcheck.errors import NothingInspectedError
 from compatcheck.matrix.compile import read_entries
@@ -46,7 +46,7 @@ def report_on(known: matrix.Matrix, environment: Environment) -> dict[str, Any]:
 def require_same_verdict_again(known: matrix.Matrix, environment: Environment) -> dict[str, Any]:
     """The report, after judging its environment once more gave the whole of it again."""
     report = report_on(known, environment)
-    assert report["environment"] == finite(json.loads(json.dumps(dump(environment))))
+    assert report["environment"] == finite(json.loads(json.dumps(environment.dump())))
     assert report_on(known, load_snapshot(json.dumps(report["environment"]), "the report")) == report
     return report
 
@@ -116,7 +116,7 @@ def test_any_environment_is_judged_again(known: matrix.Matrix, example: dict[str
     except NothingInspectedError:
         assert not {"distributions", "training", "model"} & {key for key, value in environment.facts.items() if value}
     view = matrix.infer(known, environment).view
-    stated = load_snapshot(json.dumps(dump(view)), "the view")
+    stated = load_snapshot(json.dumps(view.dump()), "the view")
     assert finite(matrix.infer(known, stated).view.facts) == finite(view.facts)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.environment import Environment, Location, Target, Unknown, dump, lookup
+from compatcheck.environment import Environment, Location, Target, Unknown, lookup
 from compatcheck.environment.assumptions import assume, assume_all
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.errors import InputError
@@ -41,7 +41,7 @@ def test_one_collection_holds_every_collectors_facts(
         "prefix": "/nowhere",
         "selected_by": "--python",
     }
-    assert load_snapshot(json.dumps(dump(environment)), "itself") == environment
+    assert load_snapshot(json.dumps(environment.dump()), "itself") == environment
 
 
 def test_nothing_slow_is_imported_for_an_environment_in_order(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from compatcheck import matrix
 from compatcheck.advice import search, wanted
 from compatcheck.advice.model import Demands, Move, Place, Solution
-from compatcheck.environment import Environment, dump
+from compatcheck.environment import Environment
 from compatcheck.pipelines import pin
 from compatcheck.pipelines.pin import _plan
 from compatcheck.results.pins import PinReport
@@ -194,7 +194,7 @@ def test_what_is_read_of_files_that_are_replaced_counts_no_more(known: matrix.Ma
     assert not {"torch_build", "unmet_requirements"} & set(after.facts)
     same = pin.solved(before, Solution({"torch": "2.5.0"}, unversioned=("pkg @ file:///x",)))
     assert same.facts["cuda"]["runtime"] == "12.4" and same.facts["distributions_complete"] is False
-    assert dump(same)
+    assert same.dump()
 
 
 def test_a_build_whose_index_is_out_of_reach_is_pinned_unseen_and_judged_as_that_build(

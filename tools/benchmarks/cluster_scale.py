@@ -29,7 +29,7 @@ from compatcheck.cluster._channel import Channel
 from compatcheck.cluster._hub import Hub
 from compatcheck.cluster._lead import Leader
 from compatcheck.cluster._messages import Greeting, Has, Hello, Over, Snapshot, Want
-from compatcheck.environment import Environment, dump
+from compatcheck.environment import Environment
 from compatcheck.installed.collect import collect
 from compatcheck.installed.target import find_target
 from compatcheck.pipelines.cluster import judge
@@ -74,7 +74,7 @@ def measured(ranks: int, kinds: int) -> Cost:
 def lead(ranks: int, kinds: int, answers: Any) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     known = matrix.load()
-    snapshot = dump(collect(find_target(sys.executable, os.environ), known.environ))
+    snapshot = collect(find_target(sys.executable, os.environ), known.environ).dump()
     judge(_one(snapshot), known, "warming up", 1)
     launch = cluster.Launch("benchmark", 0, ranks, 0, "node", "", "127.0.0.1", (0,), "job")
     with Hub(launch) as hub, _Peak() as peak:

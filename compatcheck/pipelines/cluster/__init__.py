@@ -8,7 +8,6 @@ import socket
 from collections.abc import Callable, Collection
 
 from compatcheck import cluster, matrix, probes
-from compatcheck.environment import dump
 from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.files import storage
@@ -92,7 +91,7 @@ def record(
     found, _ = here(known, paths, python, hash_weights)
     name = ".".join(str(part) for part in node.values())
     path = os.path.join(folder, f"{name}.json")
-    text = json.dumps({**dump(found), "node": node}, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps({**found.dump(), "node": node}, indent=2, ensure_ascii=False) + "\n"
     storage.write(path, text)
     return path
 

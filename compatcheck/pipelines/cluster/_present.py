@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from compatcheck import __version__, cluster, matrix
 from compatcheck.cluster import Has, Hello
-from compatcheck.environment import Environment, Target, dump
+from compatcheck.environment import Environment, Target
 from compatcheck.errors import CompatcheckError
 from compatcheck.installed.gpu_state import collect_gpu_state
 from compatcheck.installed.target import find_target
@@ -54,7 +54,7 @@ def present(known: matrix.Matrix, paths: tuple[str, ...], python: str | None, ha
         found, target = here(known, paths, python, hash_weights)
     except CompatcheckError as error:
         return Presented(Has(unread=str(error)), {}, None)
-    snapshot = dump(found)
+    snapshot = found.dump()
     torch = (found.facts.get("distributions") or {}).get("torch")
     gpus = len(found.facts.get("gpus") or ()) if (found.facts.get("torch_build") or {}).get("cuda") else 0
     return Presented(Has(digest=cluster.digest(snapshot), torch=torch, gpus=gpus), snapshot, target)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from compatcheck.environment import Environment, Unknown, dump, lookup
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.report.document import NO_EXIT, STYLES, Document, Exit, Findings, rows
@@ -61,7 +61,7 @@ def _page(report: Report, exit: Exit, refuted: bool) -> Iterator[str | None]:
 def _shape(report: Report, exit: Exit) -> Mapping[str, Any]:
     return {
         "matrix": matrix_shape(report),
-        "environment": dump(report.environment),
+        "environment": report.environment.dump(),
         "inferred": inferred_shape(report.inferred),
         "findings": [finding_shape(finding) for finding in report.findings],
         "suppressed": [

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from compatcheck.environment import Unknown, dump
+from compatcheck.environment import Unknown
 from compatcheck.language import gettext as _
 from compatcheck.language import ngettext
 from compatcheck.report.document import STYLES, Document, Exit
@@ -270,7 +270,7 @@ def _shape(report: ClusterReport, exit: Exit) -> Mapping[str, Any]:
                 "digest": group.digest,
                 "nodes": group.nodes,
                 "ranks": [member.rank for member in group.members],
-                "environment": dump(group.environment),
+                "environment": group.environment.dump(),
                 "inferred": inferred_shape(group.inferred),
                 "findings": [finding_shape(finding) for finding in group.findings],
             }

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from compatcheck.environment import Location, dump
+from compatcheck.environment import Location
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.report.document import Block, Curves, Document, rows
@@ -197,7 +197,7 @@ def _labelled(label: str, text: str, style: str = "") -> Line:
 def _shape(diagnosis: Diagnosis) -> Mapping[str, Any]:
     return {
         "matrix": matrix_shape(diagnosis),
-        "environment": dump(diagnosis.environment),
+        "environment": diagnosis.environment.dump(),
         "inferred": inferred_shape(diagnosis.inferred),
         "log": diagnosis.log.path,
         "healthy": diagnosis.healthy and not diagnosis.explanations,

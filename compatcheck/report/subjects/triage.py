@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compatcheck.environment import Environment, dump
+from compatcheck.environment import Environment
 from compatcheck.language import gettext as _
 from compatcheck.report.document import Document, rows
 from compatcheck.terminal.cells import cells
@@ -17,7 +17,7 @@ _WIDEST = 60
 
 def document(environment: Environment) -> Document:
     """Where and when it was filed, each fact with its line, and what the report leaves open."""
-    return rows(_lines(environment))._replace(shape=lambda: {"environment": dump(environment)})
+    return rows(_lines(environment))._replace(shape=lambda: {"environment": environment.dump()})
 
 
 def _lines(environment: Environment) -> Iterator[Line]:

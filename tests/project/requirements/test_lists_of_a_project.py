@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Environment, dump
+from compatcheck.environment import Environment
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.project.overlay import with_paths
 
@@ -124,4 +124,4 @@ def test_a_snapshot_of_ranges_reads_back_the_same(tmp_path: Path, pins: Any) -> 
 
     folder = lay(tmp_path, requirements_txt="torch>=2.4,<2.6\ntransformers==4.48.0\n")
     environment = with_paths(Environment(INSTALLED), [str(folder)], pins=pins)
-    assert load_snapshot(json.dumps(dump(environment)), "test") == environment
+    assert load_snapshot(json.dumps(environment.dump()), "test") == environment

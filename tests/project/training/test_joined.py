@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Environment, Unknown, dump, lookup
+from compatcheck.environment import Environment, Unknown, lookup
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.errors import InputError
 from compatcheck.project.reading import read_paths
@@ -164,7 +164,7 @@ def test_what_was_read_round_trips_through_a_snapshot(tmp_path: Path) -> None:
     lay(tmp_path / "ds.json", ZERO_2)
     lay(tmp_path / "models" / "tiny" / "config.json", {"model_type": "tiny"})
     read = read_paths([str(tmp_path)]).environment
-    again = load_snapshot(json.dumps(dump(read)), "snapshot")
+    again = load_snapshot(json.dumps(read.dump()), "snapshot")
     assert again.facts == read.facts
     assert again.reasons == read.reasons
     assert again.locations == read.locations

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Unknown, dump, lookup
+from compatcheck.environment import Unknown, lookup
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.project.reading import read_paths
 from compatcheck.project.training import readers
@@ -71,7 +71,7 @@ def test_no_value_is_refused(tmp_path: Path, reader: str, name: str) -> None:
             if not module.recognises(other):
                 continue
             said = module.read(other)
-            load_snapshot(json.dumps(dump(said.facts)), "snapshot")
+            load_snapshot(json.dumps(said.facts.dump()), "snapshot")
             assert all(why.strip() and "\n" not in why for why in said.facts.reasons.values())
             assert "${" not in str(said.facts.facts) + str(said.names)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.environment import Unknown, dump, lookup
+from compatcheck.environment import Unknown, lookup
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.project.training import reader_of, readers
 from compatcheck.project.training._python_value import Open
@@ -84,7 +84,7 @@ def test_files_that_are_no_training_belong_to_no_reader(tmp_path: Path, name: st
 def test_what_a_reader_says_travels_through_a_snapshot(tmp_path: Path, reader: str, name: str) -> None:
     said = readers()[reader].read(open_document(laid(tmp_path, name, SAMPLES[reader][name])))
     environment = said.facts
-    again = load_snapshot(json.dumps(dump(environment)), "snapshot")
+    again = load_snapshot(json.dumps(environment.dump()), "snapshot")
     assert again.facts["training"] == environment.facts["training"]
     assert again.facts.get("model") == environment.facts.get("model")
     assert dict(again.reasons) == dict(environment.reasons)

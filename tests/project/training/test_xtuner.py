@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compatcheck.environment import Location, Unknown, dump, lookup
+from compatcheck.environment import Location, Unknown, lookup
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.errors import InputError
 from compatcheck.project.training._python_config import _plain
@@ -446,5 +446,5 @@ def test_whatever_is_assigned_is_read_or_refused_in_one_line(tmp_path: Path, tex
                 except InputError as error:
                     assert "\n" not in str(error)
                     continue
-                load_snapshot(json.dumps(dump(said.facts)), "snapshot")
+                load_snapshot(json.dumps(said.facts.dump()), "snapshot")
         place.value = kept
