@@ -17,8 +17,6 @@ import sys
 import time
 from typing import Any, Dict, List
 
-from compatcheck.probes._criterion import Row
-
 MESSAGE = 400
 INTERVAL = 15.0
 
@@ -68,7 +66,7 @@ def _causes(error: BaseException) -> List[BaseException]:
     return links
 
 
-def _frames(trace: Any) -> List[Row]:
+def _frames(trace: Any) -> List[Dict[str, Any]]:
     frames = []
     while trace is not None:
         code = trace.tb_frame.f_code
