@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -75,6 +76,29 @@ def test_the_comment_follows_the_workflow_that_makes_it() -> None:
     put = [step["with"]["name"] for step in made["jobs"]["diff"]["steps"] if "upload" in step.get("uses", "")]
     got = [step["with"]["name"] for step in told["jobs"]["comment"]["steps"] if "download" in step.get("uses", "")]
     assert put == got == ["matrix-diff"]
+
+
+@pytest.mark.parametrize(("status", "opened"), [(0, False), (1, True)])
+def test_watch_opens_an_issue_where_something_is_due(status: int, opened: bool, tmp_path: Path) -> None:
+    steps = {step.get("name"): step for _, job in jobs(FOLDER / "matrix-watch.yml") for step in job["steps"]}
+    answers = {"compatcheck": f"echo due > report/report.md; exit {status}", "git": "", "gh": 'echo "$@" >> gh.log'}
+    for name, body in answers.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "matrix" / "tables").mkdir(parents=True)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "REPORT": "report", "TITLE": "due"}
+    for name in ("Ask the index", "Open or renew a pull request, or an issue where no table changed"):
+        command = ["bash", "-e", "-o", "pipefail", "-c", steps[name]["run"]]
+        subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+        (tmp_path / "report" / "tables").mkdir(exist_ok=True)
+        (tmp_path / "report" / "tables" / "a.toml").touch()
+    log = tmp_path / "gh.log"
+    assert (log.exists() and "issue create --title due --body-file report/body.md" in log.read_text()) is opened
+
+
+def test_workflows_that_sign_install_what_signs() -> None:
+    text = (FOLDER / "publish-matrix.yml").read_text(encoding="utf-8")
+    assert set(re.findall(r"pip install --quiet (\S+) 'securesystemslib\[crypto\]'", text)) == {"'.[update]'"}
 
 
 def test_a_linter_of_workflows_finds_nothing() -> None:

@@ -8,7 +8,7 @@
     python tools/sign_matrix.py check REPO                 what is published, whether it verifies, how long it holds
 
 REPO is a folder that any web server can serve. Nothing here makes a key but `key`. Who holds which key, and what to do
-when one is lost or leaks: matrix/SIGNING.md. Needs compatcheck, `securesystemslib[crypto]` and babel.
+when one is lost or leaks: matrix/SIGNING.md. Needs `compatcheck[update]`, `securesystemslib[crypto]` and babel.
 """
 
 from __future__ import annotations
