@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from compatcheck.advice.model import Demands, Solution
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import (
     Build,
     Table,
@@ -131,20 +131,20 @@ def _backend(runtime: str) -> str:
 
 
 def _is_refused(environment: Environment, versions: Mapping[str, str], table: Table) -> bool:
-    runtime = lookup(environment, "cuda.runtime")
+    runtime = environment.get("cuda.runtime")
     if isinstance(runtime, Unknown):
         runtime = runtime_of(versions)
     if not isinstance(runtime, str):
         return False
-    compiled = lookup(environment, "torch_build.architectures")
+    compiled = environment.get("torch_build.architectures")
     build = None if isinstance(compiled, Unknown) or not compiled else compiled_build(compiled)
-    build = build or listed_build(versions["torch"], runtime, lookup(environment, "platform.machine"), table)
+    build = build or listed_build(versions["torch"], runtime, environment.get("platform.machine"), table)
     return isinstance(_obstacle(environment, build, runtime, table), str)
 
 
 def _judge(environment: Environment, torch: str, runtimes: Iterable[str], table: Table) -> list[Judged]:
     """The builds of a minor release, the best first."""
-    machine, level = lookup(environment, "platform.machine"), _driver_level(environment, table)
+    machine, level = environment.get("platform.machine"), _driver_level(environment, table)
     judged = [
         Judged(runtime, _obstacle(environment, listed_build(torch, runtime, machine, table), runtime, table))
         for runtime in runtimes
@@ -159,7 +159,7 @@ def _judge(environment: Environment, torch: str, runtimes: Iterable[str], table:
 
 
 def _obstacle(environment: Environment, build: Build | None, runtime: str, table: Table) -> str | Unknown | None:
-    driver, gpus = lookup(environment, "cuda.driver"), lookup(environment, "gpus")
+    driver, gpus = environment.get("cuda.driver"), environment.get("gpus")
     floor = driver_needed(environment, runtime, table)
     if isinstance(floor, str):
         return f"needs driver {floor} or newer, this machine has {driver}"
@@ -175,10 +175,10 @@ def _obstacle(environment: Environment, build: Build | None, runtime: str, table
 
 def _driver_level(environment: Environment, table: Table) -> float | None:
     """The CUDA version the driver was made for: stated, else the newest toolkit that came with no newer a driver."""
-    stated = lookup(environment, "cuda.driver_api")
+    stated = environment.get("cuda.driver_api")
     if isinstance(stated, str) and numbers(stated):
         return float(minor(stated))
-    driver = lookup(environment, "cuda.driver")
+    driver = environment.get("cuda.driver")
     installed = numbers(driver) if isinstance(driver, str) else None
     if installed is None:
         return None

@@ -33,7 +33,7 @@ def read_report(text: str, source: str) -> Environment:
     facts = join_claims([*claims, *_settings.claims(blocks), *_code.own_training(blocks)], source)
     filed = issue.facts.facts if issue else {}
     stated = {**filed, **facts.facts}
-    report = {**filed.get("report", {}), **facts.facts.get("report", {})}
+    report = {**filed.get("report", {}), **facts.section("report")}
     return Environment({**stated, "report": report} if stated else {}, facts.reasons, facts.locations)
 
 

@@ -142,8 +142,3 @@ class Unknown(NamedTuple):
     """The value of a fact nobody knows, with the reason where there is one."""
 
     reason: str | None = None
-
-
-def lookup(environment: Environment, path: str) -> Any:
-    """The fact at a dotted path, as `Environment.get` gives it."""
-    return environment.get(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.inferred import Inference, InferredFacts, Table
 from compatcheck.inference.torch_builds import minor, row_of_image
 from compatcheck.language import marked
@@ -21,11 +21,11 @@ def contents_of_image(view: Environment, table: Table) -> InferredFacts:
 
     What torch brings and what is compiled for it counts only while torch is the image's own, which gets its label.
     """
-    release = lookup(view, "image.release")
+    release = view.get("image.release")
     if not isinstance(release, str):
         return
     row = row_of_image(view, table) or {}
-    if not row.get("torch") and lookup(view, _TORCH) == Unknown():
+    if not row.get("torch") and view.get(_TORCH) == Unknown():
         reason = f"the torch in release {release} of NVIDIA's container was not looked up"
         yield _TORCH, Inference(Unknown(reason), reason, _SOURCES)
     at = view.locations.get("image") or view.locations.get("image.release")
@@ -39,13 +39,13 @@ def _contents(view: Environment, row: Mapping[str, Any], table: Table) -> dict[s
     if own:
         implied |= _of_torch(row)
     contents: dict[str, str | None] = {
-        path: value for path, value in implied.items() if value and lookup(view, path) == Unknown()
+        path: value for path, value in implied.items() if value and view.get(path) == Unknown()
     }
     held = row.get("torch", "")
-    if own and lookup(view, _TORCH) == held.partition("+")[0]:
+    if own and view.get(_TORCH) == held.partition("+")[0]:
         contents[_TORCH] = held
     if own and row.get("nccl"):
-        contents |= {path: None for path in _NCCL_PACKAGES if lookup(view, path) == Unknown()}
+        contents |= {path: None for path in _NCCL_PACKAGES if view.get(path) == Unknown()}
     return contents
 
 
@@ -72,7 +72,7 @@ def _minor(version: str | None) -> str | None:
 
 def _has_torch_of(environment: Environment, row: Mapping[str, Any]) -> bool:
     """Whether nobody speaks of torch, or of the very version that the image holds, with its label or without."""
-    stated = lookup(environment, _TORCH)
+    stated = environment.get(_TORCH)
     if not isinstance(stated, str):
         return bool(stated == Unknown())
     (release, _, label), (held, _, own) = (text.partition("+") for text in (stated, row.get("torch", "")))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.image_contents import contents_of_image
 from compatcheck.inference.inferred import Inference, Inferred, InferredFacts, Judged, Limit, Table, with_inference
 from compatcheck.inference.report_date import day_of_report, limits_by_day, newest_by_day
@@ -59,10 +59,10 @@ def infer(stated: Environment, table: Table, packages: Container[str]) -> Judged
 
 def _package_of_repository(view: Environment, given: _Given) -> InferredFacts:
     """The package that bears the name of the repository a report is in is there, in some version."""
-    repository = lookup(view, "report.repository")
+    repository = view.get("report.repository")
     name = normalised(repository.rpartition("/")[2]) if isinstance(repository, str) else ""
-    listed = name in (view.facts.get("distribution_ranges") or {})
-    if name in given.packages and not listed and lookup(view, f"distributions.{name}") == Unknown():
+    listed = name in view.section("distribution_ranges")
+    if name in given.packages and not listed and view.get(f"distributions.{name}") == Unknown():
         why = marked("the report is in this package's repository")
         yield f"distribution_ranges.{name}", Inference("", why, ("report.repository",))
 
@@ -93,7 +93,7 @@ def _model_of_repository(view: Environment, given: _Given) -> InferredFacts:
 
     A repository that has been renamed for a later model holds reports on the earlier ones.
     """
-    repository = lookup(view, "report.repository")
+    repository = view.get("report.repository")
     if view.facts.get("model", {}) != {} or not isinstance(repository, str) or "transformers" not in given.limits:
         return
     from compatcheck.inference.model_families import family_of
@@ -109,7 +109,7 @@ def _model_of_repository(view: Environment, given: _Given) -> InferredFacts:
 
 def _model_family(view: Environment, given: _Given) -> InferredFacts:
     """What all models of a published family share, for a model of which no more than its name is known."""
-    model = view.facts.get("model") or {}
+    model = view.section("model")
     name = model.get("name")
     if not isinstance(name, str) or any(model.get(fact) for fact in ("type", "architectures", "files", "source")):
         return
@@ -130,8 +130,8 @@ def _quantization_of_name(view: Environment, given: _Given) -> InferredFacts:
     Since its first release LLM Compressor stores GPTQ in a form of its own, and AWQ since 0.5.1: a name says less then.
     https://pypi.org/project/llmcompressor/0.5.1/
     """
-    name, day = lookup(view, "model.name"), day_of_report(view)
-    if not isinstance(name, str) or day is None or lookup(view, "training.quantization") != Unknown():
+    name, day = view.get("model.name"), day_of_report(view)
+    if not isinstance(name, str) or day is None or view.get("training.quantization") != Unknown():
         return
     words = re.split(r"[^a-z\d]+", name.rpartition("/")[2].lower())
     methods = {method for word, (method, until) in _QUANTISED_BY.items() if word in words and day < until}
@@ -146,7 +146,7 @@ def _dtype(view: Environment, given: _Given) -> InferredFacts:
     On older GPUs ``torch.cuda.is_bf16_supported()`` says no up to torch 2.2; from 2.3 it tries whether they can
     emulate the type, which is not known here: https://github.com/pytorch/pytorch/blob/v2.3.0/torch/cuda/__init__.py
     """
-    rule, dtype = lookup(view, "training.dtype_rule"), lookup(view, "training.dtype")
+    rule, dtype = view.get("training.dtype_rule"), view.get("training.dtype")
     if rule != "bfloat16-if-supported" or not isinstance(dtype, Unknown):
         return
     capabilities = [gpu.get("compute_capability") for gpu in view.facts.get("gpus") or ()]
@@ -167,11 +167,11 @@ def _unquantized_dtype(view: Environment, given: _Given) -> InferredFacts:
 
     https://github.com/huggingface/transformers/blob/v4.57.6/src/transformers/quantizers/quantizer_bnb_4bit.py
     """
-    method = lookup(view, "training.quantization.method")
+    method = view.get("training.quantization.method")
     if isinstance(method, str) and method != "bitsandbytes":
         return
-    bits, given_dtype = lookup(view, "training.quantization.bits"), lookup(view, "training.load_dtype")
-    stated = lookup(view, "training.unquantized_dtype")
+    bits, given_dtype = view.get("training.quantization.bits"), view.get("training.load_dtype")
+    stated = view.get("training.unquantized_dtype")
     if bits not in (4, 8) or isinstance(given_dtype, Unknown) or not isinstance(stated, Unknown):
         return
     sources = ("training.quantization", "training.load_dtype")
@@ -188,11 +188,11 @@ def _flash_attn(view: Environment, given: _Given) -> InferredFacts:
 
     Some frameworks go on with another attention where the package is missing.
     """
-    ranges = view.facts.get("distribution_ranges") or {}
-    known = ranges.get("flash-attn") or not isinstance(lookup(view, "distributions.flash-attn"), Unknown)
-    if known or lookup(view, "training.attention") != "flash_attention_2":
+    ranges = view.section("distribution_ranges")
+    known = ranges.get("flash-attn") or not isinstance(view.get("distributions.flash-attn"), Unknown)
+    if known or view.get("training.attention") != "flash_attention_2":
         return
-    framework = framework_of(lookup(view, "training.framework"))
+    framework = framework_of(view.get("training.framework"))
     if framework and "flash-attn" in framework.does_without:
         return
     why = marked("flash_attention_2 requires flash-attn 2")
@@ -201,11 +201,11 @@ def _flash_attn(view: Environment, given: _Given) -> InferredFacts:
 
 def _deepspeed_defaults(view: Environment, given: _Given) -> InferredFacts:
     """A ZeRO stage that is stated brings the settings whose default no release of DeepSpeed has changed."""
-    stated = (view.facts.get("training") or {}).get("deepspeed")
+    stated = view.section("training").get("deepspeed")
     if not isinstance(stated, Mapping) or stated.get("zero_stage") is None:
         return
     for name, default in _DEEPSPEED_DEFAULTS.items():
-        if lookup(view, f"training.deepspeed.{name}") == Unknown():
+        if view.get(f"training.deepspeed.{name}") == Unknown():
             why = marked("default of DeepSpeed")
             yield f"training.deepspeed.{name}", Inference(default, why, ("training.deepspeed.zero_stage",))
 
@@ -232,11 +232,11 @@ def _switches(view: Environment, given: _Given) -> InferredFacts:
         ),
     }
     for fact, inference in defaults.items():
-        if inference.value is not None and lookup(view, f"training.{fact}") == Unknown():
+        if inference.value is not None and view.get(f"training.{fact}") == Unknown():
             yield f"training.{fact}", inference
     framework, leaves = framework_of(training.get("framework")), "training.deepspeed.leaf_modules"
     sharded = isinstance(training.get("deepspeed"), Mapping)
-    if sharded and isinstance(lookup(view, leaves), Unknown) and framework and leaves in framework.never_sets:
+    if sharded and isinstance(view.get(leaves), Unknown) and framework and leaves in framework.never_sets:
         why = marked("this framework marks no modules as ZeRO-3 leaves")
         yield leaves, Inference(False, why, ("training.framework",))
 
@@ -253,7 +253,7 @@ def _reentry(view: Environment, given: _Given) -> InferredFacts:
     section = "training.gradient_checkpointing_kwargs"
     path = f"{section}.use_reentrant"
     training = view.facts.get("training")
-    if not isinstance(training, Mapping) or lookup(view, path) is not None:
+    if not isinstance(training, Mapping) or view.get(path) is not None:
         return
     framework = training.get("framework")
     trl, transformers = (_release(view, name) for name in ("trl", "transformers"))
@@ -265,12 +265,12 @@ def _reentry(view: Environment, given: _Given) -> InferredFacts:
         yield path, Inference(transformers < Version("5.0"), why, sources)
     else:
         why = marked("the arguments set no value, and the default is unknown")
-        yield section if lookup(view, section) is None else path, Inference(Unknown(), why, (path,))
+        yield section if view.get(section) is None else path, Inference(Unknown(), why, (path,))
 
 
 def _foreign_runtime(view: Environment, given: _Given) -> InferredFacts:
     """A runtime that no build of this torch has is the driver's or nvcc's number, unless torch itself was read."""
-    runtime, torch = lookup(view, "cuda.runtime"), lookup(view, "distributions.torch")
+    runtime, torch = view.get("cuda.runtime"), view.get("distributions.torch")
     if not (isinstance(runtime, str) and isinstance(torch, str)) or view.facts.get("torch_build"):
         return
     builds = given.table("torch-cuda-builds")["builds"].get(minor(torch))
@@ -281,18 +281,18 @@ def _foreign_runtime(view: Environment, given: _Given) -> InferredFacts:
 
 
 def _runtime(view: Environment, given: _Given) -> InferredFacts:
-    versions = view.facts.get("distributions") or {}
+    versions = view.section("distributions")
     runtime = runtime_of(versions)
-    if isinstance(lookup(view, "cuda.runtime"), Unknown) and not isinstance(runtime, Unknown):
+    if isinstance(view.get("cuda.runtime"), Unknown) and not isinstance(runtime, Unknown):
         why = marked("from torch's version label or the installed CUDA packages")
         yield "cuda.runtime", Inference(runtime, why, ("distributions",))
 
 
 def _hip(view: Environment, given: _Given) -> InferredFacts:
     """The label of torch tells ROCm's version, as ``+rocm6.1`` does; that of another backend, that there is none."""
-    torch = lookup(view, "distributions.torch")
+    torch = view.get("distributions.torch")
     backend = backend_of(torch) if isinstance(torch, str) else None
-    if backend is not None and isinstance(lookup(view, "torch_build.hip"), Unknown):
+    if backend is not None and isinstance(view.get("torch_build.hip"), Unknown):
         hip = backend.removeprefix("rocm") if backend.startswith("rocm") else None
         yield "torch_build.hip", Inference(hip, marked("from torch's version label"), ("distributions.torch",))
 
@@ -320,7 +320,7 @@ _RULES: tuple[_Rule, ...] = (
 def _python_range(view: Environment, table: Table) -> str | None:
     """Where nothing is said of Python, it is older than the first one that the torch has no wheels for."""
     torch = _release(view, "torch")
-    if torch is None or torch.is_prerelease or not isinstance(lookup(view, "python"), Unknown):
+    if torch is None or torch.is_prerelease or not isinstance(view.get("python"), Unknown):
         return None
     first = table("torch-cuda-builds").get("first_for_python", ())
     lacking = [Version(python) for python, release in first if torch < Version(release)]
@@ -332,14 +332,14 @@ def _has_cuda(view: Environment, facts: Mapping[str, Inference]) -> bool:
     if "cuda.runtime" in facts:
         return isinstance(facts["cuda.runtime"].value, Unknown)
     unknown = ("distributions.torch", "torch_build.cuda", "cuda.runtime")
-    if not view.facts.get("training") or any(not isinstance(lookup(view, fact), Unknown) for fact in unknown):
+    if not view.facts.get("training") or any(not isinstance(view.get(fact), Unknown) for fact in unknown):
         return False
     gpus = view.facts.get("gpus") or ()
     return bool(gpus) and all(gpu.get("compute_capability") for gpu in gpus)
 
 
 def _release(view: Environment, name: str) -> Version | None:
-    version = lookup(view, f"distributions.{name}")
+    version = view.get(f"distributions.{name}")
     return parse_version(version) if isinstance(version, str) else None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.inferred import Inference, InferredFacts, Limit, Table
 from compatcheck.language import marked
 
@@ -36,17 +36,12 @@ def limits_by_day(environment: Environment, table: Table) -> dict[str, Limit]:
 
 def newest_by_day(view: Environment, table: Table) -> InferredFacts:
     """The ranges of what a report calls the latest, where it states neither a version nor a range."""
-    called, day = (view.facts.get("report") or {}).get("newest") or {}, day_of_report(view)
+    called, day = view.section("report").get("newest") or {}, day_of_report(view)
     if day is None or not called or day > _as_date(table("release-history")["reviewed"]):
         return
-    history, ranges = table("release-history")["releases"], view.facts.get("distribution_ranges") or {}
+    history, ranges = table("release-history")["releases"], view.section("distribution_ranges")
     for name, is_newest in called.items():
-        if (
-            is_newest
-            and name in history
-            and not ranges.get(name)
-            and lookup(view, f"distributions.{name}") == Unknown()
-        ):
+        if is_newest and name in history and not ranges.get(name) and view.get(f"distributions.{name}") == Unknown():
             oldest = _newest(history[name], day - _CALLED_NEWEST)
             if oldest:
                 why = marked("the report calls it the newest")
@@ -77,7 +72,7 @@ def _newest(releases: Mapping[str, Any], day: date) -> str | None:
 
 def day_of_report(environment: Environment) -> date | None:
     """The day on which the report was written, where that is known."""
-    stated = lookup(environment, "report.date")
+    stated = environment.get("report.date")
     return date.fromisoformat(stated) if isinstance(stated, str) else None
 
 

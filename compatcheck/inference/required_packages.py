@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from packaging.version import Version
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.inferred import Table
 from compatcheck.packages.frameworks import framework_of
 from compatcheck.packages.release_rows import Row, rows_of
@@ -25,7 +25,7 @@ def required(view: Environment, table: Table) -> dict[str, str]:
         return {}
     ranges: dict[str, str] = {}
     for name, asked in _required(view, table):
-        if isinstance(lookup(view, f"distributions.{name}"), Unknown):
+        if isinstance(view.get(f"distributions.{name}"), Unknown):
             clauses = [*ranges.get(name, "").split(","), *asked.split(",")]
             ranges[name] = ",".join(filter(None, dict.fromkeys(clauses)))
     return ranges
@@ -33,20 +33,20 @@ def required(view: Environment, table: Table) -> dict[str, str]:
 
 def _required(environment: Environment, table: Table) -> Iterator[tuple[str, str]]:
     demands = table("declared-requirements")
-    stated = environment.facts.get("distributions") or {}
+    stated = environment.section("distributions")
     for name, version in stated.items():
         release = final_release(version)
         if release is not None:
             yield from ((other, asked) for other, (_, _, asked) in rows_of(release, demands.get(name, {})))
-    asked_for = environment.facts.get("distribution_ranges") or {}
+    asked_for = environment.section("distribution_ranges")
     for name in asked_for:
         yield from ((other, "") for other in _of_newest(demands.get(name, {})))
     for name, other in _UNVERSIONED:
         if isinstance(stated.get(name), str) or name in asked_for:
             yield other, ""
-    if lookup(environment, "training.unsloth") is True:
+    if environment.get("training.unsloth") is True:
         yield "unsloth-zoo", ""
-    training = environment.facts.get("training") or {}
+    training = environment.section("training")
     if training:
         yield "torch", ""
         framework = framework_of(training.get("framework"))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.inferred import Table as Table
 
 Capability = tuple[int, int]
@@ -63,8 +63,8 @@ def driver_needed(environment: Environment, runtime: str, table: Table) -> str |
     A driver API level of the runtime's major or above acquits: a forward-compatibility package may provide it. So does
     the package that an image holds, where its release is known to work with the driver.
     """
-    driver = lookup(environment, "cuda.driver")
-    if driver is None or lookup(environment, "platform.system") in ("Windows", "Darwin"):
+    driver = environment.get("cuda.driver")
+    if driver is None or environment.get("platform.system") in ("Windows", "Darwin"):
         return None
     if isinstance(driver, Unknown):
         return driver
@@ -81,7 +81,7 @@ def driver_needed(environment: Environment, runtime: str, table: Table) -> str |
 
 def row_of_image(environment: Environment, table: Table) -> Mapping[str, Any] | None:
     """What is listed of the image that the environment runs in; None where it runs in none, or nobody looked it up."""
-    name, release = (lookup(environment, f"image.{part}") for part in ("name", "release"))
+    name, release = (environment.get(f"image.{part}") for part in ("name", "release"))
     if not isinstance(name, str) or not isinstance(release, str):
         return None
     listed = table("ngc-pytorch")
@@ -95,12 +95,12 @@ def carried_forward(environment: Environment, table: Table) -> bool | None:
     It does for data-centre GPUs and the driver branches that the release notes list; None where either is not known.
     https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html
     """
-    if not isinstance(lookup(environment, "image.release"), str):
+    if not isinstance(environment.get("image.release"), str):
         return False
     names = [str(gpu.get("name") or "") for gpu in environment.facts.get("gpus") or ()]
     if names and all(_CONSUMER.search(name) for name in names):
         return False
-    driver = numbers(str(lookup(environment, "cuda.driver")))
+    driver = numbers(str(environment.get("cuda.driver")))
     branches = [numbers(each) for each in (row_of_image(environment, table) or {}).get("forward", ())]
     if not branches or driver is None:
         return None
@@ -110,7 +110,7 @@ def carried_forward(environment: Environment, table: Table) -> bool | None:
 
 
 def _offers(environment: Environment, major: int) -> bool:
-    level = lookup(environment, "cuda.driver_api")
+    level = environment.get("cuda.driver_api")
     offered = numbers(level) if isinstance(level, str) else None
     return offered is not None and offered[0] >= major
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from datetime import date
 from typing import NamedTuple, Protocol, cast
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.files.units import traits_of_units
 from compatcheck.inference.report_date import day_of_report
 from compatcheck.inference.torch_builds import Table as Table
@@ -67,7 +67,7 @@ def _find(name: str, environment: Environment, table: Table) -> TraitVerdict:
     family = _family(environment, table)
     if name in family.weights:
         return TraitVerdict(True, presumed=True)
-    stated = lookup(environment, "model.traits")
+    stated = environment.get("model.traits")
     by_import = name.startswith(_IMPORTS) and name in table("imported-names")["traits"]
     if not isinstance(stated, Unknown) and name in (stated or ()):
         return TraitVerdict(True)
@@ -81,29 +81,29 @@ def _find(name: str, environment: Environment, table: Table) -> TraitVerdict:
     if name in family.traits:
         held = family.held_until(name) >= (day_of_report(environment) or date.max)
         return TraitVerdict(True) if held else _OPEN._replace(suspected=True)
-    return TraitVerdict(False) if in_code and lookup(environment, "model.remote_code") is False else _OPEN
+    return TraitVerdict(False) if in_code and environment.get("model.remote_code") is False else _OPEN
 
 
 def _imported(environment: Environment, names: Collection[str]) -> str | None:
     """The fact that a model's own code imports one of these names."""
-    listed = lookup(environment, "model.imported_names")
+    listed = environment.get("model.imported_names")
     paths = () if isinstance(listed, Unknown) else [f"{each['module']}.{each['name']}" for each in listed or ()]
     return next((f"model.imported_names.{path}" for path in paths if path in names), None)
 
 
 def _find_in_trainers(name: str, environment: Environment) -> TraitVerdict:
     """What all of the user's scripts have is certain, and what one of several has is suspected."""
-    suspected = lookup(environment, "trainer.suspected")
+    suspected = environment.get("trainer.suspected")
     if not isinstance(suspected, Unknown) and name in (suspected or ()):
         return TraitVerdict(None, missing=("trainer.script",), suspected=True)
-    traits = lookup(environment, "trainer.traits")
+    traits = environment.get("trainer.traits")
     known = not isinstance(traits, Unknown)
     return TraitVerdict(name in (traits or ())) if known else TraitVerdict(None, missing=("trainer.traits",))
 
 
 def _family(environment: Environment, table: Table) -> _Family:
     """The published family of the model's name, or nothing where no name is known or it is of none."""
-    name = lookup(environment, "model.name")
+    name = environment.get("model.name")
     if not isinstance(name, str):
         return _Family()
     from compatcheck.inference.model_families import family_of

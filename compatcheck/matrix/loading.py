@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache
 from typing import IO, Any, NamedTuple
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import DataError, InputError
 from compatcheck.language import ENGLISH, LANGUAGES, current
 from compatcheck.matrix.fetched import newer_than
@@ -224,7 +224,7 @@ def candidates(matrix: Matrix, environment: Environment) -> Iterator[dict[str, A
     """The conditions of the entries that the facts at hand do not rule out, in the order of their ids."""
     places: set[Place] = {(start, length) for start, length in matrix.unguarded}
     for name, guards in matrix.guards.items():
-        installed = lookup(environment, f"distributions.{name}")
+        installed = environment.get(f"distributions.{name}")
         if installed is None:
             continue
         version = None if isinstance(installed, Unknown) or is_vendor_build(installed) else parse_version(installed)
@@ -233,7 +233,7 @@ def candidates(matrix: Matrix, environment: Environment) -> Iterator[dict[str, A
         for low, high, *guarded in guards:
             if not keys or any((low is None or low <= key) and (high is None or key <= high) for key in keys):
                 places.update(map(tuple, guarded))
-    if isinstance(lookup(environment, "model"), Unknown):
+    if isinstance(environment.get("model"), Unknown):
         places = {place for place in places if place[0] not in matrix.of_model}
     yield from matrix.conditions(sorted(places))
 

@@ -83,7 +83,7 @@ def confirm(
 def probe_context(environment: Environment) -> dict[str, Any]:
     """What every probe is told of the user's own run: its settings, its dtype, its model where the files are here."""
     context: dict[str, Any] = {}
-    training = environment.facts.get("training") or {}
+    training = environment.section("training")
     if training:
         context["training"] = training
     if training.get("dtype"):

@@ -58,7 +58,7 @@ def judge(file: str, options: Options, progress: Progress = nullcontext) -> Verd
 
     Raises `InputError` for what cannot be read, `NothingInspectedError` where the file holds no conversation.
     """
-    training = (read_paths([options.training]).environment.facts.get("training") or {}) if options.training else {}
+    training = read_paths([options.training]).environment.section("training") if options.training else {}
     options = options._replace(max_length=options.max_length or training.get("max_length"))
     found = data.survey(file, options.rows)
     if found.shape is None:

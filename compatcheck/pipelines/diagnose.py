@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from compatcheck import advice, matrix, symptoms
-from compatcheck.environment import Environment, Location, Unknown, lookup
+from compatcheck.environment import Environment, Location, Unknown
 from compatcheck.errors import NothingInspectedError
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
@@ -132,7 +132,7 @@ def _stated(suspect: Suspect, environment: Environment) -> str:
     paths = {path for table in suspect.entry["affected"] for path in table} - set(suspect.finding.missing)
     said = []
     for path in sorted(paths):
-        value = lookup(environment, path)
+        value = environment.get(path)
         if value is None or isinstance(value, (Unknown, Mapping)) or path == "traits":
             continue
         place = environment.locations.get(path)

@@ -46,7 +46,7 @@ def maps_of_pins(
 
 
 def _versions(environment: Environment) -> dict[str, str]:
-    return {name: version for name, version in (environment.facts.get("distributions") or {}).items() if version}
+    return {name: version for name, version in environment.section("distributions").items() if version}
 
 
 def _maps(

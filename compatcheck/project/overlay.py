@@ -71,7 +71,7 @@ def over(environment: Environment, reading: Reading, pins: Pins, movable: Movabl
         return emptied.overlay(said).overlay(reading.beside)
     if not pinned or pins == "ignored":
         return environment.overlay(said.without(*PINNED))
-    installed = environment.facts.get("distributions") or {}
+    installed = environment.section("distributions")
     moved = {name for name, version in pinned.items() if installed.get(name) != version}
     stale: tuple[str, ...] = _OF_VERSIONS if moved else ()
     stale += _OF_TORCH if "torch" in moved else ()
@@ -82,15 +82,15 @@ def over(environment: Environment, reading: Reading, pins: Pins, movable: Movabl
     kept = {name: version for name, version in installed.items() if name not in along}
     merged = {**said.facts, "distributions": {**kept, **pinned}}
     if along:
-        merged["distribution_ranges"] = {**along, **(said.facts.get("distribution_ranges") or {})}
+        merged["distribution_ranges"] = {**along, **said.section("distribution_ranges")}
         environment = environment.with_fact("distributions", kept)
     merged["distributions_complete"] = bool(environment.facts.get("distributions_complete"))
     return environment.without(*stale).overlay(said._replace(facts=merged))
 
 
 def _is_met(said: Environment, environment: Environment) -> bool:
-    pinned, ranges = said.facts.get("distributions") or {}, said.facts.get("distribution_ranges") or {}
-    installed = environment.facts.get("distributions") or {}
+    pinned, ranges = said.section("distributions"), said.section("distribution_ranges")
+    installed = environment.section("distributions")
     fitting = sum(bool(installed.get(name)) and in_range(installed[name], asked) for name, asked in ranges.items())
     same = all(installed.get(name) == version for name, version in pinned.items())
     return same and 2 * (fitting + len(pinned)) >= len(ranges) + len(pinned)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import InputError
 from compatcheck.files.path_lists import listed, more_than_one
 from compatcheck.language import gettext as _
@@ -114,7 +114,7 @@ def _last(path: str) -> str:
 
 def _add_model_name(environment: Environment, model: str) -> Environment:
     """With the name of a model that no folder here is, unless it is the path of a folder elsewhere."""
-    if not isinstance(lookup(environment, "model.name"), Unknown) or model.startswith(("/", ".", "~")):
+    if not isinstance(environment.get("model.name"), Unknown) or model.startswith(("/", ".", "~")):
         return environment
     return environment.overlay(Environment({"model": {"name": model}}))
 

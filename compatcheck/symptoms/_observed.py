@@ -35,5 +35,5 @@ def with_observed(facts: Environment, run: Run | None) -> Environment:
         return facts
     at = run.onset.location if run.onset and not run.signature.benign else run.last.location
     locations = {f"training.observed.{name}": Location(at.file, at.line) for name in observed}
-    training = {**facts.facts.get("training", {}), "observed": observed}
+    training = {**facts.section("training"), "observed": observed}
     return Environment({**facts.facts, "training": training}, facts.reasons, {**facts.locations, **locations})

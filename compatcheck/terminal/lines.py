@@ -1,6 +1,7 @@
 """Lines of a report, and how they are drawn on what shows them.
 
-Written by hand, since every verb pays for it at its start: this module takes 15 ms of CPU to import, rich.console 43.
+Written by hand, since every verb pays for it at its start: an interpreter that imports this module takes 27 ms of CPU,
+one that imports rich.console 55 ms, one that imports nothing 12 ms.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from compatcheck.terminal.screen import Screen
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 _ADDRESS = re.compile(r"https?://[^\s<>\"']*[^\s<>\"'.,;:)\]]")
 _LEAST_ROOM = 32
-_ENDLESS = 10**6
 
 
 class Line(NamedTuple):
@@ -50,11 +50,6 @@ def written(lines: Iterable[Line], screen: Screen) -> str:
                 row = f"{head}{rest}"
             drawn.append(row.rstrip() + "\n")
     return "".join(drawn)
-
-
-def unfolded(screen: Screen) -> Screen:
-    """The screen for lines that stand in one row each, however wide."""
-    return screen._replace(width=_ENDLESS)
 
 
 def _folded(line: Line, screen: Screen) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ import pytest
 from compatcheck import matrix
 from compatcheck.advice import resolver, torch_builds
 from compatcheck.advice.model import Demands, Line, Place, Unsolvable, Wanted
-from compatcheck.environment import Environment, lookup
+from compatcheck.environment import Environment
 from compatcheck.inference.torch_builds import backend_of
 from compatcheck.matrix.traits import driver_below_cuda_floor, torch_lacks_gpu_architecture
 from tests.advice.pytorch_index import Wheel, serve
@@ -219,7 +219,7 @@ def test_uv_takes_a_build_from_its_index_and_the_rest_from_the_users(
     versions = resolver.resolve(wanted, demands, Place(sys.executable)).versions
     assert (versions["torch"], versions["torchvision"], versions["filelock"]) == (torch, torchvision, "3.16.1")
     completed = matrix.infer(KNOWN, Environment({"distributions": versions})).view
-    assert lookup(completed, "cuda.runtime") == runtime
+    assert completed.get("cuda.runtime") == runtime
 
 
 def test_a_build_that_its_index_does_not_have_cannot_be_had(

@@ -81,11 +81,11 @@ def test_many_lines_take_time_in_proportion(line: str) -> None:
 @given(st.lists(st.sampled_from([line for sample in SAMPLES for line in sample.text.split("\n")]), max_size=30))
 def test_lines_in_any_order_give_facts_that_hold_together(lines: list[str]) -> None:
     """Whatever is mixed: no fact has a reason to be unknown, and every fact is one that a line of the text gives."""
-    from compatcheck.environment import Unknown, lookup
+    from compatcheck.environment import Unknown
 
     environment = read_report("\n".join(lines), "report")
     for path in environment.reasons:
-        assert isinstance(lookup(environment, path), Unknown), path
+        assert isinstance(environment.get(path), Unknown), path
     for path, at in environment.locations.items():
         assert 1 <= (at.line or 0) <= max(len(lines), 1), path
 

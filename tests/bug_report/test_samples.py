@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from compatcheck.bug_report import read_report
-from compatcheck.environment import Unknown, lookup
+from compatcheck.environment import Unknown
 from compatcheck.environment.snapshot import load_snapshot
 
 
@@ -1423,13 +1423,13 @@ trainer = SFTTrainer(model=model)
 def test_a_report_settles_what_it_says_and_no_more(sample: Sample) -> None:
     environment = read_report(sample.text, "report")
     for path, expected in sample.known.items():
-        value = lookup(environment, path)
+        value = environment.get(path)
         if path == "gpus":
             assert not isinstance(value, Unknown), environment.reasons
             value = [gpu["name"] for gpu in value]
         assert value == expected, (path, environment.reasons)
     for path in sample.open:
-        assert isinstance(lookup(environment, path), Unknown), path
+        assert isinstance(environment.get(path), Unknown), path
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
@@ -1441,7 +1441,7 @@ def test_every_fact_has_its_line_and_is_a_snapshot(sample: Sample) -> None:
     lines = sample.text.split("\n")
     for path, at in environment.locations.items():
         assert at.file == "report" and at.line is not None and 1 <= at.line <= len(lines), path
-        value = lookup(environment, path)
+        value = environment.get(path)
         if path.startswith("distributions.") and value is not None:
             assert str(value).lower()[:3] in lines[at.line - 1].lower(), path
 
@@ -1459,7 +1459,7 @@ WHOLE = sorted(
 def test_a_whole_pip_list_tells_what_is_absent() -> None:
     environment = read_report(pip_list(WHOLE), "report")
     assert environment.facts["distributions_complete"] is True
-    assert lookup(environment, "distributions.peft") is None
+    assert environment.get("distributions.peft") is None
 
 
 @pytest.mark.parametrize(

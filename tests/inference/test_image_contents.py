@@ -8,7 +8,7 @@ import pytest
 from packaging.version import Version
 
 from compatcheck import matrix
-from compatcheck.environment import Environment, Location, Unknown, lookup
+from compatcheck.environment import Environment, Location, Unknown
 from compatcheck.matrix.traits import (
     built_for_another_torch,
     driver_below_cuda_floor,
@@ -29,7 +29,7 @@ def completed(known: matrix.Matrix, release: str, reasons: dict[str, str] | None
 
 
 def told(environment: Environment, *paths: str) -> list[Any]:
-    return [lookup(environment, path) for path in paths]
+    return [environment.get(path) for path in paths]
 
 
 def test_each_row_states_versions_of_what_is_known_to_follow_from_them(known: matrix.Matrix) -> None:
@@ -61,9 +61,9 @@ def test_an_image_tells_what_nobody_states(known: matrix.Matrix) -> None:
 @pytest.mark.parametrize("torch", ["2.5.1+cu124", "2.1.0", "2.1.0a0+32f93b1"])
 def test_of_an_image_with_another_torch_only_the_system_is_left(known: matrix.Matrix, torch: str) -> None:
     found = completed(known, "23.08", distributions={"torch": torch})
-    assert lookup(found, "distributions.torch") == torch
+    assert found.get("distributions.torch") == torch
     assert told(found, "python", "cuda.toolkit") == ["3.10", "12.2"]
-    assert lookup(found, "cuda.runtime") != "12.2"
+    assert found.get("cuda.runtime") != "12.2"
     assert told(found, "cuda.nccl", "distributions.transformer-engine") == [Unknown(), Unknown()]
 
 
@@ -83,14 +83,14 @@ def test_what_is_stated_counts_more_than_the_image(known: matrix.Matrix) -> None
 @pytest.mark.parametrize("open_still", ["distributions", "distributions.torch"])
 def test_a_torch_that_something_may_have_replaced_stays_unknown(known: matrix.Matrix, open_still: str) -> None:
     found = completed(known, "23.08", {open_still: "requirements.txt is not there"})
-    assert lookup(found, "distributions.torch") == Unknown("requirements.txt is not there")
+    assert found.get("distributions.torch") == Unknown("requirements.txt is not there")
     assert told(found, "python", "cuda.runtime") == ["3.10", Unknown()]
 
 
 @pytest.mark.parametrize("release", ["23.06", "31.01"])
 def test_of_a_release_that_nobody_looked_up_the_reason_is_told(known: matrix.Matrix, release: str) -> None:
     found = completed(known, release)
-    assert lookup(found, "distributions.torch") == Unknown(
+    assert found.get("distributions.torch") == Unknown(
         f"the torch in release {release} of NVIDIA's container was not looked up"
     )
     assert told(found, "platform.system", "python") == ["Linux", Unknown()]
@@ -121,7 +121,7 @@ def test_the_image_s_torch_is_no_release_and_has_the_new_interface(
 
 def test_a_release_with_a_change_of_nvidia_s_is_not_the_project_s_own(known: matrix.Matrix) -> None:
     found = completed(known, "23.05", distributions={"torch": "2.0.0", "torchvision": "0.17.0"})
-    assert lookup(found, "cuda.runtime") == "12.1"
+    assert found.get("cuda.runtime") == "12.1"
     assert torchvision_of_another_torch.find(found, known.table).holds is None
 
 
@@ -172,6 +172,6 @@ def test_code_to_compile_may_run_by_the_library_that_an_image_carries(
 
 def test_an_image_with_its_own_torch_has_no_package_with_nccl(known: matrix.Matrix) -> None:
     own, other = completed(known, "23.11"), completed(known, "23.11", distributions={"torch": "2.2.0+cu121"})
-    assert lookup(own, "cuda.nccl") == "2.19.3"
-    assert lookup(own, "distributions.nvidia-nccl-cu12") is None
-    assert lookup(other, "distributions.nvidia-nccl-cu12") == Unknown()
+    assert own.get("cuda.nccl") == "2.19.3"
+    assert own.get("distributions.nvidia-nccl-cu12") is None
+    assert other.get("distributions.nvidia-nccl-cu12") == Unknown()

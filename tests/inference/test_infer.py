@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.infer import compute_capability
 from compatcheck.inference.inferred import Judged
 from compatcheck.matrix.matching.match import TraitVerdict, match_table
@@ -61,19 +61,19 @@ def test_what_is_stated_is_left_alone(known: matrix.Matrix) -> None:
 )
 def test_a_label_gives_the_cuda_runtime(known: matrix.Matrix, torch: str, runtime: object) -> None:
     completed = matrix.infer(known, Environment({"distributions": {"torch": torch}})).view
-    assert lookup(completed, "cuda.runtime") == runtime
+    assert completed.get("cuda.runtime") == runtime
 
 
 def test_a_stated_runtime_counts_more_than_a_label(known: matrix.Matrix) -> None:
     facts = {"distributions": {"torch": "2.5.0+cu118"}, "cuda": {"runtime": "12.4"}}
-    assert lookup(matrix.infer(known, Environment(facts)).view, "cuda.runtime") == "12.4"
+    assert matrix.infer(known, Environment(facts)).view.get("cuda.runtime") == "12.4"
 
 
 def test_the_runtime_wheel_beside_torch_gives_its_cuda_runtime(known: matrix.Matrix) -> None:
     listed = {"torch": "2.5.1", "nvidia-cuda-runtime-cu12": "12.4.127"}
-    assert lookup(matrix.infer(known, Environment({"distributions": listed})).view, "cuda.runtime") == "12.4"
+    assert matrix.infer(known, Environment({"distributions": listed})).view.get("cuda.runtime") == "12.4"
     two = {**listed, "nvidia-cuda-runtime": "13.0.96"}
-    assert lookup(matrix.infer(known, Environment({"distributions": two})).view, "cuda.runtime") == Unknown()
+    assert matrix.infer(known, Environment({"distributions": two})).view.get("cuda.runtime") == Unknown()
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_a_launcher_takes_bfloat16_where_every_gpu_can(
 ) -> None:
     rule = {"dtype_rule": "bfloat16-if-supported"}
     facts = {"training": rule, "gpus": [{"compute_capability": each} for each in gpus]}
-    assert lookup(matrix.infer(known, Environment(facts)).view, "training.dtype") == dtype
+    assert matrix.infer(known, Environment(facts)).view.get("training.dtype") == dtype
     stated = Environment({**facts, "training": {**rule, "dtype": "float32"}})
-    assert lookup(matrix.infer(known, stated).view, "training.dtype") == "float32"
-    assert lookup(matrix.infer(known, Environment({**facts, "training": {}})).view, "training.dtype") == Unknown()
+    assert matrix.infer(known, stated).view.get("training.dtype") == "float32"
+    assert matrix.infer(known, Environment({**facts, "training": {}})).view.get("training.dtype") == Unknown()
 
 
 @pytest.mark.parametrize(("torch", "dtype"), [("2.2.2+cu118", "float16"), ("2.3.0", Unknown()), (None, Unknown())])
@@ -118,7 +118,7 @@ def test_an_older_gpu_gets_float16_only_where_torch_does_not_try_to_emulate(
 ) -> None:
     installed = {"distributions": {"torch": torch}} if torch else {}
     facts = {"training": {"dtype_rule": "bfloat16-if-supported"}, "gpus": [{"compute_capability": "7.0"}], **installed}
-    assert lookup(matrix.infer(known, Environment(facts)).view, "training.dtype") == dtype
+    assert matrix.infer(known, Environment(facts)).view.get("training.dtype") == dtype
 
 
 def test_the_reason_goes_with_what_was_unknown(known: matrix.Matrix) -> None:
@@ -147,7 +147,7 @@ def test_what_bitsandbytes_leaves_is_float16_where_no_dtype_is_given(
     facts = {"training": {"quantization": {"bits": 4}, **training}}
     if version:
         facts["distributions"] = {"transformers": version}
-    assert lookup(matrix.infer(known, Environment(facts)).view, "training.unquantized_dtype") == dtype
+    assert matrix.infer(known, Environment(facts)).view.get("training.unquantized_dtype") == dtype
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_what_bitsandbytes_leaves_is_float16_where_no_dtype_is_given(
 )
 def test_a_run_with_flash_attention_has_the_package(known: matrix.Matrix, facts: dict, holds: bool) -> None:
     completed = matrix.infer(known, Environment({**facts, "gpus": [{"name": "Tesla T4"}]})).view
-    assert ("flash-attn" in (completed.facts.get("distribution_ranges") or {})) is holds
+    assert ("flash-attn" in completed.section("distribution_ranges")) is holds
 
 
 def test_a_range_asked_for_stands(known: matrix.Matrix) -> None:
@@ -171,7 +171,7 @@ def test_a_range_asked_for_stands(known: matrix.Matrix) -> None:
 
 def test_the_conda_package_of_the_build_tells_its_runtime(known: matrix.Matrix) -> None:
     facts = {"distributions": {"torch": "2.3.1", "pytorch-cuda": "12.1"}}
-    assert lookup(matrix.infer(known, Environment(facts)).view, "cuda.runtime") == "12.1"
+    assert matrix.infer(known, Environment(facts)).view.get("cuda.runtime") == "12.1"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_the_conda_package_of_the_build_tells_its_runtime(known: matrix.Matrix) 
 )
 def test_the_label_of_torch_tells_hip(known: matrix.Matrix, torch: str, hip: str | None | Unknown) -> None:
     completed = matrix.infer(known, Environment({"distributions": {"torch": torch}})).view
-    assert lookup(completed, "torch_build.hip") == hip
+    assert completed.get("torch_build.hip") == hip
 
 
 @pytest.mark.parametrize(
@@ -217,9 +217,9 @@ def test_checkpointing_is_reentrant_by_the_release_where_the_arguments_do_not_sa
     fact = "training.gradient_checkpointing_kwargs.use_reentrant"
     unsaid = {"framework": framework, "gradient_checkpointing_kwargs": {"use_reentrant": None}}
     completed = matrix.infer(known, Environment({"distributions": versions, "training": unsaid})).view
-    assert lookup(completed, fact) == reentrant
+    assert completed.get(fact) == reentrant
     said = {"framework": framework, "gradient_checkpointing_kwargs": {"use_reentrant": False}}
-    assert lookup(matrix.infer(known, Environment({"distributions": versions, "training": said})).view, fact) is False
+    assert matrix.infer(known, Environment({"distributions": versions, "training": said})).view.get(fact) is False
 
 
 @pytest.mark.parametrize(
@@ -262,4 +262,4 @@ def test_a_switch_is_as_its_library_has_it_unless_somebody_says_otherwise(
     known: matrix.Matrix, fact: str, training: dict[str, Any], value: object
 ) -> None:
     completed = matrix.infer(known, Environment({"training": training})).view
-    assert lookup(completed, f"training.{fact}") == value
+    assert completed.get(f"training.{fact}") == value

@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from compatcheck import matrix
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.model_families import family_of, type_of_class
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.matrix.matching.match import TraitVerdict
@@ -199,8 +199,8 @@ def test_a_model_alone_is_no_suspicion(known: matrix.Matrix) -> None:
 
 def test_a_model_without_code_of_its_own_has_no_trait_of_code(known: matrix.Matrix) -> None:
     completed = matrix.infer(known, Environment({"model": {"name": "Qwen2.5-7B"}})).view
-    assert lookup(completed, "model.remote_code") is False
-    assert lookup(completed, "model.traits") == Unknown()
+    assert completed.get("model.remote_code") is False
+    assert completed.get("model.traits") == Unknown()
     ids = told(known, "Qwen2.5-7B", "5.0.0", training={"gradient_checkpointing": True, "predict_with_generate": True})
     assert not {"CC-2024-0003", "CC-2026-0063", "CC-2026-0064", "CC-2026-0505"} & set(ids)
 

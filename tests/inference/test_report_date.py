@@ -136,7 +136,7 @@ def test_a_report_in_the_repository_of_a_model_is_about_that_model(
 ) -> None:
     """Qwen2-VL was in the repository that Qwen3-VL has now."""
     facts = {"report": {"repository": repository, "date": day}, **({"model": model} if model else {})}
-    assert (matrix.infer(known, Environment(facts)).view.facts.get("model") or {}).get("type") == type_
+    assert matrix.infer(known, Environment(facts)).view.section("model").get("type") == type_
 
 
 @pytest.mark.parametrize(

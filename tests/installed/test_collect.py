@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.environment import Environment, Location, Target, Unknown, lookup
+from compatcheck.environment import Environment, Location, Target, Unknown
 from compatcheck.environment.assumptions import assume, assume_all
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.errors import InputError
@@ -25,17 +25,17 @@ def test_one_collection_holds_every_collectors_facts(
     (site / "~orch-2.4.0.dist-info").mkdir()
     (site / "empty-1.0.dist-info").mkdir()
     environment = collect(target, ("NCCL_P2P_DISABLE", "NOT_SET"))
-    assert lookup(environment, "python") == "3.11.7"
-    assert lookup(environment, "distributions.torch") == "2.5.0"
-    assert lookup(environment, "distributions.absent") is None
-    assert lookup(environment, "environ.NCCL_P2P_DISABLE") == "1"
-    assert lookup(environment, "environ.NOT_SET") is None
-    assert isinstance(lookup(environment, "environ.NEVER_ASKED"), Unknown)
-    assert [each["path"] for each in lookup(environment, "distribution_problems")] == [
+    assert environment.get("python") == "3.11.7"
+    assert environment.get("distributions.torch") == "2.5.0"
+    assert environment.get("distributions.absent") is None
+    assert environment.get("environ.NCCL_P2P_DISABLE") == "1"
+    assert environment.get("environ.NOT_SET") is None
+    assert isinstance(environment.get("environ.NEVER_ASKED"), Unknown)
+    assert [each["path"] for each in environment.get("distribution_problems")] == [
         "~orch-2.4.0.dist-info",
         "empty-1.0.dist-info",
     ]
-    assert [each["requirement"] for each in lookup(environment, "unmet_requirements")] == ["sympy==1.13.1"]
+    assert [each["requirement"] for each in environment.get("unmet_requirements")] == ["sympy==1.13.1"]
     assert environment.facts["target"] == {
         "executable": "/nowhere/bin/python",
         "prefix": "/nowhere",
@@ -106,7 +106,7 @@ def test_an_overlay_replaces_facts_with_their_reasons_and_locations() -> None:
 def test_a_fact_the_user_states(statement: str, path: str, value: object) -> None:
     before = Environment({}, {path: "not known"})
     stated = assume(before, statement)
-    assert lookup(stated, path) == value
+    assert stated.get(path) == value
     assert path not in stated.reasons
 
 

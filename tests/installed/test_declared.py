@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Target, Unknown, lookup
+from compatcheck.environment import Target, Unknown
 from compatcheck.installed import declared
 from compatcheck.installed.collect import collect
 from compatcheck.installed.target import find_target
@@ -200,6 +200,6 @@ def test_pins_say_nothing_of_what_an_installer_moves_for_them(target: Target, in
         asked.write_text(f"{pin}\n", encoding="utf-8")
         environment = with_paths(collect(target), [str(asked)], pins="over", target=target)
         assert environment.facts["distributions"].get("tokenizers") == known
-        seen = lookup(environment, "distributions.tokenizers")
+        seen = environment.get("distributions.tokenizers")
         assert isinstance(seen, Unknown) if known is None else seen == known
-        assert lookup(environment, "distributions.absent") is None
+        assert environment.get("distributions.absent") is None

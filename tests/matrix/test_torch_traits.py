@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix.traits import (
     awq_kernels_of_another_torch,
     bitsandbytes_lacks_cuda_library,
@@ -107,7 +107,7 @@ def test_the_label_of_a_wheel_names_its_torch(known: matrix.Matrix, wheel: str, 
 def test_what_the_package_index_serves_tells_its_cuda_runtime(known: matrix.Matrix, line: str) -> None:
     """Solutions for each minor release as the resolver gave them, cut to torch and what names a CUDA version."""
     versions = dict(pin.split("==") for pin in line.split())
-    runtime = lookup(matrix.infer(known, Environment({"distributions": versions})).view, "cuda.runtime")
+    runtime = matrix.infer(known, Environment({"distributions": versions})).view.get("cuda.runtime")
     release = ".".join(versions["torch"].split(".")[:2])
     assert runtime == known.table("torch-cuda-builds")["default"].get(release, Unknown())
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import InputError
 from compatcheck.project.overlay import with_paths
 from compatcheck.project.reading import read_paths
@@ -35,20 +35,20 @@ def test_a_folder_is_searched_for_what_we_read(tmp_path: Path) -> None:
         Source("model", str(tmp_path / "model")),
         Source("requirements_txt", str(tmp_path / "requirements-dev.txt")),
     }
-    assert lookup(reading.environment, "training.deepspeed.zero_stage") == 2
-    assert lookup(reading.environment, "model.type") == "glm"
-    assert lookup(reading.environment, "distributions.torch") == "2.5.0"
+    assert reading.environment.get("training.deepspeed.zero_stage") == 2
+    assert reading.environment.get("model.type") == "glm"
+    assert reading.environment.get("distributions.torch") == "2.5.0"
 
 
 def test_two_configurations_in_a_folder_decide_nothing_until_one_is_named(tmp_path: Path) -> None:
     two = lay_deepspeed(tmp_path / "zero2.json", 2)
     three = lay_deepspeed(tmp_path / "zero3.json", 3)
     reading = read_paths([str(tmp_path)])
-    unknown = lookup(reading.environment, "training.deepspeed.zero_stage")
+    unknown = reading.environment.get("training.deepspeed.zero_stage")
     assert isinstance(unknown, Unknown)
     assert two in (unknown.reason or "") and three in (unknown.reason or "")
     named = read_paths([str(tmp_path), three])
-    assert lookup(named.environment, "training.deepspeed.zero_stage") == 3
+    assert named.environment.get("training.deepspeed.zero_stage") == 3
     assert named.sources == (Source("deepspeed", three),)
     assert "training.deepspeed" not in named.environment.reasons
 
@@ -183,7 +183,7 @@ def test_a_script_with_a_trainer_of_its_own_is_read_and_has_its_line(tmp_path: P
     for paths in ([str(script)], [str(tmp_path)]):
         reading = read_paths(paths)
         assert reading.sources == (Source("trainer", str(script)),)
-        assert lookup(reading.environment, "trainer.traits") == [LACKS]
+        assert reading.environment.get("trainer.traits") == [LACKS]
         at = reading.environment.locations[f"trainer.traits.{LACKS}"]
         assert (at.file, at.line) == (str(script), 3)
     with pytest.raises(InputError, match="unrecognised file"):
@@ -196,10 +196,10 @@ def test_two_scripts_that_differ_are_only_suspected_until_one_is_named(tmp_path:
     found = read_paths([str(tmp_path)]).environment
     why = found.reasons["trainer.script"]
     assert "old.py" in why and "new.py" in why
-    assert (lookup(found, "trainer.traits"), lookup(found, "trainer.suspected")) == ([], [LACKS])
+    assert (found.get("trainer.traits"), found.get("trainer.suspected")) == ([], [LACKS])
     named = read_paths([str(tmp_path), str(tmp_path / "new.py")]).environment
-    assert lookup(named, "trainer.traits") == []
-    assert isinstance(lookup(named, "trainer.suspected"), Unknown)
+    assert named.get("trainer.traits") == []
+    assert isinstance(named.get("trainer.suspected"), Unknown)
 
 
 def test_a_trainer_and_the_script_that_makes_its_arguments_belong_together(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_trainer_and_the_script_that_makes_its_arguments_belong_together(tmp_p
         "from transformers import TrainingArguments\nTrainingArguments(no_cuda=True)\n", encoding="utf-8"
     )
     found = read_paths([str(tmp_path)]).environment
-    assert lookup(found, "trainer.traits") == ["arguments-gone-in-transformers-5", LACKS]
+    assert found.get("trainer.traits") == ["arguments-gone-in-transformers-5", LACKS]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from compatcheck import matrix
 from compatcheck.advice.edits import setting
-from compatcheck.environment import Environment, Location, Unknown, lookup
+from compatcheck.environment import Environment, Location, Unknown
 from compatcheck.environment.snapshot import load_snapshot, read_snapshot
 from compatcheck.pipelines.check import check
 from compatcheck.probes import card, describe, names
@@ -273,5 +273,5 @@ def test_what_is_to_be_set_in_a_deepspeed_file_is_read_there_as_it_was_meant(
     for section, given in json.loads(f"{{{to_copy(setting(path, value, Environment({})))}}}").items():
         before[section] = {**before.get(section, {}), **given} if isinstance(given, dict) else given
     file.write_text(json.dumps(before), encoding="utf-8")
-    read = lookup(read_paths([str(file)]).environment, path)
+    read = read_paths([str(file)]).environment.get(path)
     assert isinstance(read, Unknown) if value == "none" else read == value

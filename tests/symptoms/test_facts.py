@@ -38,7 +38,7 @@ def facts(text: str, tmp_path: Path) -> Any:
 def test_versions_count_where_a_line_says_plainly_whose_they_are(line: str, versions: str, tmp_path: Path) -> None:
     known = facts(f"{line}\n", tmp_path)
     expected = dict(part.split() for part in versions.split(", ")) if versions else {}
-    assert known.facts.get("distributions", {}) == expected
+    assert known.section("distributions") == expected
     assert all(known.locations[f"distributions.{name}"].line == 1 for name in expected)
 
 

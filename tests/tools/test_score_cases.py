@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from compatcheck import matrix
-from compatcheck.environment import Environment, lookup
+from compatcheck.environment import Environment
 from compatcheck.results.findings import Remedy
 from tests.conftest import ROOT
 from tools import score_cases
@@ -228,7 +228,7 @@ def test_a_setting_of_a_fix_is_the_fact_it_gives(
     given: dict[str, Any], fix: dict[str, Any], path: str, after: object
 ) -> None:
     fixed = fixes.applied(Environment(given), {"packages": {}, "config": fix}, matrix.load())
-    assert lookup(fixed, path) == after
+    assert fixed.get(path) == after
 
 
 def test_another_python_is_a_fix() -> None:

@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from compatcheck import matrix
 from compatcheck.bug_report._gpus import gpus_in
-from compatcheck.environment import Environment, lookup
+from compatcheck.environment import Environment
 from compatcheck.inference.torch_builds import minor
 from compatcheck.packages.names import normalised
 from tools.labelled.settings import DTYPES, fact_of, put, version_of
@@ -27,7 +27,7 @@ def applied(environment: Environment, fix: Mapping[str, Any], matrix_in_use: mat
     """
     known: dict[str, Any] = {}
     versions: dict[str, str] = {}
-    installed = environment.facts.get("distributions") or {}
+    installed = environment.section("distributions")
     for name, pinned in fix["packages"].items():
         now = environment.facts.get("python") if name == "python" else installed.get(normalised(name))
         if moved := moved_to(str(pinned), now, _published(normalised(name), matrix_in_use)):
@@ -45,7 +45,7 @@ def applied(environment: Environment, fix: Mapping[str, Any], matrix_in_use: mat
             known.setdefault("distribution_ranges", {}).update({normalised(name): "" for name in value})
         if key == "cuda_toolkit":
             runtime = re.sub(r".*\+cu(\d+)(\d)\Z|.*", r"\1.\2", installed.get("torch", "")).strip(".")
-            known["cuda"] = {"toolkit": runtime or lookup(environment, "cuda.runtime")}
+            known["cuda"] = {"toolkit": runtime or environment.get("cuda.runtime")}
     if gpus := gpus_in(str(fix["config"].get("gpu", "")), context=True):
         known["gpus"] = gpus.value()
     left = dict(environment.facts)
@@ -70,7 +70,7 @@ def _torch_of(moved: Mapping[str, str], torch: str, matrix_in_use: matrix.Matrix
 def _has_build(torch: str, environment: Environment, matrix_in_use: matrix.Matrix) -> bool:
     """Whether a release of torch may be there for the CUDA runtime of the environment; unless known, it may."""
     label = re.search(r"\+cu(\d+)(\d)$", torch)
-    runtime = f"{label[1]}.{label[2]}" if label else lookup(environment, "cuda.runtime")
+    runtime = f"{label[1]}.{label[2]}" if label else environment.get("cuda.runtime")
     builds = matrix_in_use.table("torch-cuda-builds")["builds"].get(minor(torch))
     return builds is None or not isinstance(runtime, str) or runtime in builds
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from compatcheck import matrix
 from compatcheck.bug_report import read_report
-from compatcheck.environment import Environment, lookup
+from compatcheck.environment import Environment
 from compatcheck.results.findings import Finding
 from tools.labelled.findings import findings_of
 from tools.labelled.snapshot import snapshot
@@ -45,7 +45,7 @@ def _statuses(found: tuple[Finding, ...]) -> dict[str, str]:
 
 def _facts_compared(case: Mapping[str, Any], given: Environment, pasted: Environment) -> Iterator[Difference]:
     for path, value in _flat({key: each for key, each in given.facts.items() if key not in ("training", "model")}):
-        ours = lookup(pasted, path) if path != "gpus" else pasted.facts.get("gpus")
+        ours = pasted.get(path) if path != "gpus" else pasted.facts.get("gpus")
         if path == "gpus":
             names = [each.get("name", "").lower() for each in ours or ()]
             if not names and not any(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from packaging.version import Version
 
-from compatcheck.environment import Environment, Location, Unknown, lookup
+from compatcheck.environment import Environment, Location, Unknown
 from compatcheck.environment.paths import distribution_of, variable_of
 from compatcheck.environment.vocabulary import kind_of
 from compatcheck.inference.inferred import NOTHING, Inferred, Limit
@@ -179,7 +179,7 @@ def _all_of(parts: Iterable[Verdict]) -> Verdict:
 
 
 def _match_gpus(conditions: Conditions, environment: Environment) -> Verdict:
-    gpus = lookup(environment, "gpus")
+    gpus = environment.get("gpus")
     if isinstance(gpus, Unknown):
         return Verdict(None, tuple(conditions))
     return any_of(
@@ -193,7 +193,7 @@ def _match_gpus(conditions: Conditions, environment: Environment) -> Verdict:
 
 def _match_every_gpu(path: str, condition: Any, environment: Environment) -> Verdict:
     """Whether a condition holds on each GPU; what is missing is told by the name that a GPU's own fact has."""
-    gpus, fact = lookup(environment, "gpus"), path.partition(".")[2]
+    gpus, fact = environment.get("gpus"), path.partition(".")[2]
     if isinstance(gpus, Unknown):
         return Verdict(None, (f"gpu.{fact}",))
     if not gpus:
@@ -210,7 +210,7 @@ def _match_key(path: str, condition: Any, environment: Environment, inferred: In
         return any_of(Verdict(t.holds, t.missing, t.occurrences, _is_singular(t), t.facts) for t in found)
     if path == "training.runs_on":
         return _match_runs_on(condition, environment, inferred, traits)
-    value = lookup(environment, path)
+    value = environment.get(path)
     if not isinstance(value, Unknown):
         return _compare(path, condition, value)
     bounded = _BOUNDED.get(path) or _BOUNDED.get(path.partition(".")[0])
@@ -229,7 +229,7 @@ def _match_python(path: str, condition: Any, environment: Environment, inferred:
 
 def _match_variable(path: str, condition: Any, environment: Environment, inferred: Inferred) -> Verdict:
     """A variable that a report does not mention is not set, unless others than the user set it."""
-    unmentioned = "report" in environment.facts and lookup(environment, path) == Unknown()
+    unmentioned = "report" in environment.facts and environment.get(path) == Unknown()
     is_unset = condition == "absent" and unmentioned and variable_of(path) not in relevance().set_by_others
     return Verdict(True) if is_unset else Verdict(None, (path,))
 
@@ -248,7 +248,7 @@ def _match_version(path: str, condition: Any, environment: Environment, inferred
 
 def _match_runs_on(condition: Any, environment: Environment, inferred: Inferred, traits: TraitFinder) -> Verdict:
     """Whether the run goes through the training loop of one of these frameworks: its own, or one below it."""
-    stated = lookup(environment, "training.framework")
+    stated = environment.get("training.framework")
     if isinstance(stated, Unknown):
         return Verdict(None, ("training.framework",))
     wanted = condition if isinstance(condition, list) else [condition]
@@ -269,7 +269,7 @@ def _match_runs_on(condition: Any, environment: Environment, inferred: Inferred,
 
 def _match_ranks(path: str, condition: Any, environment: Environment, inferred: Inferred) -> Verdict:
     """Where it is known that there are several ranks, and not how many."""
-    if lookup(environment, "training.several_ranks") is not True:
+    if environment.get("training.several_ranks") is not True:
         return Verdict(None, (path,))
     held = {_holds(path, condition, number) for number in _SEVERAL}
     return Verdict(held.pop(), narrowed=True) if len(held) == 1 else Verdict(None, (path,))
@@ -287,7 +287,7 @@ _BOUNDED: Mapping[str, Callable[[str, Any, Environment, Inferred], Verdict]] = {
 
 def _asked(environment: Environment, inferred: Inferred, name: str) -> str | None:
     """The range in which a distribution is to be there, as somebody states it or other facts imply it."""
-    stated: str | None = (environment.facts.get("distribution_ranges") or {}).get(name)
+    stated: str | None = environment.section("distribution_ranges").get(name)
     return inferred.required.get(name) if stated is None else stated
 
 

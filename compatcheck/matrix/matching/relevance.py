@@ -6,7 +6,7 @@ from collections.abc import Mapping, Set
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from compatcheck.environment import Environment, lookup
+from compatcheck.environment import Environment
 from compatcheck.environment.paths import distribution_of, variable_of
 from compatcheck.packages.frameworks import framework_of_distribution
 from compatcheck.packages.shipped_tables import shipped_table
@@ -134,11 +134,11 @@ def _is_used(name: str, singular: Set[str], environment: Environment) -> bool:
     if settings is not None and any(path.startswith(settings) for path in singular):
         return True
     if name in table.switches:
-        return lookup(environment, table.switches[name]) is True
+        return environment.get(table.switches[name]) is True
     framework = framework_of_distribution(name)
     if framework is None or not (framework.commands or framework.scripts):
         return False
-    return bool(lookup(environment, "training.framework") == framework.name)
+    return bool(environment.get("training.framework") == framework.name)
 
 
 def _kind(path: str) -> str | None:

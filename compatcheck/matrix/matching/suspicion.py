@@ -39,7 +39,7 @@ def nearest(
 
 
 def _day_of_releases(environment: Environment, releases: Releases) -> date | None:
-    stated = environment.facts.get("distributions") or {}
+    stated = environment.section("distributions")
     days = (releases.get(name, {}).get(version.partition("+")[0]) for name, version in stated.items() if version)
     return max((_as_date(day) for day in days if day), default=None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import minor
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.packages.versions import contains, is_vendor_build, parse_range, parse_version
@@ -18,7 +18,7 @@ def find_mismatch(companion: str, environment: Environment, table: Mapping[str, 
     open.
     """
     names = ("distributions.torch", f"distributions.{companion}")
-    torch, installed = (lookup(environment, name) for name in names)
+    torch, installed = (environment.get(name) for name in names)
     missing = tuple(name for name, value in zip(names, (torch, installed)) if isinstance(value, Unknown))
     if missing or torch is None or installed is None:
         return TraitVerdict(None if missing else False, missing=missing)
@@ -41,7 +41,7 @@ def find_mismatch(companion: str, environment: Environment, table: Mapping[str, 
 
 def imports_beside_another(companion: str, environment: Environment, table: Mapping[str, Any]) -> bool | None:
     """Whether the companion can be imported beside a torch that it is not built for, less its compiled operators."""
-    installed, torch = (lookup(environment, f"distributions.{name}") for name in (companion, "torch"))
+    installed, torch = (environment.get(f"distributions.{name}") for name in (companion, "torch"))
     row = table.get("importable", {}).get(companion)
     version = parse_version(installed) if isinstance(installed, str) else None
     if row is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from packaging.version import Version
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import minor
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
@@ -34,10 +34,10 @@ _BUILT_FOR = {
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    autoawq = lookup(environment, "distributions.autoawq")
+    autoawq = environment.get("distributions.autoawq")
     carries_them = isinstance(autoawq, str) and (parse_version(autoawq) or _FIRST_WITHOUT) < _FIRST_WITHOUT
     name = "autoawq" if carries_them else "autoawq-kernels"
-    installed, torch = lookup(environment, f"distributions.{name}"), lookup(environment, _TORCH)
+    installed, torch = environment.get(f"distributions.{name}"), environment.get(_TORCH)
     if isinstance(installed, Unknown):
         return TraitVerdict(None, missing=(f"distributions.{name}",))
     built_for = _BUILT_FOR[name].get(installed or "")

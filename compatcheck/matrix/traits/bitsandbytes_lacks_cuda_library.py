@@ -12,7 +12,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.packages.versions import parse_version
@@ -23,8 +23,8 @@ _MACHINES = ("x86_64", "AMD64")
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
     """Without a GPU it looks for none. A build of one's own, or a platform that was not looked up, leaves it open."""
-    installed, runtime = (lookup(environment, path) for path in _FACTS)
-    gpus = lookup(environment, "gpus")
+    installed, runtime = (environment.get(path) for path in _FACTS)
+    gpus = environment.get("gpus")
     if installed is None or runtime is None or not gpus:
         return TraitVerdict(False)
     missing = tuple(path for path, value in zip(_FACTS, (installed, runtime)) if isinstance(value, Unknown))
@@ -33,7 +33,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     rows: Sequence[Mapping[str, Any]] = table("bitsandbytes-libraries")["releases"]
     version = parse_version(installed)
     row = next((row for row in reversed(rows) if version and version >= Version(row["from"])), None)
-    machine, system = (lookup(environment, f"platform.{part}") for part in ("machine", "system"))
+    machine, system = (environment.get(f"platform.{part}") for part in ("machine", "system"))
     looked_up = isinstance(machine, Unknown) or machine in _MACHINES
     if row is None or version is None or version.is_devrelease or "+" in installed or not looked_up:
         return TraitVerdict(None, missing=_FACTS[:1])

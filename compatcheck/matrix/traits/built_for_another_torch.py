@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.report_date import limits_by_day
 from compatcheck.inference.torch_builds import backend_of, minor
 from compatcheck.matrix._traits import Table
@@ -22,8 +22,8 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     what no metadata demands is told here. Of a package that a report gives no version of, the newest release of its day
     is compared, and it stays open.
     """
-    torch = lookup(environment, _TORCH)
-    installed = lookup(environment, "distributions")
+    torch = environment.get(_TORCH)
+    installed = environment.get("distributions")
     if isinstance(torch, Unknown) or isinstance(installed, Unknown):
         return TraitVerdict(None, missing=(_TORCH,))
     version = parse_version(torch or "")
@@ -32,7 +32,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if is_vendor_build(torch) or version.is_devrelease:
         return TraitVerdict(None, missing=(_TORCH,))
     rows = table("built-for-torch")
-    metadata_read = not isinstance(lookup(environment, "unmet_requirements"), Unknown)
+    metadata_read = not isinstance(environment.get("unmet_requirements"), Unknown)
     found = tuple(
         occurrence
         for package, wanted in _belonging(installed, rows, metadata_read=metadata_read)
@@ -51,12 +51,12 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
 
 def _expected(environment: Environment, table: Table) -> dict[str, str]:
     """The newest release, by the day of a report, of each package that it says is there and no more of."""
-    asked = environment.facts.get("distribution_ranges") or {}
+    asked = environment.section("distribution_ranges")
     limits = limits_by_day(environment, table) if asked else {}
     return {
         name: newest
         for name in asked.keys() & limits.keys()
-        if isinstance(lookup(environment, f"distributions.{name}"), Unknown) and (newest := limits[name].newest)
+        if isinstance(environment.get(f"distributions.{name}"), Unknown) and (newest := limits[name].newest)
     }
 
 

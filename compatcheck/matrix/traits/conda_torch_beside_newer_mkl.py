@@ -5,7 +5,7 @@ MKL 2024.1 dropped iJIT_NotifyEvent. Wheels carry their own MKL inside: https://
 
 from __future__ import annotations
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import backend_of
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
@@ -17,7 +17,7 @@ _CUDA_WHEELS = ("nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12", "nvidia-
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    facts = {path: lookup(environment, path) for path in ("distributions.mkl", "distributions.torch")}
+    facts = {path: environment.get(path) for path in ("distributions.mkl", "distributions.torch")}
     if None in facts.values():
         return TraitVerdict(False)
     missing = tuple(path for path, value in facts.items() if isinstance(value, Unknown))
@@ -36,4 +36,4 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
 
 
 def _has(environment: Environment, names: tuple[str, ...]) -> bool:
-    return any(lookup(environment, f"distributions.{name}") not in (None, Unknown()) for name in names)
+    return any(environment.get(f"distributions.{name}") not in (None, Unknown()) for name in names)

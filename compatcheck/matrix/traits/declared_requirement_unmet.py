@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.packages.names import normalised
@@ -14,7 +14,7 @@ _NAME_AND_SPECIFIER = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*\(?([^;)]*
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    unmet = lookup(environment, "unmet_requirements")
+    unmet = environment.get("unmet_requirements")
     if isinstance(unmet, Unknown):
         return TraitVerdict(None, missing=("unmet_requirements",))
     return TraitVerdict(bool(unmet), tuple(map(_occurrence, unmet or ())))

@@ -7,7 +7,7 @@ https://github.com/deepspeedai/DeepSpeed/blob/v0.19.5/op_builder/builder.py (cud
 
 from __future__ import annotations
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import minor
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import TraitVerdict
@@ -16,7 +16,7 @@ _FORGIVING = ("10", "11", "12")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    found = {path: lookup(environment, path) for path in ("cuda.toolkit", "cuda.runtime")}
+    found = {path: environment.get(path) for path in ("cuda.toolkit", "cuda.runtime")}
     if None in found.values():
         return TraitVerdict(False)
     missing = tuple(path for path, version in found.items() if isinstance(version, Unknown))

@@ -5,7 +5,7 @@ Where the build is not known, the one that the package index serves stands for i
 
 from __future__ import annotations
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import default_runtime, driver_needed, minor
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
@@ -16,7 +16,7 @@ _OFFERED = ("cuda.driver_api",)
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    runtime, driver = (lookup(environment, path) for path in _FACTS)
+    runtime, driver = (environment.get(path) for path in _FACTS)
     if runtime is None or driver is None:
         return TraitVerdict(False)
     missing = tuple(path for path, value in zip(_FACTS, (runtime, driver)) if isinstance(value, Unknown))
@@ -37,13 +37,13 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
 
 
 def _served(environment: Environment, table: Table) -> str | None:
-    torch = lookup(environment, "distributions.torch")
+    torch = environment.get("distributions.torch")
     return default_runtime(torch, table) if isinstance(torch, str) and not is_vendor_build(torch) else None
 
 
 def _older(environment: Environment, table: Table) -> str | None:
     """The newest minor release of torch before this one whose build of the package index runs on the driver."""
-    torch = lookup(environment, "distributions.torch")
+    torch = environment.get("distributions.torch")
     if not isinstance(torch, str):
         return None
     found = None

@@ -7,7 +7,7 @@ https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.ht
 
 from __future__ import annotations
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import carried_forward, minor, numbers
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
@@ -16,14 +16,14 @@ _FACTS = ("cuda.runtime", "cuda.driver")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    runtime, driver = (lookup(environment, path) for path in _FACTS)
-    if runtime is None or driver is None or lookup(environment, "platform.system") in ("Windows", "Darwin"):
+    runtime, driver = (environment.get(path) for path in _FACTS)
+    if runtime is None or driver is None or environment.get("platform.system") in ("Windows", "Darwin"):
         return TraitVerdict(False)
     missing = tuple(path for path, value in zip(_FACTS, (runtime, driver)) if isinstance(value, Unknown))
     if missing:
         return TraitVerdict(None, missing=missing)
     first = numbers(table("cuda-driver")["shipped"].get(minor(runtime), ""))
-    installed, level = numbers(driver), lookup(environment, "cuda.driver_api")
+    installed, level = numbers(driver), environment.get("cuda.driver_api")
     offered = numbers(level) if isinstance(level, str) else None
     if first is None or installed is None:
         return TraitVerdict(None, missing=_FACTS)
@@ -37,7 +37,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         "that they carry as PTX alone does not run"
     )
     seen = (Occurrence(summary, ("nvidia-driver", "vllm", "torch")),)
-    compiled = lookup(environment, "cuda.machine_code")
+    compiled = environment.get("cuda.machine_code")
     if isinstance(compiled, Unknown):
         return TraitVerdict(None, seen, ("cuda.machine_code",))
     return TraitVerdict(not compiled, () if compiled else seen)

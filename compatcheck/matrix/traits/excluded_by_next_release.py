@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from packaging.version import Version
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.packages.release_rows import Row, rows_of
@@ -15,7 +15,7 @@ from compatcheck.packages.versions import final_release
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
     """Whether a pair is there that was ruled out soon; what is not stated may be anything."""
-    distributions = lookup(environment, "distributions")
+    distributions = environment.get("distributions")
     if isinstance(distributions, Unknown):
         return TraitVerdict(None)
     releases = {name: release for name, text in (distributions or {}).items() if (release := final_release(text))}

@@ -6,7 +6,7 @@ https://github.com/pytorch/pytorch/pull/97602
 
 from __future__ import annotations
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 
@@ -15,8 +15,8 @@ _NEEDED = ("cuda.toolkit", "cuda.runtime", "training.attention")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    toolkit, runtime, attention = found = [lookup(environment, path) for path in _NEEDED]
-    installed = lookup(environment, _PACKAGE)
+    toolkit, runtime, attention = found = [environment.get(path) for path in _NEEDED]
+    installed = environment.get(_PACKAGE)
     missing = tuple(path for path, value in zip(_NEEDED, found, strict=True) if isinstance(value, Unknown))
     if isinstance(installed, str) or None in found or attention not in ("flash_attention_2", Unknown()):
         return TraitVerdict(False)

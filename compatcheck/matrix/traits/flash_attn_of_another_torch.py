@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import minor
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
@@ -21,7 +21,7 @@ _LOADS_ALL_THE_SAME = ("2.6", "2.7")
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
     names = ("distributions.flash-attn", "distributions.torch")
-    installed, torch = (lookup(environment, name) for name in names)
+    installed, torch = (environment.get(name) for name in names)
     missing = tuple(name for name, value in zip(names, (installed, torch)) if isinstance(value, Unknown))
     if missing or installed is None or torch is None:
         return TraitVerdict(None if missing else False, missing=missing)

@@ -7,7 +7,7 @@ https://github.com/Dao-AILab/flash-attention/blob/v2.8.0.post1/.github/workflows
 
 from __future__ import annotations
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import numbers
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
@@ -17,7 +17,7 @@ _FIRST, _NEEDED = "2.8.0.post1", (2, 32)
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    installed, libc = lookup(environment, "distributions.flash-attn"), lookup(environment, "platform.libc")
+    installed, libc = environment.get("distributions.flash-attn"), environment.get("platform.libc")
     if installed is None or libc is None:
         return TraitVerdict(False)
     facts = {"distributions.flash-attn": installed, "platform.libc": libc}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import TraitVerdict
 from compatcheck.matrix.traits._ranks import several_ranks
@@ -16,13 +16,13 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
 
 def _fits_one_bucket(environment: Environment) -> bool:
     """A LoRA of some millions of parameters beside a large bucket; layers that it trains whole may fill any bucket."""
-    size = lookup(environment, "training.deepspeed.reduce_bucket_size")
+    size = environment.get("training.deepspeed.reduce_bucket_size")
     large = isinstance(size, (int, float)) and size >= _LARGE_BUCKET
-    whole_layers = lookup(environment, "training.lora.modules_to_save")
+    whole_layers = environment.get("training.lora.modules_to_save")
     return large and _is_lora(environment) and (isinstance(whole_layers, Unknown) or not whole_layers)
 
 
 def _is_lora(environment: Environment) -> bool:
-    lora = lookup(environment, "training.lora")
+    lora = environment.get("training.lora")
     stated = lora is not None and not isinstance(lora, Unknown)
-    return stated or lookup(environment, "training.method") in ("lora", "qlora")
+    return stated or environment.get("training.method") in ("lora", "qlora")

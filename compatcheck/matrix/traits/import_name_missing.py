@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.matrix.traits._release_names import WHY, histories
@@ -13,7 +13,7 @@ from compatcheck.packages.versions import final_release
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    unresolved = lookup(environment, "unresolved_imports")
+    unresolved = environment.get("unresolved_imports")
     if isinstance(unresolved, Unknown):
         return TraitVerdict(None, missing=("unresolved_imports",))
     return TraitVerdict(bool(unresolved), tuple(_occurrence(each, table) for each in unresolved or ()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from packaging.version import Version
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.matrix.traits._release_names import NameHistory, histories, occurrence
@@ -18,14 +18,14 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
 
     A name that the model's code imports and that releases dropped is left to an entry of its own where it has one.
     """
-    looked = {path: lookup(environment, path) for path in (_MODEL, _SCRIPT)}
+    looked = {path: environment.get(path) for path in (_MODEL, _SCRIPT)}
     names = {path: listed or () for path, listed in looked.items() if not isinstance(listed, Unknown)}
     if not names:
         return TraitVerdict(None, missing=(_MODEL,))
     found: dict[str, list[Occurrence]] = {}
     for path, listed in names.items():
         for asked in histories(listed, table):
-            stated = lookup(environment, f"distributions.{asked.package}")
+            stated = environment.get(f"distributions.{asked.package}")
             release = None if isinstance(stated, Unknown) else final_release(stated)
             if release and asked.lacks(release) and not (path == _MODEL and _has_entry(asked, release, table)):
                 found.setdefault(path, []).append(occurrence(asked, release))

@@ -6,7 +6,7 @@ Axolotl and TRL's SFTTrainer make it themselves.
 
 from __future__ import annotations
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import TraitVerdict
 
@@ -14,13 +14,13 @@ _CONCERNED = ("training.quantization", "training.lora")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    concerned = {path: lookup(environment, path) for path in _CONCERNED}
-    prepared = lookup(environment, "training.kbit_prepared")
+    concerned = {path: environment.get(path) for path in _CONCERNED}
+    prepared = environment.get("training.kbit_prepared")
     if None in concerned.values() or prepared is True:
         return TraitVerdict(False)
     missing = tuple(path for path, value in concerned.items() if isinstance(value, Unknown))
     if missing:
         return TraitVerdict(None, missing=missing)
-    framework = lookup(environment, "training.framework")
+    framework = environment.get("training.framework")
     left_to_the_script = isinstance(framework, Unknown) or framework in ("transformers", "peft")
     return TraitVerdict(prepared is False or left_to_the_script, presumed=prepared is not False)

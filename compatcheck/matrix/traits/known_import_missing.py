@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from packaging.version import Version
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.packages.frameworks import framework_of_distribution
@@ -55,14 +55,14 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     Where the installed files were followed, `import-name-missing` knows. A build of a vendor, a pre-release and a
     release that was not followed are passed over.
     """
-    if not isinstance(lookup(environment, _FOLLOWED), Unknown):
+    if not isinstance(environment.get(_FOLLOWED), Unknown):
         return TraitVerdict(False)
-    distributions = lookup(environment, "distributions")
+    distributions = environment.get("distributions")
     if isinstance(distributions, Unknown) or not distributions:
         return TraitVerdict(None, missing=(_FOLLOWED,))
     known = table("import-failures")
     versions = {name: version for name in known["releases"] if (version := final_release(distributions.get(name)))}
-    switched_off = {name for name, path in _SWITCHES.items() if lookup(environment, path) is False}
+    switched_off = {name for name, path in _SWITCHES.items() if environment.get(path) is False}
     found = tuple(each for each in _found(known, versions) if each.package not in switched_off)
     certain = tuple(each for each in found if _is_run(each, environment))
     occurrences = tuple(_occurrence(each, known, versions) for each in certain or found)
@@ -84,9 +84,9 @@ def _failing(rows: Sequence[Sequence[str]], package: Version, provider: Version)
 
 def _is_run(found: _Found, environment: Environment) -> bool:
     """Whether the statement that fails is surely reached: the package is used, and used that way."""
-    framework = lookup(environment, "training.framework")
+    framework = environment.get("training.framework")
     if found.row.statement in _OBJECTIVES:
-        return bool(lookup(environment, "training.objective") == _OBJECTIVES[found.row.statement])
+        return bool(environment.get("training.objective") == _OBJECTIVES[found.row.statement])
     own = framework_of_distribution(found.package)
     if own and own.program:
         return isinstance(framework, Unknown) or framework == own.name

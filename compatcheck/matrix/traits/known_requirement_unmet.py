@@ -7,7 +7,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import minor
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
@@ -27,9 +27,9 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     Where the installed metadata was read, `declared-requirement-unmet` knows. A build of a vendor or between two
     releases, and a release that was not looked up, are passed over.
     """
-    if not isinstance(lookup(environment, _METADATA), Unknown):
+    if not isinstance(environment.get(_METADATA), Unknown):
         return TraitVerdict(False)
-    distributions = lookup(environment, "distributions")
+    distributions = environment.get("distributions")
     if isinstance(distributions, Unknown):
         return TraitVerdict(None, missing=(_METADATA,))
     releases = {name: release for name, text in (distributions or {}).items() if (release := final_release(text))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.matrix.traits._release_names import histories, occurrence
@@ -17,14 +17,14 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     A release that has the name by the table is passed over: then something else shadows or hides it. So is a build of a
     vendor, and a name of which no release is known.
     """
-    names = lookup(environment, _FACT)
+    names = environment.get(_FACT)
     if isinstance(names, Unknown):
         return TraitVerdict(None, missing=(_FACT,))
     certain: list[Occurrence] = []
     open_still: list[Occurrence] = []
     missing: dict[str, None] = {}
     for asked in histories(names or (), table):
-        stated = lookup(environment, f"distributions.{asked.package}")
+        stated = environment.get(f"distributions.{asked.package}")
         if isinstance(stated, Unknown):
             open_still.append(occurrence(asked, None))
             missing[f"distributions.{asked.package}"] = None

@@ -8,7 +8,7 @@ https://github.com/vllm-project/vllm/issues/3069, https://github.com/vllm-projec
 
 from __future__ import annotations
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import backend_of
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import TraitVerdict
@@ -19,10 +19,10 @@ _PACKAGES, _TORCH = parse_range(">=2.19.3,<=2.20.5"), parse_range(">=2.2.0,<2.5.
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    package, torch = (lookup(environment, f"distributions.{name}") for name in ("nvidia-nccl-cu11", "torch"))
-    presumed = not isinstance(lookup(environment, "distributions.vllm"), str)
-    asked = environment.facts.get("distribution_ranges") or {}
-    if _NEWER in asked or isinstance(lookup(environment, f"distributions.{_NEWER}"), str):
+    package, torch = (environment.get(f"distributions.{name}") for name in ("nvidia-nccl-cu11", "torch"))
+    presumed = not isinstance(environment.get("distributions.vllm"), str)
+    asked = environment.section("distribution_ranges")
+    if _NEWER in asked or isinstance(environment.get(f"distributions.{_NEWER}"), str):
         return TraitVerdict(False)
     if isinstance(package, str):
         version = parse_version(package)

@@ -6,7 +6,7 @@ and no record on the machine says which that was. A newer one does no harm, sinc
 
 from __future__ import annotations
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.packages.versions import parse_version
@@ -15,12 +15,12 @@ _MAJORS = ("11", "12", "13")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    listed = environment.facts.get("distributions") or {}
+    listed = environment.section("distributions")
     names = {major: f"nvidia-nccl-cu{major}" for major in _MAJORS}
     here = {major: parse_version(listed[name]) for major, name in names.items() if listed.get(name)}
     if len(here) < 2:
         return TraitVerdict(False)
-    runtime = lookup(environment, "cuda.runtime")
+    runtime = environment.get("cuda.runtime")
     if isinstance(runtime, Unknown):
         return TraitVerdict(None, missing=("cuda.runtime",))
     own = str(runtime).partition(".")[0]
@@ -36,7 +36,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         "one that was installed last is loaded"
     )
     seen = Occurrence(summary, (names[own], *(names[major] for major in older), "torch"))
-    overwritten = lookup(environment, "cuda.nccl")
+    overwritten = environment.get("cuda.nccl")
     loaded = parse_version(overwritten) if isinstance(overwritten, str) else None
     if loaded is None:
         return TraitVerdict(None, (seen,), ("cuda.nccl",))

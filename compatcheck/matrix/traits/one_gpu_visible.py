@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import TraitVerdict
 
@@ -12,10 +12,10 @@ _VISIBLE = "environ.CUDA_VISIBLE_DEVICES"
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    visible, gpus = lookup(environment, _VISIBLE), lookup(environment, "gpus")
+    visible, gpus = environment.get(_VISIBLE), environment.get("gpus")
     if isinstance(visible, str):
         return TraitVerdict(re.fullmatch(r"[^,\s]+", visible) is not None and visible != "-1")
-    ranks = lookup(environment, "training.world_size")
+    ranks = environment.get("training.world_size")
     alone = ranks == 1
     if isinstance(gpus, Unknown) or (gpus and gpus[0].get("uncounted")):
         return TraitVerdict(None, missing=("gpus",), suspected=alone or isinstance(ranks, Unknown))

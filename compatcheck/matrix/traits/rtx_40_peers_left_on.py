@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import numbers
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
@@ -22,24 +22,24 @@ _VARIABLES = ("environ.NCCL_P2P_DISABLE", "environ.NCCL_IB_DISABLE")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    gpus, installed = lookup(environment, "gpus"), lookup(environment, "distributions.accelerate")
+    gpus, installed = environment.get("gpus"), environment.get("distributions.accelerate")
     if not gpus or installed is None:
         return TraitVerdict(False)
     facts = {"gpu.name": gpus, "distributions.accelerate": installed}
     missing = tuple(path for path, value in facts.items() if isinstance(value, Unknown))
     if missing:
         return TraitVerdict(None, missing=missing)
-    values = [lookup(environment, path) for path in _VARIABLES]
+    values = [environment.get(path) for path in _VARIABLES]
     if not _several(gpus) or all(isinstance(value, str) for value in values):
         return TraitVerdict(False)
     driver = _is_refused(environment, installed)
-    if driver is False or lookup(environment, "training.launcher") == "accelerate":
+    if driver is False or environment.get("training.launcher") == "accelerate":
         return TraitVerdict(False)
     seen = Occurrence(
         f"several RTX 40 cards and accelerate {installed}, without NCCL_P2P_DISABLE and NCCL_IB_DISABLE",
         ("accelerate", "nvidia-driver"),
     )
-    unknown = {"cuda.driver": driver, "training.launcher": lookup(environment, "training.launcher")}
+    unknown = {"cuda.driver": driver, "training.launcher": environment.get("training.launcher")}
     unknown |= dict(zip(_VARIABLES, values))
     missing = tuple(path for path, value in unknown.items() if isinstance(value, Unknown))
     return TraitVerdict(None if missing else True, (seen,), missing)
@@ -51,7 +51,7 @@ def _several(gpus: Any) -> bool:
 
 def _is_refused(environment: Environment, installed: str) -> bool | Unknown:
     """Whether this accelerate refuses the driver; where that is unknown, a release of its time is worth telling."""
-    version, driver = parse_version(installed), lookup(environment, "cuda.driver")
+    version, driver = parse_version(installed), environment.get("cuda.driver")
     if version is None or not contains(_OLD_DRIVER, version):
         return version is not None and contains(_ANY_DRIVER, version)
     if isinstance(driver, Unknown):

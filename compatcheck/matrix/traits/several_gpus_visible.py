@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import TraitVerdict
 
@@ -11,7 +11,7 @@ _VISIBLE = "environ.CUDA_VISIBLE_DEVICES"
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
     """Open where GPUs are named and not counted, or where nobody knows whether some are hidden."""
-    visible, gpus = lookup(environment, _VISIBLE), lookup(environment, "gpus")
+    visible, gpus = environment.get(_VISIBLE), environment.get("gpus")
     if isinstance(visible, str):
         return TraitVerdict("," in visible.strip(", "))
     if isinstance(gpus, Unknown):

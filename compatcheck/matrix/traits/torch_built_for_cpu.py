@@ -7,13 +7,13 @@ have such a build whatever they train with elsewhere.
 
 from __future__ import annotations
 
-from compatcheck.environment import Environment, lookup
+from compatcheck.environment import Environment
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import TraitVerdict
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    torch = lookup(environment, "distributions.torch")
+    torch = environment.get("distributions.torch")
     labelled = isinstance(torch, str) and torch.partition("+")[2].startswith("rocm")
-    built_with_rocm = labelled or isinstance(lookup(environment, "torch_build.hip"), str)
-    return TraitVerdict(lookup(environment, "cuda.runtime") is None and not built_with_rocm, presumed=True)
+    built_with_rocm = labelled or isinstance(environment.get("torch_build.hip"), str)
+    return TraitVerdict(environment.get("cuda.runtime") is None and not built_with_rocm, presumed=True)

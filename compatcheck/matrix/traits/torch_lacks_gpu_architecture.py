@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import (
     Build,
     ahead_of,
@@ -29,7 +29,7 @@ from compatcheck.packages.versions import is_vendor_build
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    runtime, gpus = lookup(environment, "cuda.runtime"), lookup(environment, "gpus")
+    runtime, gpus = environment.get("cuda.runtime"), environment.get("gpus")
     if runtime is None or not gpus:
         return TraitVerdict(False)
     if isinstance(gpus, Unknown):
@@ -62,8 +62,8 @@ def _find_for_cuda(environment: Environment, runtime: str, gpus: Iterable[Any], 
     if usual is not None and runs_on(usual, gpus) is False:
         lacking = _lacking(environment, f"is {_compiled(usual)} in the build for x86_64", gpus, table)
         return TraitVerdict(None, lacking.occurrences, ("platform.machine",))
-    if isinstance(lookup(environment, "distributions.torch"), Unknown):
-        builds = builds_for_runtime(runtime, lookup(environment, "platform.machine"), table)
+    if isinstance(environment.get("distributions.torch"), Unknown):
+        builds = builds_for_runtime(runtime, environment.get("platform.machine"), table)
         if builds and all(runs_on(build, gpus) is False for build in builds.values()):
             lacking = _lacking(environment, f"has no build for CUDA {runtime} with code for it", gpus, table)
             return TraitVerdict(None, lacking.occurrences, ("distributions.torch",))
@@ -72,18 +72,18 @@ def _find_for_cuda(environment: Environment, runtime: str, gpus: Iterable[Any], 
 
 def _usual_build(environment: Environment, runtime: str, table: Table) -> Build | None:
     """The build for x86_64, which stands for a machine that nobody has named."""
-    torch = lookup(environment, "distributions.torch")
-    if not isinstance(lookup(environment, "platform.machine"), Unknown) or not isinstance(torch, str):
+    torch = environment.get("distributions.torch")
+    if not isinstance(environment.get("platform.machine"), Unknown) or not isinstance(torch, str):
         return None
     return None if _is_vendors(environment) else listed_build(torch, runtime, "x86_64", table)
 
 
 def _find_for_any_runtime(environment: Environment, gpus: Iterable[Any], table: Table) -> TraitVerdict:
     missing = TraitVerdict(None, missing=("cuda.runtime",))
-    torch = lookup(environment, "distributions.torch")
+    torch = environment.get("distributions.torch")
     if not isinstance(torch, str) or _is_vendors(environment):
         return missing
-    builds = listed_builds(torch, lookup(environment, "platform.machine"), table)
+    builds = listed_builds(torch, environment.get("platform.machine"), table)
     lacking = {runtime for runtime, build in builds.items() if runs_on(build, gpus) is False}
     if builds and len(lacking) == len(builds):
         newest = list(builds.values())[-1]
@@ -96,7 +96,7 @@ def _find_for_any_runtime(environment: Environment, gpus: Iterable[Any], table: 
 
 
 def _is_vendors(environment: Environment) -> bool:
-    torch = lookup(environment, "distributions.torch")
+    torch = environment.get("distributions.torch")
     return isinstance(torch, str) and is_vendor_build(torch)
 
 
@@ -106,11 +106,11 @@ def _compiled(build: Build) -> str:
 
 
 def _lacking(environment: Environment, why: str, gpus: Iterable[Any], table: Table) -> TraitVerdict:
-    torch = lookup(environment, "distributions.torch")
+    torch = environment.get("distributions.torch")
     named, pins = "torch", {}
     if isinstance(torch, str):
         named = f"torch {torch}"
-        machine = lookup(environment, "platform.machine")
+        machine = environment.get("platform.machine")
         first = first_default_that_runs(torch, machine, gpus, table)
         last = None if first else last_default_that_runs(torch, machine, gpus, table)
         pins = {"torch": f">={first}"} if first else {"torch": f"~={last}.0"} if last else {}
@@ -129,10 +129,10 @@ def _lacking(environment: Environment, why: str, gpus: Iterable[Any], table: Tab
 
 
 def _build(environment: Environment, runtime: str, table: Table) -> Build | None:
-    compiled = lookup(environment, "torch_build.architectures")
+    compiled = environment.get("torch_build.architectures")
     if not isinstance(compiled, Unknown) and compiled:
         return compiled_build(compiled)
-    torch = lookup(environment, "distributions.torch")
+    torch = environment.get("distributions.torch")
     if isinstance(torch, Unknown) or torch is None:
         return None
-    return listed_build(torch, runtime, lookup(environment, "platform.machine"), table)
+    return listed_build(torch, runtime, environment.get("platform.machine"), table)

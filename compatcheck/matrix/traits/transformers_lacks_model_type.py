@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from packaging.version import Version
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.packages.versions import is_vendor_build, parse_version
@@ -21,9 +21,9 @@ https://github.com/haotian-liu/LLaVA/blob/v1.1.3/llava/model/language_model/llav
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
     facts = ("distributions.transformers", "model.type")
-    installed, model_type = (lookup(environment, fact) for fact in facts)
-    remote = lookup(environment, "model.remote_code")
-    if remote is True or lookup(environment, "training.framework") in _OWN_MODELS:
+    installed, model_type = (environment.get(fact) for fact in facts)
+    remote = environment.get("model.remote_code")
+    if remote is True or environment.get("training.framework") in _OWN_MODELS:
         return TraitVerdict(False)
     missing = tuple(fact for fact, value in zip(facts, (installed, model_type)) if isinstance(value, Unknown))
     if missing or not installed or not model_type:
@@ -47,7 +47,7 @@ def _is_registered_elsewhere(environment: Environment, model_type: str) -> bool:
 
     https://github.com/vllm-project/vllm/blob/v0.9.2/vllm/transformers_utils/config.py
     """
-    has_vllm = isinstance(lookup(environment, "distributions.vllm"), str)
+    has_vllm = isinstance(environment.get("distributions.vllm"), str)
     return has_vllm or model_type in _REGISTERED_ELSEWHERE
 
 

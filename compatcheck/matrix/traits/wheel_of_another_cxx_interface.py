@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import backend_of, minor, numbers
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
@@ -31,7 +31,7 @@ class Interface(NamedTuple):
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
-    listed = environment.facts.get("distributions") or {}
+    listed = environment.section("distributions")
     judged = [_apart(environment, name, listed[name]) for name in _LABELLED if listed.get(name)]
     apart = [each for each in judged if each is not None]
     if apart:
@@ -39,13 +39,13 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         occurrences = tuple(occurrence for occurrence, _ in apart)
         return TraitVerdict(certain or None, occurrences, () if certain else ("distributions.torch",))
     paths = [f"distributions.{name}" for name in _LABELLED]
-    unknown = tuple(path for path in paths if isinstance(lookup(environment, path), Unknown))
+    unknown = tuple(path for path in paths if isinstance(environment.get(path), Unknown))
     return TraitVerdict(None if unknown else False, missing=unknown)
 
 
 def _apart(environment: Environment, name: str, installed: str) -> tuple[Occurrence, bool] | None:
     """Where the wheel and torch have different interfaces: what is seen, and whether it is certain."""
-    label, torch = _LABEL.search(installed), lookup(environment, "distributions.torch")
+    label, torch = _LABEL.search(installed), environment.get("distributions.torch")
     if label is None or torch is None:
         return None
     known = isinstance(torch, str)
@@ -63,13 +63,13 @@ def _apart(environment: Environment, name: str, installed: str) -> tuple[Occurre
 
 def _interface(environment: Environment, torch: str, known: bool) -> Interface | None:
     release = (numbers(minor(torch)) or (0,))[:2]
-    if lookup(environment, "platform.machine") not in ("x86_64", Unknown()) or "rocm" in torch:
+    if environment.get("platform.machine") not in ("x86_64", Unknown()) or "rocm" in torch:
         return None
     if is_vendor_build(torch):
-        from_nvidia = ".nv" in f".{torch.partition('+')[2]}" or isinstance(lookup(environment, "image.release"), str)
+        from_nvidia = ".nv" in f".{torch.partition('+')[2]}" or isinstance(environment.get("image.release"), str)
         return Interface(True, True) if from_nvidia else None
     backend = backend_of(torch)
-    from_index = any(lookup(environment, f"distributions.{name}") not in (None, Unknown()) for name in _CUDA_WHEELS)
+    from_index = any(environment.get(f"distributions.{name}") not in (None, Unknown()) for name in _CUDA_WHEELS)
     certain = known and (backend is not None or from_index)
     if _LAST_OLD < release < _FIRST_NEW:
         return Interface(backend == "cu126", True) if backend else Interface(False, True) if from_index else None

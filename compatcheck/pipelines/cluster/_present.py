@@ -55,8 +55,8 @@ def present(known: matrix.Matrix, paths: tuple[str, ...], python: str | None, ha
     except CompatcheckError as error:
         return Presented(Has(unread=str(error)), {}, None)
     snapshot = found.dump()
-    torch = (found.facts.get("distributions") or {}).get("torch")
-    gpus = len(found.facts.get("gpus") or ()) if (found.facts.get("torch_build") or {}).get("cuda") else 0
+    torch = found.section("distributions").get("torch")
+    gpus = len(found.facts.get("gpus") or ()) if found.section("torch_build").get("cuda") else 0
     return Presented(Has(digest=cluster.digest(snapshot), torch=torch, gpus=gpus), snapshot, target)
 
 

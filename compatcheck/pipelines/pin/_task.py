@@ -79,7 +79,7 @@ def subject(
     here = collect(target, known.environ) if target else read_snapshot(str(snapshot))
     context = with_paths(here, paths, pins="ignored") if paths else here
     environment = assume_all(context, assume)
-    versions = here.facts.get("distributions") or {}
+    versions = here.section("distributions")
     sources = tuple(requirements_among(paths))
     if sources:
         asked = wanted.read(sources, marker_environment(target) if target else None)
@@ -119,5 +119,5 @@ def _place(
 ) -> Place:
     if target is None:
         python_version = python_version or environment.facts.get("python")
-        platform = platform or resolver.platform_of(environment.facts.get("platform") or {})
+        platform = platform or resolver.platform_of(environment.section("platform"))
     return Place(target.executable if target else sys.executable, python_version, platform, offline)

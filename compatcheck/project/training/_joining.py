@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import InputError
 from compatcheck.files.path_lists import listed, more_than_one
 from compatcheck.project.training import readers
@@ -105,7 +105,7 @@ def _accelerate(run: Run, result: Configuration, bases: tuple[str, ...]) -> File
         found = existing(result.names["accelerate"], bases)
         return File("accelerate", found[0]) if len(found) == 1 else None
     loose = run.loose.get("accelerate", ())
-    framework = lookup(result.facts, "training.framework")
+    framework = result.facts.get("training.framework")
     takes_one = isinstance(framework, Unknown) or framework in ("transformers", "trl")
     return loose[0] if len(loose) == 1 and "script" not in run.files and takes_one else None
 
@@ -123,7 +123,7 @@ def _add_deepspeed(
         document = config.inlined["deepspeed"]
     elif "deepspeed" in config.names:
         document, why = _named_deepspeed(config.names["deepspeed"], environment, bases, used)
-    elif isinstance(lookup(environment, "training.deepspeed"), Unknown):
+    elif isinstance(environment.get("training.deepspeed"), Unknown):
         loose = run.loose.get("deepspeed", ())
         if len(loose) == 1:
             used[loose[0]] = None
@@ -149,8 +149,8 @@ def _add_deepspeed(
 
 def _is_same(path: str, before: Environment, after: Environment) -> bool:
     """A value that the DeepSpeed JSON only repeats stands where the trainer gives it."""
-    value = lookup(before, path)
-    return not isinstance(value, (Unknown, Mapping)) and value is not None and lookup(after, path) == value
+    value = before.get(path)
+    return not isinstance(value, (Unknown, Mapping)) and value is not None and after.get(path) == value
 
 
 def _named_deepspeed(
@@ -166,7 +166,7 @@ def _named_deepspeed(
             raise InputError("reading", found[0], f"{seen}, and is no JSON object", "name a DeepSpeed JSON")
         used[File("deepspeed", found[0])] = None
         return document, None
-    carried = preset(lookup(environment, "training.framework"), name)
+    carried = preset(environment.get("training.framework"), name)
     return carried, None if carried else f"{name}, which is named as the DeepSpeed configuration, is not here"
 
 
@@ -194,7 +194,7 @@ def _add_section_places(environment: Environment) -> Environment:
     for section in _SECTIONS:
         path = f"training.{section}"
         inside = [at for fact, at in environment.locations.items() if fact.startswith(f"{path}.")]
-        if path not in locations and inside and lookup(environment, path):
+        if path not in locations and inside and environment.get(path):
             locations[path] = min(inside, key=lambda at: (at.line is None, at.line or 0))
     return environment._replace(locations=locations)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compatcheck.environment import Environment, Location, Unknown, lookup
+from compatcheck.environment import Environment, Location, Unknown
 from compatcheck.project.training.document import Configuration
 
 
@@ -37,11 +37,11 @@ def given(facts: Environment) -> Environment:
 def over_accelerate(below: Configuration, above: Configuration) -> Configuration:
     """A trainer over the accelerate config that starts it: what is off, or only left out, leaves it to accelerate."""
     facts = above.facts
-    if "training.deepspeed" not in facts.locations and lookup(facts, "training.deepspeed") is None:
+    if "training.deepspeed" not in facts.locations and facts.get("training.deepspeed") is None:
         facts = facts.without("training.deepspeed")
-    if lookup(facts, "training.mixed_precision") == "no":
+    if facts.get("training.mixed_precision") == "no":
         facts = facts.without("training.mixed_precision", "training.dtype")
-    decided = not isinstance(lookup(facts, "training.deepspeed"), Unknown) or _names_deepspeed(above)
+    decided = not isinstance(facts.get("training.deepspeed"), Unknown) or _names_deepspeed(above)
     result = below.facts.overlay(facts)
     if decided:
         return above._replace(facts=result)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.environment.paths import flatten
 from compatcheck.inference.inferred import Inferred, Judged
 from compatcheck.language import gettext as _
@@ -48,7 +48,7 @@ def glance(judged: Judged) -> Html:
 
 
 def _cuda_version(judged: Judged, path: str) -> str:
-    shown = _value_text(lookup(judged.view, path))
+    shown = _value_text(judged.view.get(path))
     return _("{version} (inferred)").format(version=shown) if path in judged.inferred.facts else shown
 
 
@@ -75,7 +75,7 @@ def _machine(environment: Environment) -> Iterator[tuple[str, str]]:
 
 
 def _gpus(environment: Environment) -> str:
-    gpus = lookup(environment, "gpus")
+    gpus = environment.get("gpus")
     if isinstance(gpus, Unknown):
         return _("not known")
     counted = Counter((_gpu(gpu), bool(gpu.get("uncounted"))) for gpu in gpus or ())
@@ -102,7 +102,7 @@ def _value_text(value: Any) -> str:
 
 
 def _read_from(environment: Environment) -> Html | None:
-    target = environment.facts.get("target") or {}
+    target = environment.section("target")
     where = f"{_(target['prefix'])} ({_(target['selected_by'])})" if target else ""
     files = sorted({at.file for at in environment.locations.values()})
     read = _("read from {files}").format(files=", ".join(files)) if files else ""
@@ -164,7 +164,7 @@ def unknown(environment: Environment) -> Html:
 
 
 def _advice(environment: Environment) -> str:
-    files = [_(words) for path, words in _FILES.items() if isinstance(lookup(environment, path), Unknown)]
+    files = [_(words) for path, words in _FILES.items() if isinstance(environment.get(path), Unknown)]
     if not files:
         return _("Supply facts with ")
     return _("Pass {files}, or supply facts with ").format(files=_(" or ").join(files))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from compatcheck import __version__
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.inferred import Judged
 from compatcheck.language import gettext as _
 from compatcheck.language import ngettext
@@ -42,14 +42,14 @@ def described(judged: Judged) -> Iterator[tuple[str, str]]:
     target = environment.facts.get("target")
     if target:
         yield _("environment"), f"{_(target['prefix'])} ({_(target['selected_by'])})"
-    platform = environment.facts.get("platform") or {}
+    platform = environment.section("platform")
     host = " ".join(str(platform[key]) for key in ("system", "machine", "libc") if platform.get(key))
     python = environment.facts.get("python")
     parts = (python and f"Python {python}", host, *_devices(environment))
     yield _("host"), ", ".join(part for part in parts if part)
     distributions = judged.view.section("distributions")
     named = [_version(judged, name) for name in NAMED_DISTRIBUTIONS if distributions.get(name)]
-    ranges = environment.facts.get("distribution_ranges") or {}
+    ranges = environment.section("distribution_ranges")
     asked = [name for name in NAMED_DISTRIBUTIONS if name in ranges and not distributions.get(name)]
     stated = environment.section("distributions")
     others = len(stated) - sum(bool(stated.get(name)) for name in NAMED_DISTRIBUTIONS)
@@ -70,7 +70,7 @@ def _version(judged: Judged, name: str) -> str:
 
 
 def _devices(environment: Environment) -> Iterator[str]:
-    driver, gpus = lookup(environment, "cuda.driver"), lookup(environment, "gpus")
+    driver, gpus = environment.get("cuda.driver"), environment.get("gpus")
     if isinstance(driver, str):
         yield _("driver {version}").format(version=driver)
     if not isinstance(gpus, Unknown):

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.report.document import NO_EXIT, STYLES, Document, Exit, Findings, rows
@@ -113,7 +113,7 @@ def _open(report: Report, verbose: bool) -> Iterator[Line]:
         yield from (Line(each, "dim", "" if at else _("not known:"), "dim", 11) for at, each in enumerate(unknown))
     elif unknown:
         yield Line("; ".join(unknown), "dim", _("not known:"), "dim", 11)
-    wanted = [_(file) for path, file in _FILES.items() if isinstance(lookup(report.judged.view, path), Unknown)]
+    wanted = [_(file) for path, file in _FILES.items() if isinstance(report.judged.view.get(path), Unknown)]
     yield from stale(report)
     if wanted:
         text = _("pass {files}, or supply facts: --assume training.attention=sdpa")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import InputError
 from compatcheck.project import model_files
 from compatcheck.project.reading import read_paths
@@ -48,7 +48,7 @@ def test_what_it_does_not_say_stays_unknown(folder: Path) -> None:
     facts = model_files.read(str(folder))
     assert facts.facts["model"]["torch_dtype"] == "bfloat16"
     assert facts.facts["model"]["name"] == "org/name"
-    assert isinstance(lookup(Environment(facts.facts), "model.architectures"), Unknown)
+    assert isinstance(Environment(facts.facts).get("model.architectures"), Unknown)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_how_stored_weights_are_quantised(
 ) -> None:
     (folder / "config.json").write_text(json.dumps({"model_type": "llama", **stated}))
     facts = model_files.read(str(folder))
-    assert facts.facts.get("training", {}).get("quantization") == expected
+    assert facts.section("training").get("quantization") == expected
     assert ("training.quantization" in facts.locations) is (expected is not None)
 
 
@@ -78,7 +78,7 @@ def test_what_the_weights_are_goes_before_what_a_training_leaves_out(folder: Pat
     (folder / "config.json").write_text(json.dumps(config))
     (tmp_path / "sft.yaml").write_text("stage: sft\nfinetuning_type: lora\nmodel_name_or_path: chatglm3-6b\n")
     environment = read_paths([str(tmp_path)]).environment
-    assert lookup(environment, "training.quantization") == {"method": "awq", "bits": 4}
+    assert environment.get("training.quantization") == {"method": "awq", "bits": 4}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compatcheck.environment import Environment, Location, Unknown, lookup
+from compatcheck.environment import Environment, Location, Unknown
 from compatcheck.environment.snapshot import require_types
 from compatcheck.errors import InputError
 from compatcheck.project.requirements import readers
@@ -36,9 +36,9 @@ def test_what_a_reader_gives_is_a_part_of_a_snapshot(name: str) -> None:
     require_types({"schema_version": 1, **facts.facts}, "test")
     assert facts.facts["distributions"] and facts.facts["distributions_complete"] is False
     environment = Environment(facts.facts)
-    assert all(isinstance(lookup(environment, path), Unknown) for path in facts.reasons)
+    assert all(isinstance(environment.get(path), Unknown) for path in facts.reasons)
     assert all(isinstance(at, Location) and at.line for at in facts.locations.values())
-    both = {*facts.facts["distributions"]} & {*facts.facts.get("distribution_ranges", {})}
+    both = {*facts.facts["distributions"]} & {*facts.section("distribution_ranges")}
     assert not both, "a version that is known leaves no range"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.project.reading import read_paths
 
 ZERO_3 = """\
@@ -64,36 +64,36 @@ def test_a_deepspeed_section_is_read_as_what_accelerate_makes_of_it(tmp_path: Pa
         ("training.gradient_accumulation_steps", 2, 4),
         ("training.fsdp", None, 10),
     ):
-        assert lookup(found, path) == value, path
+        assert found.get(path) == value, path
         assert line(found, path) == at, path
-    assert isinstance(lookup(found, "training.per_device_train_batch_size"), Unknown)
+    assert isinstance(found.get("training.per_device_train_batch_size"), Unknown)
 
 
 def test_an_fsdp_section_of_the_second_version(tmp_path: Path) -> None:
     found = read(tmp_path, FSDP_2)
-    assert lookup(found, "training.fsdp") == {
+    assert found.get("training.fsdp") == {
         "version": 2,
         "cpu_ram_efficient_loading": True,
         "offload": False,
         "reshard_after_forward": True,
         "state_dict_type": "SHARDED_STATE_DICT",
     }
-    assert lookup(found, "training.deepspeed") is None
-    assert lookup(found, "training.dtype") == "float32"
-    assert lookup(found, "training.torch_compile") is True
+    assert found.get("training.deepspeed") is None
+    assert found.get("training.dtype") == "float32"
+    assert found.get("training.torch_compile") is True
 
 
 @pytest.mark.parametrize("value", ["-1", "'many'"])
 def test_a_number_of_processes_that_is_given_at_the_start(tmp_path: Path, value: str) -> None:
     text = f"compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nnum_processes: {value}\n"
-    assert isinstance(lookup(read(tmp_path, text), "training.world_size"), Unknown)
+    assert isinstance(read(tmp_path, text).get("training.world_size"), Unknown)
 
 
 def test_one_process_is_one_whatever_the_number_says(tmp_path: Path) -> None:
     text = "compute_environment: LOCAL_MACHINE\ndistributed_type: 'NO'\nnum_processes: 4\nmixed_precision: fp8\n"
     found = read(tmp_path, text)
-    assert lookup(found, "training.world_size") == 1
-    unknown = lookup(found, "training.dtype")
+    assert found.get("training.world_size") == 1
+    unknown = found.get("training.dtype")
     assert isinstance(unknown, Unknown) and "fp8" in (unknown.reason or "")
 
 
@@ -104,14 +104,14 @@ def test_a_file_that_it_names_is_read(tmp_path: Path) -> None:
         "deepspeed_config:\n  deepspeed_config_file: ds.json\n  zero3_init_flag: false\n"
     )
     found = read(tmp_path, text)
-    assert lookup(found, "training.deepspeed.zero_stage") == 1
+    assert found.get("training.deepspeed.zero_stage") == 1
     assert found.locations["training.deepspeed.zero_stage"].file.endswith("ds.json")
-    assert lookup(found, "training.dtype") == "float16"
+    assert found.get("training.dtype") == "float16"
 
 
 def test_blocks_of_experts_that_it_names_are_marked_as_leaves(tmp_path: Path) -> None:
     named = read(
         tmp_path, ZERO_3.replace("  zero3_save", "  deepspeed_moe_layer_cls_names: MixtralSparseMoeBlock\n  zero3_save")
     )
-    assert lookup(named, "training.deepspeed.leaf_modules") is True
-    assert lookup(read(tmp_path, ZERO_3), "training.deepspeed.leaf_modules") == Unknown()
+    assert named.get("training.deepspeed.leaf_modules") is True
+    assert read(tmp_path, ZERO_3).get("training.deepspeed.leaf_modules") == Unknown()

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from compatcheck.environment import Unknown, lookup
+from compatcheck.environment import Unknown
 from compatcheck.project.training.document import Configuration, open_document
 from compatcheck.project.training.formats import axolotl
 
@@ -96,7 +96,7 @@ def read(tmp_path: Path, text: str) -> Configuration:
 
 
 def fact(said: Configuration, path: str) -> Any:
-    return lookup(said.facts, path)
+    return said.facts.get(path)
 
 
 def test_a_qlora_training_is_read_with_its_lines(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Environment, Location, Unknown, lookup
+from compatcheck.environment import Environment, Location, Unknown
 from compatcheck.errors import InputError
 from compatcheck.project.training.document import Document, open_document
 from compatcheck.project.training.formats import deepspeed
@@ -33,7 +33,7 @@ def read(tmp_path: Path, document: Any, trainer: Environment = Environment({})) 
 
 
 def fact(facts: Environment, path: str) -> Any:
-    return lookup(Environment(facts.facts, facts.reasons), path)
+    return Environment(facts.facts, facts.reasons).get(path)
 
 
 def test_what_the_file_gives_is_known_with_its_line(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.errors import InputError
 from compatcheck.project.reading import read_paths
@@ -36,7 +36,7 @@ def lay(path: Path, content: Any) -> str:
 
 
 def fact(environment: Environment, path: str) -> Any:
-    return lookup(environment, f"training.{path}")
+    return environment.get(f"training.{path}")
 
 
 @pytest.mark.parametrize("named", ["ds/zero2.json", "../ds/zero2.json", "zero2.json"])
@@ -147,13 +147,13 @@ def test_the_training_decides_which_model_is_meant(tmp_path: Path) -> None:
     for name in ("tiny", "large"):
         lay(tmp_path / "models" / name / "config.json", {"model_type": name})
     reading = read_paths([str(tmp_path)])
-    assert lookup(reading.environment, "model.type") == "tiny"
+    assert reading.environment.get("model.type") == "tiny"
     lay(tmp_path / "sft.yaml", SFT.format(deepspeed="null").replace("models/tiny", "acme/huge"))
     other = read_paths([str(tmp_path)]).environment
-    assert lookup(other, "model.name") == "acme/huge"
+    assert other.get("model.name") == "acme/huge"
     lay(tmp_path / "weights" / "Huge" / "config.json", {"model_type": "huge"})
-    assert lookup(read_paths([str(tmp_path)]).environment, "model.type") == "huge"
-    unknown = lookup(other, "model.type")
+    assert read_paths([str(tmp_path)]).environment.get("model.type") == "huge"
+    unknown = other.get("model.type")
     assert isinstance(unknown, Unknown)
     assert "acme/huge" in (unknown.reason or "")
 
@@ -199,7 +199,7 @@ def test_a_value_that_cannot_be_read_leaves_its_fact_unknown_and_no_other(tmp_pa
     for paths in ([str(tmp_path)], [path]):
         found = read_paths(paths).environment
         assert found.reasons["training.learning_rate"] == "learning_rate is 'fast', not a number (sft.yaml:5)"
-        assert lookup(found, "training.method") == "lora"
+        assert found.get("training.method") == "lora"
 
 
 XTUNER = """\
@@ -235,7 +235,7 @@ def test_what_xtuner_is_told_on_its_command_line_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("model", "named"), [("acme/huge", "acme/huge"), ("~/weights/huge", None), ("./huge", None)])
 def test_a_folder_that_is_not_here_names_no_model(tmp_path: Path, model: str, named: str | None) -> None:
     config = lay(tmp_path / "sft.yaml", SFT.format(deepspeed="null").replace("models/tiny", model))
-    found = lookup(read_paths([config]).environment, "model.name")
+    found = read_paths([config]).environment.get("model.name")
     assert found == named if named else isinstance(found, Unknown)
 
 

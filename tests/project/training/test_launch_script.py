@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import InputError
 from compatcheck.project.reading import read_paths
 from compatcheck.project.training._shell import OPEN, commands
@@ -46,7 +46,7 @@ def read(tmp_path: Path, text: str, name: str = "run.sh", newline: str = "\n") -
 
 
 def fact(environment: Environment, path: str) -> Any:
-    return lookup(environment, f"training.{path}")
+    return environment.get(f"training.{path}")
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])

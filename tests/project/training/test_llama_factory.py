@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Unknown, lookup
+from compatcheck.environment import Unknown
 from compatcheck.project.training.document import Configuration, open_document
 from compatcheck.project.training.formats import llama_factory
 
@@ -87,7 +87,7 @@ def read(tmp_path: Path, text: str, name: str = "train.yaml") -> Configuration:
 
 
 def fact(said: Configuration, path: str) -> Any:
-    return lookup(said.facts, path)
+    return said.facts.get(path)
 
 
 def line(said: Configuration, path: str) -> int | None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from compatcheck.environment import Unknown, lookup
+from compatcheck.environment import Unknown
 from compatcheck.project.training.document import Configuration, open_document
 from compatcheck.project.training.formats import ms_swift
 
@@ -90,7 +90,7 @@ def read(tmp_path: Path, text: str, name: str = "args.json") -> Configuration:
 
 
 def fact(said: Configuration, path: str) -> Any:
-    return lookup(said.facts, path)
+    return said.facts.get(path)
 
 
 def test_yaml_of_release_4_is_read_with_its_lines(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Unknown, lookup
+from compatcheck.environment import Unknown
 from compatcheck.project.training.document import Configuration, open_document
 from compatcheck.project.training.formats import nemo
 
@@ -65,7 +65,7 @@ def read(tmp_path: Path, text: str) -> Configuration:
 
 
 def fact(said: Configuration, path: str) -> Any:
-    return lookup(said.facts, path)
+    return said.facts.get(path)
 
 
 def test_a_lora_tuning_is_read_with_its_lines(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Unknown, lookup
+from compatcheck.environment import Unknown
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.project.reading import read_paths
 from compatcheck.project.training import readers
@@ -154,7 +154,7 @@ def test_the_reason_names_the_value_and_its_line(
     text = SAMPLES[reader][name]
     assert text.count(old) >= 1
     path = laid(tmp_path, name, text.replace(old, new))
-    found = lookup(readers()[reader].read(open_document(path)).facts, f"training.{fact}")
+    found = readers()[reader].read(open_document(path)).facts.get(f"training.{fact}")
     assert isinstance(found, Unknown)
     line = text[: text.index(old)].count("\n") + 1
     assert why in str(found.reason) and str(found.reason).endswith(f" ({name}:{line})")

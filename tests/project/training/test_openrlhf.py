@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.project.reading import read_paths
 
 PPO = """\
@@ -33,7 +33,7 @@ def read(tmp_path: Path, text: str) -> Environment:
 
 def training(environment: Environment, **expected: Any) -> None:
     for path, value in expected.items():
-        assert lookup(environment, f"training.{path.replace('__', '.')}") == value, path
+        assert environment.get(f"training.{path.replace('__', '.')}") == value, path
 
 
 def test_a_job_of_ray(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_job_of_ray(tmp_path: Path) -> None:
         method="full",
         lora=None,
     )
-    assert lookup(found, "model.name") == "acme/eight-b"
+    assert found.get("model.name") == "acme/eight-b"
     assert found.locations["training.deepspeed.zero_stage"].line == 9
 
 
@@ -71,7 +71,7 @@ def test_names_with_their_sections(tmp_path: Path) -> None:
         lora__lora_alpha=32,
         quantization__bits=4,
     )
-    assert lookup(found, "model.name") == "acme/eight-b"
+    assert found.get("model.name") == "acme/eight-b"
     assert found.locations["training.deepspeed.zero_stage"].line == 2
 
 
@@ -83,12 +83,12 @@ def test_the_sections_of_other_models_are_not_the_actors(tmp_path: Path) -> None
     )
     found = read(tmp_path, command)
     training(found, per_device_train_batch_size=2, world_size=4, use_vllm=False)
-    assert lookup(found, "model.name") == "acme/b"
+    assert found.get("model.name") == "acme/b"
 
 
 def test_how_many_processes_ray_starts_is_not_guessed(tmp_path: Path) -> None:
     found = read(tmp_path, "python -m openrlhf.cli.train_ppo_ray --pretrain acme/eight-b\n")
-    assert isinstance(lookup(found, "training.world_size"), Unknown)
+    assert isinstance(found.get("training.world_size"), Unknown)
 
 
 def test_a_reward_model(tmp_path: Path) -> None:

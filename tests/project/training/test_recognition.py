@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.environment import Unknown, lookup
+from compatcheck.environment import Unknown
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.project.training import reader_of, readers
 from compatcheck.project.training._python_value import Open
@@ -137,5 +137,5 @@ def test_a_value_that_the_script_does_not_set_leaves_its_facts_open(
     changed = document._replace(value={**document.value, key: Open("$X is not set here")})
     environment = readers()[reader].read(changed).facts
     for path in facts_left:
-        found = lookup(environment, path)
+        found = environment.get(path)
         assert isinstance(found, Unknown) and "$X is not set here" in str(found.reason), path

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.project.training import reader_of
 from compatcheck.project.training.document import Configuration, open_document
 from compatcheck.project.training.formats import training_arguments
@@ -65,7 +65,7 @@ def said(tmp_path: Path, text: Any, name: str = "config.yaml") -> Configuration:
 
 
 def fact(said: Configuration, path: str) -> Any:
-    return lookup(Environment(said.facts.facts, said.facts.reasons), f"training.{path}")
+    return Environment(said.facts.facts, said.facts.reasons).get(f"training.{path}")
 
 
 def test_a_recipe_of_trl_with_the_line_of_each_fact(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from compatcheck.environment import Environment, Unknown, lookup
+from compatcheck.environment import Environment, Unknown
 from compatcheck.project.reading import read_paths
 
 GRPO = """\
@@ -49,7 +49,7 @@ def read(tmp_path: Path, text: str, name: str = "run.sh") -> Environment:
 
 def training(environment: Environment, **expected: Any) -> None:
     for path, value in expected.items():
-        assert lookup(environment, f"training.{path.replace('__', '.')}") == value, path
+        assert environment.get(f"training.{path.replace('__', '.')}") == value, path
 
 
 def test_the_overrides_of_a_command(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_the_overrides_of_a_command(tmp_path: Path) -> None:
         lora=None,
         deepspeed=None,
     )
-    assert lookup(found, "model.name") == "acme/seven-b"
+    assert found.get("model.name") == "acme/seven-b"
     assert found.locations["training.objective"].line == 3
     assert found.locations["training.gradient_checkpointing"].line == 7
 
@@ -77,14 +77,14 @@ def test_a_whole_configuration(tmp_path: Path) -> None:
     found = read(tmp_path, WHOLE, "config.yaml")
     training(found, framework="verl", method="lora", lora__r=32, lora__lora_alpha=16, use_vllm=False, fsdp__version=1)
     for path in ("objective", "world_size"):
-        assert isinstance(lookup(found, f"training.{path}"), Unknown), path
+        assert isinstance(found.get(f"training.{path}"), Unknown), path
 
 
 def test_without_an_estimator_it_is_ppo_unless_another_configuration_is_named(tmp_path: Path) -> None:
     training(read(tmp_path, "python -m verl.trainer.main_ppo data.train_batch_size=8\n"), objective="ppo")
     named = "python -m verl.trainer.main_ppo --config-path=/own --config-name=mine data.train_batch_size=8\n"
     for path in ("objective", "method", "world_size"):
-        assert isinstance(lookup(read(tmp_path, named), f"training.{path}"), Unknown), path
+        assert isinstance(read(tmp_path, named).get(f"training.{path}"), Unknown), path
 
 
 def test_megatron_is_no_fsdp(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compatcheck.environment import Location, Unknown, lookup
+from compatcheck.environment import Location, Unknown
 from compatcheck.environment.snapshot import load_snapshot
 from compatcheck.errors import InputError
 from compatcheck.project.training._python_config import _plain
@@ -125,7 +125,7 @@ def read(tmp_path: Path, text: str, name: str = "config.py") -> Configuration:
 
 
 def fact(said: Configuration, path: str) -> Any:
-    return lookup(said.facts, path)
+    return said.facts.get(path)
 
 
 def test_a_qlora_training_is_read_with_the_lines_where_its_values_are_given(tmp_path: Path) -> None:

@@ -181,10 +181,10 @@ class _Reading:
         facts = facts_of_conda(found)
         self.python = python_of(found) or self.python
         self.place = self.place._replace(python=self.python)
-        self.cuda.update(facts.facts.get("cuda", {}))
+        self.cuda.update(facts.section("cuda"))
         self.places.update({path: place for path, place in facts.locations.items() if path.startswith("cuda.")})
         versions: Mapping[str, str] = facts.facts["distributions"]
-        ranges: Mapping[str, str] = facts.facts.get("distribution_ranges", {})
+        ranges: Mapping[str, str] = facts.section("distribution_ranges")
         pins = {name: f"=={version}" for name, version in versions.items()}
         self._override([Asked(name, wanted, at) for name, wanted in {**ranges, **pins}.items()], install)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck.environment import Environment, Unknown, lookup, vocabulary
+from compatcheck.environment import Environment, Unknown, vocabulary
 from compatcheck.environment.vocabulary import Fact
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._rows import is_left_open
@@ -87,7 +87,7 @@ def read(document: Document, trainer: Environment = _NOTHING) -> Configuration:
     _compile(sheet)
     for section in ("optimizer", "scheduler"):
         _section_type(sheet, section)
-    if lookup(trainer, "training.framework") not in _OTHER_FRAMEWORKS:
+    if trainer.get("training.framework") not in _OTHER_FRAMEWORKS:
         _apply_trainer(sheet, trainer)
     else:
         _apply_xtuner(sheet, trainer)
@@ -187,7 +187,7 @@ def _apply_trainer(sheet: Sheet, trainer: Environment) -> None:
     for fact in _FACTS:
         if fact.path in _FROM_TRAINER:
             name = _FROM_TRAINER[fact.path]
-            _match(sheet, _keys(fact), fact.path, lookup(trainer, name), name)
+            _match(sheet, _keys(fact), fact.path, trainer.get(name), name)
     precision = _precision(trainer)
     for name in ("fp16", "bf16"):
         switch = precision if isinstance(precision, Unknown) else precision == name
@@ -199,10 +199,10 @@ def _apply_trainer(sheet: Sheet, trainer: Environment) -> None:
 
 def _precision(trainer: Environment) -> str | Unknown:
     """The trainer's mixed precision in the words of accelerate."""
-    stated = lookup(trainer, "training.mixed_precision")
+    stated = trainer.get("training.mixed_precision")
     if isinstance(stated, str):
         return stated
-    dtype = lookup(trainer, "training.dtype")
+    dtype = trainer.get("training.dtype")
     return {"bfloat16": "bf16", "float16": "fp16", "float32": "no"}.get(str(dtype)) or Unknown()
 
 
@@ -227,7 +227,7 @@ def _apply_xtuner(sheet: Sheet, trainer: Environment) -> None:
     https://github.com/InternLM/xtuner/blob/v0.1.23/xtuner/tools/train.py
     """
     for fact, name in _FROM_TRAINER.items():
-        ours = lookup(trainer, name)
+        ours = trainer.get(name)
         if not isinstance(ours, Unknown) and ours is not None:
             sheet.state(fact, ours)
 
@@ -236,7 +236,7 @@ def _dtype(sheet: Sheet, trainer: Environment) -> None:
     """DeepSpeed casts the model to the one that is on, and with both off refuses all but float32."""
     fact = "training.dtype"
     autos = [name for name in ("bf16", "fp16") if _is_auto(sheet, (name, "enabled"))]
-    if autos and lookup(trainer, "training.framework") == "xtuner":
+    if autos and trainer.get("training.framework") == "xtuner":
         _xtuner_dtype(sheet, autos)
         return
     switches = {name: sheet.fact(f"{_PREFIX}{name}.enabled") for name in ("bf16", "fp16")}

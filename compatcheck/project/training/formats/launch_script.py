@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from compatcheck.environment import Environment, Location, Unknown, lookup
+from compatcheck.environment import Environment, Location, Unknown
 from compatcheck.environment.paths import nest
 from compatcheck.errors import InputError
 from compatcheck.packages.frameworks import frameworks
@@ -97,7 +97,7 @@ def _read_launch(launch: Launch, document: Document, opened: Opener) -> Configur
     if count is not None:
         sheet.document = document._replace(lines={("processes",): line})
         sheet.state("training.world_size", count, ("processes",))
-    elif isinstance(lookup(said.facts, "training.world_size"), Unknown):
+    elif isinstance(said.facts.get("training.world_size"), Unknown):
         sheet.unknown("training.world_size", why)
     for name, word in launch.environ.items():
         if _ENVIRON.match(name) and not _SECRET.search(name) and not is_open(word.text):
@@ -200,14 +200,14 @@ def _completed(said: Configuration, launch: Launch, document: Document, configur
     sheet = Sheet(document._replace(lines={("command",): launch.line}))
     environment = said.facts
     verb = {"pt": "pretrain", "rm": "reward"}.get(launch.verb or "", launch.verb)
-    if verb in (*_OBJECTIVES, "pretrain") and isinstance(lookup(environment, "training.objective"), Unknown):
+    if verb in (*_OBJECTIVES, "pretrain") and isinstance(environment.get("training.objective"), Unknown):
         sheet.state("training.objective", verb, ("command",))
     silent = not any("deepspeed" in name or name.startswith("ds_") for name in launch.flags)
-    undecided = isinstance(lookup(environment, "training.deepspeed"), Unknown) and not said.inlined
+    undecided = isinstance(environment.get("training.deepspeed"), Unknown) and not said.inlined
     alone = launch.launcher in ("torchrun", "python", "trl") and launch.framework in ("transformers", "trl")
     if silent and undecided and alone and "deepspeed" not in said.names and (configured or not launch.config):
         sheet.state("training.deepspeed", None)
-        if isinstance(lookup(environment, "training.fsdp"), Unknown):
+        if isinstance(environment.get("training.fsdp"), Unknown):
             sheet.state("training.fsdp", None)
     return said._replace(facts=environment.overlay(sheet.facts()))
 
