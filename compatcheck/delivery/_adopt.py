@@ -114,11 +114,11 @@ def _require_readable(folder: str) -> About:
     about = read_about(folder, _STAYS)
     known = load_compiled(folder, _STAYS)
     entries = all_entries(known)
-    tables = os.path.join(folder, "tables")
+    tables = {name.removesuffix(".json") for name in _names(os.path.join(folder, "tables"))}
     if (
         about != (FORMAT, known.revision, known.entries, known.date)
         or len(entries) != known.entries
-        or not os.path.isdir(tables)
+        or tables != known.tables
     ):
         raise DataError("reading", _FETCHED, "its parts do not belong together", _STAYS)
     for entry in entries:
@@ -132,8 +132,8 @@ def _require_readable(folder: str) -> About:
             ) from None
     known.patterns()
     known.conditions(None)
-    for name in os.listdir(tables):
-        known.table(name.removesuffix(".json"))
+    for name in tables:
+        known.table(name)
     for language in LANGUAGES:
         known.texts(language)
     return about

@@ -151,6 +151,7 @@ def compile_entries(entries: Iterable[Entry], tables: Mapping[str, Mapping[str, 
         "guards": {name: list(rows.values()) for name, rows in guards.items()},
         "unguarded": unguarded,
         "of_model": of_model,
+        "tables": sorted(tables),
     }
     return Compiled(index, b"".join(judged), b"".join(texts), b"".join(patterns))
 

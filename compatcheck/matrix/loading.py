@@ -21,7 +21,7 @@ FORMAT = 1
 """The compiled form; another number is another form."""
 
 _COMPILED_FILES = ("index.json", "conditions.jsonl", "entries.jsonl", "patterns.jsonl")
-_INDEX_KEYS = {"revision", "entries", "date", "environ", "guards", "unguarded", "of_model"}
+_INDEX_KEYS = {"revision", "entries", "date", "environ", "guards", "unguarded", "of_model", "tables"}
 
 _CORRECT = "correct the matrix"
 _NEAR = 0.9
@@ -49,8 +49,8 @@ class Matrix(NamedTuple):
     ``guards`` holds by distribution rows of lowest version, highest version and the places of the conditions between;
     ``of_model`` is where those conditions start that are told only of a model that is known.
     ``conditions`` and ``read`` give the conditions and the entries at such places, or all, as plain JSON; ``table``
-    gives a pair table by name; ``patterns`` gives each error pattern with its entry's id and a literal. ``texts`` gives
-    what the entries say in another language by their English words, as far as it is translated.
+    gives a pair table by name, of those in ``tables``; ``patterns`` gives each error pattern with its entry's id and a
+    literal. ``texts`` gives what the entries say in another language by their English words, as far as translated.
     """
 
     revision: str
@@ -60,6 +60,7 @@ class Matrix(NamedTuple):
     guards: Mapping[str, list[list[Any]]]
     unguarded: list[list[int]]
     of_model: Collection[int]
+    tables: Collection[str]
     conditions: Reader
     read: Reader
     table: Callable[[str], Mapping[str, Any]]
@@ -184,7 +185,8 @@ def _matrix(
 ) -> Matrix:
     of_model = frozenset(index["of_model"])
     told = (index["revision"], index["entries"], index["date"], tuple(index["environ"]))
-    return Matrix(*told, index["guards"], index["unguarded"], of_model, conditions, entries, table, patterns)
+    tables = frozenset(index["tables"])
+    return Matrix(*told, index["guards"], index["unguarded"], of_model, tables, conditions, entries, table, patterns)
 
 
 def _patterns(opened: Callable[[], IO[bytes]], path: str, advice: str) -> Callable[[], list[tuple[str, str, str]]]:

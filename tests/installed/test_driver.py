@@ -103,7 +103,7 @@ def test_the_ways_nvml_does_not_start_are_told_apart(target: Target, stand: Stan
 def test_nvml_missing_beside_compatcheck(target: Target, stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     stand()
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert "not installed beside compatcheck" in driver.collect(target).reasons["gpus"]
+    assert "not installed with compatcheck" in driver.collect(target).reasons["gpus"]
 
 
 def test_the_kernel_module_states_its_version_in_two_places(tmp_path: Path) -> None:

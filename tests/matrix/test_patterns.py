@@ -121,12 +121,12 @@ def test_the_compiled_form_gives_the_same_patterns_in_a_file_of_their_own(known:
 
 
 def test_suspects_tell_for_every_entry_how_it_stands(known: matrix.Matrix) -> None:
-    bad = Environment({"distributions": {"deepspeed": "0.14.0", "numpy": "2.1.0"}})
+    bad = matrix.infer(known, Environment({"distributions": {"deepspeed": "0.14.0", "numpy": "2.1.0"}}))
     fits = {suspect.finding.id: suspect for suspect in matrix.suspects(known, bad)}
     assert fits["CC-2024-0027"].fit == "affected"
-    good = Environment({"distributions": {"deepspeed": "0.14.4"}})
+    good = matrix.infer(known, Environment({"distributions": {"deepspeed": "0.14.4"}}))
     fits = {suspect.finding.id: suspect for suspect in matrix.suspects(known, good)}
     assert (fits["CC-2024-0027"].fit, fits["CC-2024-0027"].against) == (None, ("distributions.deepspeed",))
     assert fits["CC-2024-0005"].fit == "open"
-    affected = {finding.id for finding in matrix.judge(known, bad).findings if finding.status == "affected"}
+    affected = {finding.id for finding in matrix.judge(known, bad.stated).findings if finding.status == "affected"}
     assert affected == {s.finding.id for s in matrix.suspects(known, bad) if s.fit == "affected"}
