@@ -34,6 +34,8 @@ class Framework(NamedTuple):
     - ``commands``, ``scripts`` (regular expressions on the path of a script, with the verb as group 1), ``own_flags``
       (together they are those of no other) and ``marks`` (a launch script holds one of them) show who starts a
       training; ``by_ray``: Ray starts the processes;
+    - ``config_flags`` name the configuration file, and with ``dotted_flags`` the flag ``--a.b`` is key ``b`` of its
+      table ``a``;
     - ``frames`` matches the path of its trainer in a traceback, from a folder on, with the objective as group 1;
     - ``phrases`` name it in prose behind a word like "with", ``statements`` anywhere;
     - ``images`` are container images that are tagged with the release of its package;
@@ -61,6 +63,8 @@ class Framework(NamedTuple):
     own_flags: Sequence[str] = ()
     marks: Sequence[str] = ()
     by_ray: bool = False
+    config_flags: Sequence[str] = ("config",)
+    dotted_flags: bool = False
     frames: str | None = None
     phrases: Sequence[str] = ()
     statements: Sequence[str] = ()

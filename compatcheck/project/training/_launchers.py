@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from compatcheck.packages.frameworks import LaunchCommand, frameworks
 from compatcheck.project.training._python_value import Open
-from compatcheck.project.training._shell import Command, Word, is_open
+from compatcheck.project.training._shell import OPEN, Command, Word, is_open
 from compatcheck.project.training._values import parse_number
 
 _WRAPPERS = frozenset(
@@ -192,7 +192,7 @@ def _from_script(
     for name, framework in frameworks().items():
         if framework.own_flags and found.flags.keys() >= {*framework.own_flags}:
             return found._replace(framework=name)
-    trains = len(_TRAINER & set(found.flags)) >= 2 or (found.config and launcher != "python")
+    trains = len(_TRAINER & set(found.flags)) >= 2 or (found.config and found.config.text != OPEN and launcher != "python")
     return found if trains and "no_trainer" not in script.text else None
 
 
@@ -207,9 +207,10 @@ def _launch(
 ) -> Launch:
     flags, lines, positional = _flags(words)
     config = next((word for word in positional if word.text.endswith(_CONFIG_ENDINGS) or framework == "xtuner"), None)
-    if config is None and isinstance(flags.get("config"), str):
-        config = Word(flags["config"], lines["config"])
-        flags = {name: value for name, value in flags.items() if name != "config"}
+    flag = next((name for name in frameworks()[framework].config_flags if isinstance(flags.get(name), (str, Open))), None)
+    if config is None and flag:
+        file = flags.pop(flag)
+        config = Word(OPEN if isinstance(file, Open) else file, lines[flag])
     return Launch(launcher, framework, verb, config, flags, lines, options, command.environ, line)
 
 
@@ -230,9 +231,10 @@ def _flags(words: Sequence[Word]) -> tuple[dict[str, Any], dict[str, int], list[
         else:
             positional.append(word)
     flags = {name: _typed(given) for name, given in values.items()}
-    for name in [name for name in flags if name.startswith("no_") and flags[name] is True]:
-        flags.setdefault(name[3:], False)
-        lines.setdefault(name[3:], lines[name])
+    for name in [name for name in flags if name.rpartition(".")[2].startswith("no_") and flags[name] is True]:
+        positive = re.sub(r"(.*\.)?no_", r"\1", name, count=1)
+        flags.setdefault(positive, False)
+        lines.setdefault(positive, lines[name])
     return flags, lines, positional
 
 

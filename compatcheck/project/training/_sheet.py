@@ -51,6 +51,14 @@ class Sheet:
         if keys is not None:
             self._locations[fact] = self.document.place(keys)
 
+    def default(self, fact: str, value: object, keys: Keys | None = None) -> None:
+        """A fact that holds where the file is silent, unless it is decided or the document is only a part.
+
+        Keys are those of what the value follows from, where the silence of one key does not decide it alone.
+        """
+        if not self.document.partial and not self.is_decided(fact):
+            self.state(fact, value, keys)
+
     def unknown(self, fact: str, why: str, keys: Keys | None = None) -> None:
         """A fact that the file leaves open, with the reason in words; keys give the place of what leaves it so."""
         self._known.pop(fact, None)

@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from compatcheck.environment import Environment, Location, Unknown
-from compatcheck.environment.paths import nest
+from compatcheck.environment.paths import merge, nest
 from compatcheck.errors import InputError
 from compatcheck.packages.frameworks import frameworks
 from compatcheck.project.training import readers
 from compatcheck.project.training._launchers import Launch, launch_of, world_size
 from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._sheet import Sheet
-from compatcheck.project.training._shell import commands, is_open
+from compatcheck.project.training._shell import Word, commands, is_open
 from compatcheck.project.training.agreement import agreed, given, over_accelerate
 from compatcheck.project.training.document import Configuration, Document, Keys
 from compatcheck.project.training.formats import accelerate, training_arguments
@@ -128,12 +128,15 @@ def _read_trainer(launch: Launch, document: Document, opened: Opener) -> Configu
         return Configuration(Environment({}, {"training": why}))
     if launch.config and not config:
         facts = given(said.facts)
-        why = f"{launch.config.text if not is_open(launch.config.text) else 'the configuration'}, which line "
-        why += f"{launch.config.line} names, is not here"
+        why = f"{_config_name(launch.config)}, which line {launch.config.line} names, is not here"
         said = said._replace(facts=facts._replace(reasons={**facts.reasons, "training": why}))
     if reader == "training_arguments" and launch.flags.get("deepspeed") is True:
         return _without_defaults(said, launch)
     return _completed(said, launch, document, bool(config))
+
+
+def _config_name(config: Word) -> str:
+    return "the configuration" if is_open(config.text) else config.text
 
 
 def _without_defaults(said: Configuration, launch: Launch) -> Configuration:
@@ -160,11 +163,12 @@ def _framework_of(merged: Document) -> str | None:
 def _merged(launch: Launch, document: Document, config: Document | None) -> Document:
     """The configuration with the flags over it, each with the place it really has."""
     origins, flags = _origins(launch, document), dict(launch.flags)
-    if launch.framework == "verl":
+    if frameworks()[launch.framework].dotted_flags:
         origins, flags = {tuple(str(name).split(".")): at for (name,), at in origins.items()}, nest(flags)
     if config is None:
-        return Document(document.path, document.text, flags, {}, origins)
-    return config._replace(value={**config.value, **flags}, origins={**config.origins, **origins})
+        return Document(document.path, document.text, flags, {}, origins, partial=launch.config is not None)
+    value = merge(config.value, flags) if frameworks()[launch.framework].dotted_flags else {**config.value, **flags}
+    return config._replace(value=value, origins={**config.origins, **origins})
 
 
 def _origins(launch: Launch, document: Document) -> dict[Keys, Location]:
@@ -180,7 +184,7 @@ def _bare(launch: Launch, document: Document) -> Configuration:
     if isinstance(named, str):
         sheet.name("deepspeed", named)
     elif "deepspeed" not in launch.flags and launch.framework == "xtuner" and launch.config:
-        sheet.unknown("training.deepspeed", f"{launch.config.text}, which may bring its own, is not here")
+        sheet.unknown("training.deepspeed", f"{_config_name(launch.config)}, which may bring its own, is not here")
     return sheet.configuration()
 
 

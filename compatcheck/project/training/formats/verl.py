@@ -43,7 +43,8 @@ def recognises(document: Document) -> bool:
 
 def read(document: Document) -> Configuration:
     """What the configuration decides."""
-    sheet = Sheet(interpolate(document))
+    whole = interpolate(document)
+    sheet = Sheet(whole._replace(partial=whole.partial or "config_path" in whole.value))
     sheet.state("training.framework", "verl")
     sheet.state("training.deepspeed", None)
     tuned = sheet.has("model", "partial_pretrain")
@@ -68,8 +69,8 @@ def _objective(sheet: Sheet) -> None:
         sheet.state("training.objective", _ESTIMATORS[named], keys)
     elif named is not None:
         sheet.leave_open("training.objective", keys, "not a known objective")
-    elif not sheet.has("config_name") and not sheet.has("config_path"):
-        sheet.state("training.objective", "ppo")
+    elif not sheet.has("config_name"):
+        sheet.default("training.objective", "ppo")
     engine = sheet.get("actor_rollout_ref", "rollout", "name")
     if isinstance(engine, str):
         sheet.state("training.use_vllm", engine == "vllm", ("actor_rollout_ref", "rollout", "name"))
@@ -91,15 +92,17 @@ def _lora(sheet: Sheet, *above: str) -> None:
         sheet.state("training.method", "lora", keys)
         sheet.state("training.lora.r", rank, keys)
         sheet.read(NUMBER, "training.lora.lora_alpha", *above, "lora_alpha")
-    elif not sheet.has(*above, "lora") and not sheet.has("config_path"):
-        sheet.state("training.method", "full", keys if sheet.has(*keys) else None)
-        sheet.state("training.lora", None)
+    elif not sheet.has(*above, "lora"):
+        sheet.default("training.method", "full", keys if sheet.has(*keys) else None)
+        sheet.default("training.lora", None)
 
 
 def _processes(sheet: Sheet) -> None:
     """One process for each GPU of each node, of which there is one unless told otherwise."""
     keys = ("trainer", "n_gpus_per_node")
     each = parse_whole(sheet.get(*keys))
-    nodes = parse_whole(sheet.get("trainer", "nnodes")) if sheet.has("trainer", "nnodes") else 1
+    nodes = parse_whole(sheet.get("trainer", "nnodes"))
     if each and nodes:
         sheet.state("training.world_size", each * nodes, keys)
+    elif each and not sheet.has("trainer", "nnodes"):
+        sheet.default("training.world_size", each, keys)
