@@ -192,7 +192,9 @@ def _from_script(
     for name, framework in frameworks().items():
         if framework.own_flags and found.flags.keys() >= {*framework.own_flags}:
             return found._replace(framework=name)
-    trains = len(_TRAINER & set(found.flags)) >= 2 or (found.config and found.config.text != OPEN and launcher != "python")
+    trains = len(_TRAINER & set(found.flags)) >= 2 or (
+        found.config and found.config.text != OPEN and launcher != "python"
+    )
     return found if trains and "no_trainer" not in script.text else None
 
 
@@ -207,11 +209,22 @@ def _launch(
 ) -> Launch:
     flags, lines, positional = _flags(words)
     config = next((word for word in positional if word.text.endswith(_CONFIG_ENDINGS) or framework == "xtuner"), None)
-    flag = next((name for name in frameworks()[framework].config_flags if isinstance(flags.get(name), (str, Open))), None)
-    if config is None and flag:
-        file = flags.pop(flag)
-        config = Word(OPEN if isinstance(file, Open) else file, lines[flag])
+    if config is None:
+        config, flags = _configuration(flags, lines, framework)
     return Launch(launcher, framework, verb, config, flags, lines, options, command.environ, line)
+
+
+def _configuration(
+    flags: dict[str, Any], lines: Mapping[str, int], framework: str
+) -> tuple[Word | None, dict[str, Any]]:
+    """The configuration that a flag names, and the other flags."""
+    for name in frameworks()[framework].config_flags:
+        value = flags.get(name)
+        file = value[0] if isinstance(value, list) else value
+        if isinstance(file, (str, Open)):
+            rest = {other: each for other, each in flags.items() if other != name}
+            return Word(OPEN if isinstance(file, Open) else file, lines[name]), rest
+    return None, flags
 
 
 def _flags(words: Sequence[Word]) -> tuple[dict[str, Any], dict[str, int], list[Word]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -132,12 +132,19 @@ def is_placeholder(value: object) -> bool:
     return isinstance(value, str) and _PLACEHOLDER.match(value.strip()) is not None
 
 
+def choice(words: Mapping[object, Value]) -> Kind[Value]:
+    """One of these words, each with the value that it means."""
+    *others, last = map(str, words)
+    mismatch = f"not {', '.join(others)} or {last}"
+    return Kind(lambda value: next((meaning for word, meaning in words.items() if word == value), None), mismatch)
+
+
 FLAG = Kind(parse_flag, "not true or false")
 NUMBER = Kind(parse_number, "not a number")
 WHOLE = Kind(parse_whole, "not a whole number")
 TEXT = Kind(lambda value: value if isinstance(value, str) else None, "not a word")
 RESUME = Kind(parse_resume, "not true, false or a checkpoint")
-SIDE = Kind(lambda value: str(value) if value in ("left", "right") else None, "not left or right")
+SIDE = choice({"left": "left", "right": "right"})
 DTYPE = Kind(dtype_name, "not a known dtype")
 ATTENTION = Kind(attention_name, "not a known attention implementation")
 LABELS = Kind(parse_labels, "not a list of words")

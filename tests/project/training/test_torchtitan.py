@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from compatcheck.environment import Unknown, lookup
+from compatcheck.environment import Environment, Unknown
+from compatcheck.project.training._joining import File, Run, join_run
 from compatcheck.project.training.document import Configuration, open_document
 from compatcheck.project.training.formats import torchtitan
 
@@ -56,14 +57,14 @@ selective_ac_option = "op"
 enable_fsdp_float8_all_gather = false
 filter_fqns = ["output"]
 """
-DEEPSEEK_V2 = """\
-# torchtitan/experiments/deepseek_v3/train_configs/deepseek_v2.toml of 0.1.0, shortened
+LLAMA3_70B = """\
+# torchtitan/models/llama3/train_configs/llama3_70b.toml of 0.1.0, shortened, with other degrees
 [job]
 dump_folder = "./outputs"
 
 [model]
-name = "deepseek_v2"
-flavor = "deepseek-ai/DeepSeek-V2-Lite-Chat"
+name = "llama3"
+flavor = "70B"
 
 [optimizer]
 name = "AdamW"
@@ -88,7 +89,7 @@ tensor_parallel_degree = 4
 [activation_checkpoint]
 mode = "none"
 """
-SAMPLES = {"llama3_8b.toml": LLAMA3_8B, "deepseek_v2.toml": DEEPSEEK_V2}
+SAMPLES = {"llama3_8b.toml": LLAMA3_8B, "llama3_70b.toml": LLAMA3_70B}
 
 
 def read(tmp_path: Path, text: str) -> Configuration:
@@ -100,7 +101,7 @@ def read(tmp_path: Path, text: str) -> Configuration:
 
 
 def fact(said: Configuration, name: str) -> Any:
-    return lookup(said.facts, f"training.{name}")
+    return said.facts.get(f"training.{name}")
 
 
 def test_a_file_of_the_project_is_read_with_its_lines(tmp_path: Path) -> None:
@@ -139,7 +140,7 @@ def test_the_ranks_that_are_left_over_are_unknown(tmp_path: Path) -> None:
 
 
 def test_degrees_multiply_to_the_ranks(tmp_path: Path) -> None:
-    said = read(tmp_path, DEEPSEEK_V2)
+    said = read(tmp_path, LLAMA3_70B)
     assert fact(said, "world_size") == 16
     assert fact(said, "several_ranks") is True
     assert fact(said, "fsdp") == {"version": 2, "offload": True, "reshard_after_forward": True}
@@ -170,6 +171,9 @@ def test_degrees_multiply_to_the_ranks(tmp_path: Path) -> None:
         ('mode = "selective"', 'mode = "memory_budget"', "gradient_checkpointing", Unknown),
         ('name = "AdamW"', 'name = "Adam"', "optimizer", "Adam"),
         ("local_batch_size", "batch_size", "per_device_train_batch_size", 1),
+        ('name = "llama3"', 'name = "simple_fsdp.llama3"', "fsdp", Unknown),
+        ("shard_degree = -1", "shard_degree = 1\nexpert_parallel_degree = 2", "fsdp", Unknown),
+        ('description = "Llama 3 8B training"', 'custom_config_module = "mine"', "load_dtype", Unknown),
     ],
 )
 def test_one_setting_that_is_other(tmp_path: Path, old: str, new: str, name: str, value: object) -> None:
@@ -182,3 +186,50 @@ def test_a_similar_file_is_not_claimed(tmp_path: Path) -> None:
     path = tmp_path / "other.toml"
     path.write_text("[job]\nname = 'a'\n[model]\nname = 'b'\n[training]\nbatch_size = 4\n")
     assert not torchtitan.recognises(open_document(str(path)))
+
+
+LAUNCH = "torchrun --nproc_per_node=8 --role rank -m torchtitan.train --job.config_file {} {}\n"
+FLAGS = "--training.local_batch_size 2 --compile.enable --parallelism.tensor_parallel_degree=2 --optimizer.name AdamW"
+
+
+def launched(tmp_path: Path, file: str, flags: str = FLAGS) -> Environment:
+    (tmp_path / "run.toml").write_text(LLAMA3_8B)
+    script = tmp_path / "launch.sh"
+    script.write_text(LAUNCH.format(file, flags))
+    return join_run(Run({"script": File("launch_script", str(script))})).facts
+
+
+def test_flags_of_a_launch_stand_over_the_file_they_name(tmp_path: Path) -> None:
+    facts = launched(tmp_path, "run.toml")
+    expected = {
+        "per_device_train_batch_size": (2, "launch.sh"),
+        "torch_compile": (True, "launch.sh"),
+        "several_ranks": (True, "launch.sh"),
+        "world_size": (8, "launch.sh"),
+        "max_length": (8192, "run.toml"),
+        "optimizer": ("adamw_torch_fused", "launch.sh"),
+        "gradient_checkpointing": (True, "run.toml"),
+    }
+    for name, (value, file) in expected.items():
+        assert facts.get(f"training.{name}") == value, name
+        assert Path(facts.locations[f"training.{name}"].file).name == file, name
+    assert facts.get("training.load_dtype") == "float32"
+
+
+def test_a_negated_flag_switches_off(tmp_path: Path) -> None:
+    facts = launched(tmp_path, "run.toml", "--compile.no_enable --debug.no-deterministic")
+    assert facts.get("training.torch_compile") is False
+    assert facts.get("training.deterministic") is False
+
+
+@pytest.mark.parametrize("file", ["other.toml", "$CONFIG", '"$CONFIG" "$@"'])
+def test_flags_alone_state_no_default(tmp_path: Path, file: str) -> None:
+    facts = launched(tmp_path, file)
+    stated = {path: value for path, value in facts.flat().items() if path.startswith("training.")}
+    assert stated == {
+        "training.per_device_train_batch_size": 2,
+        "training.torch_compile": True,
+        "training.several_ranks": True,
+        "training.world_size": 8,
+    }
+    assert isinstance(facts.get("training.optimizer"), Unknown)

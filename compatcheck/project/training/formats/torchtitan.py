@@ -8,15 +8,18 @@ and belong to no reader.
 
 from __future__ import annotations
 
+import functools
+
 from compatcheck.project.training._rows import is_left_open, read_rows, rows
 from compatcheck.project.training._sheet import Sheet
-from compatcheck.project.training._values import DTYPE, FLAG, LABELS, NUMBER, WHOLE, parse_flag, parse_whole
+from compatcheck.project.training._values import DTYPE, FLAG, LABELS, NUMBER, WHOLE, choice, parse_flag, parse_whole
 from compatcheck.project.training.document import Configuration, Document, Keys
 
 TITLE = "a torchtitan TOML"
 SUFFIXES = (".toml",)
 MARKS = ("batch_size",)
 
+_CHECKPOINTING = choice({"none": False, "selective": True, "full": True})
 _ROWS = (
     *rows("training.", WHOLE, "per_device_train_batch_size=batch_size", below=("training",)),
     *rows("training.", WHOLE, "per_device_train_batch_size=local_batch_size", below=("training",)),
@@ -29,6 +32,7 @@ _ROWS = (
     *rows("training.", FLAG, "deterministic", "torch_compile=compile", below=("training",)),
     *rows("training.", FLAG, "deterministic", below=("debug",)),
     *rows("training.", FLAG, "torch_compile=enable", below=("compile",)),
+    *rows("training.", _CHECKPOINTING, "gradient_checkpointing=mode", below=("activation_checkpoint",)),
 )
 _SHARDS: Keys = ("parallelism", "data_parallel_shard_degree")
 _REPLICAS, _TENSOR, _PIPELINE, _CONTEXT = (
@@ -36,6 +40,8 @@ _REPLICAS, _TENSOR, _PIPELINE, _CONTEXT = (
     for name in ("data_parallel_replicate", "tensor_parallel", "pipeline_parallel", "context_parallel")
 )
 _DEGREES = (_REPLICAS, _TENSOR, _PIPELINE, _CONTEXT)
+_FULLY_SHARD = ("llama3", "llama4", "deepseek_v3", "qwen3", "flux", "gpt_oss")
+_ELASTIC = "torchft adds groups of replicas as they come"
 _LEFTOVER = "it shards over the ranks that the other degrees leave, as many as the launcher starts"
 
 
@@ -52,27 +58,33 @@ def recognises(document: Document) -> bool:
 
 def read(document: Document) -> Configuration:
     """What the file decides, with what every release does where it is silent."""
-    sheet = Sheet(document)
+    sheet = Sheet(document._replace(partial=document.partial or _has_own_settings(document)))
     sheet.state("training.framework", "torchtitan")
     sheet.state("training.deepspeed", None)
     sheet.state("training.method", "full")
     sheet.state("training.lora", None)
     read_rows(sheet, _ROWS)
-    if not sheet.is_decided("training.load_dtype"):
-        sheet.state("training.load_dtype", "float32")
+    sheet.default("training.load_dtype", "float32")
     _compile(sheet)
     _optimizer(sheet)
-    _checkpointing(sheet)
+    sheet.default("training.gradient_checkpointing", True)
     _parallelism(sheet)
     sheet.name("model", sheet.get("model", "hf_assets_path"), ("model", "hf_assets_path"))
     return sheet.configuration()
 
 
+def _has_own_settings(document: Document) -> bool:
+    """Whether it names a Python module whose ``JobConfig`` may change any default."""
+    job, experimental = (document.value.get(name) for name in ("job", "experimental"))
+    return (isinstance(job, dict) and bool(job.get("custom_config_module"))) or (
+        isinstance(experimental, dict) and bool(experimental.get("custom_args_module"))
+    )
+
+
 def _compile(sheet: Sheet) -> None:
     key = ("compile", "components")
-    if not sheet.is_decided("training.torch_compile"):
-        sheet.state("training.torch_compile", False)
-    elif sheet.fact("training.torch_compile") and not is_left_open(sheet, ["training.torch_compile"], key, kind=LABELS):
+    sheet.default("training.torch_compile", False)
+    if sheet.fact("training.torch_compile") and not is_left_open(sheet, ["training.torch_compile"], key, kind=LABELS):
         parts = sheet.get(*key)
         if parts is not None and "model" not in (LABELS.parse(parts) or ()):
             sheet.unknown("training.torch_compile", "the model is not among the components that are compiled", key)
@@ -92,19 +104,11 @@ def _optimizer(sheet: Sheet) -> None:
         sheet.leave_open(fact, how, "not fused, foreach or for-loop")
     else:
         place = name if sheet.has(*name) else how
-        sheet.state(fact, "adamw_torch_fused" if way in ("fused", True) else "adamw_torch", place)
-
-
-def _checkpointing(sheet: Sheet) -> None:
-    """Selective unless told otherwise; a memory budget is torch.compile's own way, which checkpoints no module."""
-    fact, key = "training.gradient_checkpointing", ("activation_checkpoint", "mode")
-    mode = sheet.get(*key)
-    if mode is None:
-        sheet.state(fact, True)
-    elif mode in ("none", "selective", "full"):
-        sheet.state(fact, mode != "none", key)
-    else:
-        sheet.leave_open(fact, key, "not none, selective or full")
+        optimizer = "adamw_torch_fused" if way in ("fused", True) else "adamw_torch"
+        if how and named:
+            sheet.state(fact, optimizer, place)
+        else:
+            sheet.default(fact, optimizer, place)
 
 
 def _parallelism(sheet: Sheet) -> None:
@@ -123,19 +127,22 @@ def _parallelism(sheet: Sheet) -> None:
     replicas, tensor, pipeline, context = (degrees[key] or 1 for key in _DEGREES)
     place = _SHARDS if sheet.has(*_SHARDS) else None
     known = shards if shards and shards > 0 else None
-    if known is None:
-        sheet.unknown("training.world_size", _LEFTOVER, place)
-    elif parse_flag(sheet.get("fault_tolerance", "enable") or False) is False:
-        sheet.state("training.world_size", replicas * known * tensor * pipeline * context, place)
-    else:
-        sheet.unknown("training.world_size", "torchft adds groups of replicas as they come", ("fault_tolerance",))
     if replicas * tensor * pipeline * context > 1 or (known or 1) > 1:
         largest = next((key for key in _DEGREES if (degrees[key] or 1) > 1), _SHARDS)
         sheet.state("training.several_ranks", True, largest)
+    if sheet.document.partial and not all(sheet.has(*key) for key in (*_DEGREES, _SHARDS)):
+        return
+    is_elastic = parse_flag(sheet.get("fault_tolerance", "enable") or False) is not False
+    if known is None:
+        sheet.unknown("training.world_size", _LEFTOVER, place)
+    elif is_elastic:
+        sheet.unknown("training.world_size", _ELASTIC, ("fault_tolerance", "enable"))
+    else:
+        sheet.state("training.world_size", replicas * known * tensor * pipeline * context, place)
     shares = True if context > 1 else None if known is None else known > 1
     _sharding(sheet, shares, _CONTEXT if context > 1 else place)
     _precision(sheet, shares, tensor * pipeline > 1, place)
-    _accumulation(sheet, known and replicas * known)
+    _accumulation(sheet, None if is_elastic or known is None else replicas * known)
 
 
 def _degree(sheet: Sheet, key: Keys, silent: int) -> int | None:
@@ -146,7 +153,12 @@ def _degree(sheet: Sheet, key: Keys, silent: int) -> int | None:
 
 def _sharding(sheet: Sheet, shares: bool | None, place: Keys | None) -> None:
     """``fully_shard``, FSDP 2, where parameters are sharded or the context is split."""
-    if shares is None:
+    model, experts = ("model", "name"), ("parallelism", "expert_parallel_degree")
+    if sheet.get(*model) not in (None, *_FULLY_SHARD):
+        sheet.leave_open("training.fsdp", model, "not a model that torchtitan itself shards")
+    elif not shares and sheet.get(*experts) not in (None, 1):
+        sheet.unknown("training.fsdp", "some models shard where experts are parallel", experts)
+    elif shares is None:
         sheet.unknown("training.fsdp", _LEFTOVER, place)
     elif not shares:
         sheet.state("training.fsdp", None, place)
@@ -169,10 +181,11 @@ def _precision(sheet: Sheet, shares: bool | None, is_split: bool, place: Keys | 
     key = ("training", "mixed_precision_param" if mixed else "dtype")
     if is_left_open(sheet, facts, key, kind=DTYPE):
         return
-    dtype = DTYPE.parse(sheet.get(*key)) or ("bfloat16" if mixed else "float32")
-    given = key if sheet.has(*key) else None
-    sheet.state("training.dtype", dtype, given)
-    sheet.state("training.mixed_precision", "bf16" if mixed and dtype == "bfloat16" else "no", given)
+    given = DTYPE.parse(sheet.get(*key))
+    dtype = given or ("bfloat16" if mixed else "float32")
+    state = functools.partial(sheet.state, keys=key) if given else sheet.default
+    state("training.dtype", dtype)
+    state("training.mixed_precision", "bf16" if mixed and dtype == "bfloat16" else "no")
 
 
 def _accumulation(sheet: Sheet, copies: int | None) -> None:
@@ -181,8 +194,10 @@ def _accumulation(sheet: Sheet, copies: int | None) -> None:
     if is_left_open(sheet, [fact], key, kind=WHOLE):
         return
     whole, each = WHOLE.parse(sheet.get(*key)), sheet.fact("training.per_device_train_batch_size")
-    if whole is None or whole < 0:
-        sheet.state(fact, 1, key if sheet.has(*key) else None)
+    if whole is None:
+        sheet.default(fact, 1)
+    elif whole < 0:
+        sheet.state(fact, 1, key)
     elif copies and each and each > 0 and whole and whole % (each * copies) == 0:
         sheet.state(fact, whole // (each * copies), key)
     else:
