@@ -155,6 +155,8 @@ def _settle_sections(known: dict[str, Any], reasons: dict[str, str], locations: 
     lines speak without settling what it is.
     """
     for section in [path for path, value in known.items() if value in (None, {})]:
+        if section not in known:
+            continue
         inside = [path for path in known if path.startswith(f"{section}.")]
         absent = known[section] is None
         if not inside and not (absent and any(path.startswith(f"{section}.") for path in reasons)):

@@ -1,4 +1,4 @@
-"""The pipeline: the only module that knows the order of the stages."""
+"""Two stages of every verdict: compare an environment with the matrix, and let probes confirm or refute."""
 
 from __future__ import annotations
 

@@ -21,6 +21,6 @@ def described_environment(file: str, assume: Sequence[str] = ()) -> Environment:
     seen = "nothing in it is a fact about an environment"
     if found.reasons:
         path, why = next(iter(found.reasons.items()))
-        seen = f"nothing in it is settled; of {path}, {why}"
+        seen = f"no fact in it is certain; {path} is unknown: {why}"
     source = "standard input" if file == "-" else file
     raise NothingInspectedError("reading the report", source, seen, "paste versions, or supply facts with --assume")

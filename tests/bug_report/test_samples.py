@@ -1404,6 +1404,12 @@ trainer = SFTTrainer(model=model)
         ("training.deepspeed.zero_stage", "training.dtype"),
     ),
     Sample(
+        "no DeepSpeed, and a configuration of it that offloads nothing",
+        'fine-tuning, not using DeepSpeed\n```json\n{"zero_optimization": {"stage": 3}}\n```',
+        {},
+        ("training.deepspeed.zero_stage", "training.deepspeed.offload"),
+    ),
+    Sample(
         "what was tried, asked for, or is not of this training",
         "Zero-2 has this error, but Zero-3 is OK.\nDoes LoRA support this?\nneither fp16 nor bf16 is set for training\n"
         "The model was trained in bf16\nFine-tuning on 2 nodes with 8 GPUs each, batch size 64\nzero3_init_flag is on",
