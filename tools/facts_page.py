@@ -43,6 +43,8 @@ def _table(name: str, facts: list[Fact]) -> Iterator[str]:
     if any(fact.deepspeed for fact in facts):
         columns["DeepSpeed file"] = lambda fact: fact.deepspeed and f"`{fact.deepspeed}`"
         columns["default there"] = lambda fact: "" if fact.default is None else f"`{str(fact.default).lower()}`"
+    if any(fact.meaning for fact in facts):
+        columns["meaning"] = lambda fact: fact.meaning
     yield f"## {name}\n"
     yield _row(columns)
     yield _row("---" for _ in columns)

@@ -57,6 +57,7 @@ KINDS = {
                 {"torchtune": "dry_run"},
             ),
             "matrix/frameworks/dry-run.toml": ("matrix/frameworks/torchtune.toml", {"torchtune": "dry_run"}),
+            "docs/explanation/limits.md": ("docs/explanation/limits.md", {"torchtune,": "torchtune, dry_run,"}),
         },
         "from compatcheck.project import training as t;"
         "from compatcheck.project.training.document import parse_document;"

@@ -52,7 +52,7 @@ class Fact(NamedTuple):
     ``compared`` is how a condition compares it where that is not the type's way. ``used_by`` names what reads it where
     conditions cannot. A ``required`` fact stands in every section of its kind, and is never null. ``deepspeed`` is its
     path in a DeepSpeed file, ``default`` its value where such a file is silent; ``python`` is the code that sets it,
-    with ``{}`` for the value.
+    with ``{}`` for the value. ``meaning`` tells it from a fact that is easily taken for it.
     """
 
     path: str
@@ -63,6 +63,7 @@ class Fact(NamedTuple):
     deepspeed: str = ""
     default: Any = None
     python: str = ""
+    meaning: str = ""
 
     @property
     def kind(self) -> Kind | None:
@@ -152,31 +153,56 @@ FACTS: tuple[Fact, ...] = (
     *_imported_names("model"),
     *_each("trainer", LABELS, "traits suspected", used_by="traits"),
     *_imported_names("trainer"),
-    *_each("training", TEXT, "framework launcher method objective mixed_precision optimizer template"),
-    Fact("training.dtype", DTYPE, python="TrainingArguments(..., {})"),
-    Fact("training.load_dtype", DTYPE, python="from_pretrained(..., torch_dtype=torch.{})"),
-    Fact("training.unquantized_dtype", DTYPE),
+    *_each("training", TEXT, "framework launcher"),
+    Fact("training.method", TEXT, meaning="which weights are trained: `full`, `lora`, `qlora` or another name"),
+    Fact("training.objective", TEXT, meaning="what is optimized: `sft`, `dpo`, `grpo` or another name"),
+    Fact("training.mixed_precision", TEXT, meaning="`bf16`, `fp16` or `no`: whether autocast or FSDP casts to `dtype`"),
+    Fact("training.optimizer", TEXT, meaning="in the words of transformers, as `adamw_torch_fused`, where it has one"),
+    Fact("training.template", TEXT),
+    Fact(
+        "training.dtype", DTYPE, python="TrainingArguments(..., {})", meaning="dtype that the forward pass computes in"
+    ),
+    Fact(
+        "training.load_dtype",
+        DTYPE,
+        python="from_pretrained(..., torch_dtype=torch.{})",
+        meaning="dtype that the weights are held in, before any cast to `dtype`",
+    ),
+    Fact("training.unquantized_dtype", DTYPE, meaning="dtype of the layers that quantization leaves out"),
     Fact("training.dtype_rule", DTYPE_RULE, used_by="inference"),
     Fact("training.attention", ATTENTION, python="from_pretrained(..., attn_implementation={})"),
     Fact("training.padding_side", SIDE, python="tokenizer.padding_side = {}"),
-    Fact("training.per_device_train_batch_size", WHOLE, deepspeed="train_micro_batch_size_per_gpu"),
+    Fact(
+        "training.per_device_train_batch_size",
+        WHOLE,
+        deepspeed="train_micro_batch_size_per_gpu",
+        meaning="rows of one step of one rank, before accumulation",
+    ),
     Fact(
         "training.gradient_accumulation_steps",
         WHOLE,
         deepspeed="gradient_accumulation_steps",
         python="TrainingArguments(..., gradient_accumulation_steps={})",
     ),
-    *_each("training", NUMBER, "per_device_eval_batch_size world_size max_length learning_rate max_grad_norm"),
+    Fact("training.per_device_eval_batch_size", NUMBER),
+    Fact("training.world_size", NUMBER, meaning="ranks on all machines, of every kind of parallelism"),
+    *_each("training", NUMBER, "max_length learning_rate max_grad_norm"),
     *_each("training", NUMBER, "num_train_epochs max_steps warmup_steps neftune_noise_alpha"),
-    Fact("training.gradient_checkpointing", FLAG, python="TrainingArguments(..., gradient_checkpointing={})"),
+    Fact(
+        "training.gradient_checkpointing",
+        FLAG,
+        python="TrainingArguments(..., gradient_checkpointing={})",
+        meaning="some layers or all recompute their activations",
+    ),
     Fact("training.gradient_checkpointing_kwargs", SECTION),
     Fact("training.gradient_checkpointing_kwargs.use_reentrant", FLAG),
     Fact("training.torch_compile", FLAG, python="TrainingArguments(..., torch_compile={})"),
     *_each("training", FLAG, "packing padding_free group_by_length use_cache predict_with_generate use_vllm unsloth"),
-    *_each("training", FLAG, "several_ranks kbit_prepared use_liger_kernel save_safetensors resume_from_checkpoint"),
+    Fact("training.several_ranks", FLAG, meaning="more than one rank is certain, their number is not"),
+    *_each("training", FLAG, "kbit_prepared use_liger_kernel save_safetensors resume_from_checkpoint"),
     *_each("training", FLAG, "tf32 cudnn_sdp deterministic fill_uninitialized_memory downcast_bf16"),
     *_each("training", FLAG, "ddp_find_unused_parameters model_accepts_loss_kwargs"),
-    Fact("training.quantization", SECTION),
+    Fact("training.quantization", SECTION, meaning="of the stored weights; float8 matmuls are none"),
     Fact("training.quantization.bits", NUMBER),
     *_each("training.quantization", TEXT, "type method compute_dtype quant_storage"),
     Fact("training.quantization.double_quant", FLAG),

@@ -182,6 +182,12 @@ def test_one_setting_that_is_other(tmp_path: Path, old: str, new: str, name: str
     assert isinstance(found, Unknown) if value is Unknown else found == value
 
 
+def test_a_word_that_is_no_choice_is_named_in_the_reason(tmp_path: Path) -> None:
+    said = read(tmp_path, LLAMA3_8B.replace('mode = "selective"', 'mode = "memory_budget"'))
+    why = said.facts.reasons["training.gradient_checkpointing"]
+    assert "activation_checkpoint.mode is 'memory_budget', not none, selective or full" in why
+
+
 def test_a_similar_file_is_not_claimed(tmp_path: Path) -> None:
     path = tmp_path / "other.toml"
     path.write_text("[job]\nname = 'a'\n[model]\nname = 'b'\n[training]\nbatch_size = 4\n")
