@@ -36,7 +36,7 @@ _TEXTS = {
 """Which arguments of a function are texts to translate. Babel's own extraction overlooks what stands in f-strings."""
 _TERMS = (
     *("a recorded environment", "problem", "note", "not reproduced", "not tried", "bad", "good", "median", "longest"),
-    *("added", "removed", "edited", "changed", "ignore", "baseline", "step", "reading", "loss"),
+    *("added", "removed", "edited", "changed", "ignore", "baseline", "loss"),
 )
 _ERRORS = {name for name, value in vars(errors).items() if inspect.isclass(value)}
 
@@ -80,18 +80,52 @@ def _marked() -> Iterator[tuple[str, Text]]:
 
 
 def _of_errors() -> Iterator[tuple[str, Text]]:
-    """The parts of errors that are the same wherever one is raised; the subject never is."""
-    for file, call in _calls():
-        for at, part in enumerate(call.args if _name(call) in _ERRORS else ()):
-            if at != 1 and isinstance(part, ast.Constant) and part.value:
-                yield file, str(part.value)
+    """The parts of errors that are the same wherever one is raised, as literals or by variables that hold them."""
+    for file, tree in _modules():
+        for scope in ast.walk(tree):
+            if isinstance(scope, ast.FunctionDef):
+                yield from ((file, text) for text in _texts_of_errors(scope, tree))
+
+
+def _texts_of_errors(scope: ast.FunctionDef, module: ast.Module) -> Iterator[str]:
+    values: dict[str, list[ast.expr]] = {}
+    for node in (*module.body, *ast.walk(scope)):
+        for target, value in _assignments(node):
+            values.setdefault(target, []).append(value)
+    for node in ast.walk(scope):
+        for part in node.args if isinstance(node, ast.Call) and _name(node) in _ERRORS else ():
+            for value in values.get(part.id, []) if isinstance(part, ast.Name) else [part]:
+                yield from _literals(value)
+
+
+def _assignments(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    if not isinstance(node, ast.Assign):
+        return
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            yield target.id, node.value
+        elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            yield from ((e.id, value) for e, value in zip(target.elts, node.value.elts) if isinstance(e, ast.Name))
+
+
+def _literals(value: ast.expr) -> Iterator[str]:
+    if isinstance(value, ast.IfExp):
+        yield from _literals(value.body)
+        yield from _literals(value.orelse)
+    elif isinstance(value, ast.Constant) and isinstance(value.value, str) and value.value:
+        yield value.value
 
 
 def _calls() -> Iterator[tuple[str, ast.Call]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for file, tree in _modules():
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call):
-                yield path.relative_to(PACKAGE).as_posix(), node
+                yield file, node
+
+
+def _modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _name(call: ast.Call) -> str:

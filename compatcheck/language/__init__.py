@@ -46,9 +46,10 @@ def marked(text: str) -> str:
 
 def error_line(error: CompatcheckError) -> str:
     """The line of an error, in the language in use as far as its parts are known there."""
-    doing, seen, advice = map(gettext, (error.doing, error.seen, error.advice))
+    parts = (error.doing, str(error.subject), error.seen, error.advice)
+    doing, subject, seen, advice = map(gettext, parts)
     template = gettext("{doing} {subject}: {seen}; {advice}")
-    return template.format(doing=doing, subject=error.subject, seen=seen, advice=advice)
+    return template.format(doing=doing, subject=subject, seen=seen, advice=advice)
 
 
 def current() -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from compatcheck.errors import InputError
 from compatcheck.files.reading import OversizeError
+from compatcheck.language import marked
 from compatcheck.project import model_files, requirements, scripts, training
 
 _DEEPEST = 2
@@ -66,7 +67,7 @@ def _meant(path: str) -> str:
     except OSError:
         beside = []
     near = get_close_matches(name, beside, 1, _NEAR)
-    return f"did you mean {os.path.join(folder, near[0])}?" if near else "check the path"
+    return f"did you mean {os.path.join(folder, near[0])}?" if near else marked("check the path")
 
 
 def formats() -> tuple[list[str], list[str], list[str]]:

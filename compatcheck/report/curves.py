@@ -15,6 +15,7 @@ from compatcheck.terminal.cells import cells, padded
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NOT_FINITE = "×"
 _LABELS = {"grad_norm": marked("grad norm"), "eval_loss": marked("eval loss")}
+_AXES = {"step": marked("step"), "reading": marked("reading no.")}
 _MARGIN, _FEWEST_COLUMNS = 13, 12
 _PLOT_WIDTH, _PLOT_HEIGHT, _LEFT, _TOP, _GAP = 640, 120, 70, 40, 46
 _STYLE = """
@@ -60,7 +61,7 @@ def terminal(curves: Sequence[Curve], width: int = 86) -> str:
         began = _("began at {step}").format(step=f"{onset:g}")
         lines.append(f"{'':{_MARGIN}}{' ' * _place(onset, first, last, columns)}^ {began}")
     left, right = f"{first:g}", f"{last:g}"
-    lines.append(f"{padded(_(drawn[0].axis), _MARGIN)}{left:<{max(columns - len(right), len(left) + 1)}}{right}")
+    lines.append(f"{padded(_axis(drawn[0]), _MARGIN)}{left:<{max(columns - len(right), len(left) + 1)}}{right}")
     return "\n".join(lines)
 
 
@@ -100,7 +101,7 @@ def _described(drawn: Sequence[Curve]) -> str:
     onset = next((curve.onset for curve in drawn if curve.onset is not None), None)
     if onset is None:
         return text
-    return text + _("; the symptom began at {axis} {step}").format(axis=_(drawn[0].axis), step=f"{onset:g}")
+    return text + _("; the symptom began at {axis} {step}").format(axis=_axis(drawn[0]), step=f"{onset:g}")
 
 
 def _plots(drawn: Sequence[Curve]) -> Iterator[str]:
@@ -127,7 +128,7 @@ def _plot(curve: Curve, number: int, first: float, last: float) -> Iterator[str]
     yield f'<rect class="frame" x="{_LEFT}" y="{top}" width="{_PLOT_WIDTH}" height="{_PLOT_HEIGHT}"/>'
     for value in dict.fromkeys((high, low)):
         yield f'<text x="{_LEFT - 6}" y="{up(value) + 4}" text-anchor="end">{value:.4g}</text>'
-    for step, anchor, label in ((first, "start", f"{_(curve.axis)} {first:g}"), (last, "end", f"{last:g}")):
+    for step, anchor, label in ((first, "start", f"{_axis(curve)} {first:g}"), (last, "end", f"{last:g}")):
         yield f'<text x="{at(step)}" y="{top + _PLOT_HEIGHT + 14}" text-anchor="{anchor}">{_text(label)}</text>'
     for stretch in _finite_stretches(curve.points):
         if len(stretch) == 1:
@@ -222,6 +223,10 @@ def _range(curve: Curve, not_finite: str = "") -> str:
 
 def _label(curve: Curve) -> str:
     return _(_LABELS.get(curve.name, curve.name))
+
+
+def _axis(curve: Curve) -> str:
+    return _(_AXES[curve.axis])
 
 
 def _text(text: str) -> str:

@@ -58,7 +58,13 @@ def test_every_verb_takes_the_language_before_its_name_and_after(tmp_path: Path,
 
 def test_without_a_verb_the_language_still_comes_before_the_paths(tmp_path: Path) -> None:
     done = run_command(sys.executable, "--lang", "zh", "no-such-file", cwd=tmp_path)
-    assert done.returncode == 2 and "no-such-file：" in done.stderr
+    assert (done.returncode, done.stderr) == (2, "compatcheck: 读取 no-such-file：没有这个文件或文件夹；请检查路径\n")
+
+
+def test_a_text_in_a_variable_is_translated(tmp_path: Path) -> None:
+    (tmp_path / "report.md").write_text("Hello", encoding="utf-8")
+    done = run_command(sys.executable, "triage", "report.md", "--lang", "zh", cwd=tmp_path)
+    assert done.returncode == 3 and "读取报告 report.md：其中没有任何关于环境的事实；" in done.stderr
 
 
 def test_an_unknown_language_is_a_usage_error(tmp_path: Path) -> None:
