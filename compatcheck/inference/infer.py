@@ -217,7 +217,8 @@ def _switches(view: Environment, given: _Given) -> InferredFacts:
     - Deterministic mode, once on, fills new tensors: https://docs.pytorch.org/docs/stable/deterministic.html
     - The Trainer finds out by itself whether a model takes ``num_items_in_batch``:
       https://github.com/huggingface/transformers/blob/v4.49.0/src/transformers/trainer.py
-    - A launcher marks no modules as leaves for ZeRO-3; a loop of one's own may.
+    - No setting of a launcher marks modules as leaves for ZeRO-3; a loop of one's own may. What some mark by themselves
+      is for entries to tell, by their releases.
     """
     training = view.facts.get("training")
     if not training:
@@ -237,7 +238,7 @@ def _switches(view: Environment, given: _Given) -> InferredFacts:
     framework, leaves = framework_of(training.get("framework")), "training.deepspeed.leaf_modules"
     sharded = isinstance(training.get("deepspeed"), Mapping)
     if sharded and isinstance(view.get(leaves), Unknown) and framework and leaves in framework.never_sets:
-        why = marked("this framework marks no modules as ZeRO-3 leaves")
+        why = marked("no setting of this framework marks modules as ZeRO-3 leaves")
         yield leaves, Inference(False, why, ("training.framework",))
 
 

@@ -27,9 +27,9 @@ class Framework(NamedTuple):
     - ``title`` is its name in sentences, ``also`` further values of ``training.framework`` that mean it;
     - ``distributions`` are its packages, the present one first, ``aliases`` their names in prose;
     - ``repositories`` are its places on GitHub, ``owner/name``, former ones included;
-    - ``program``: people run it by its own command, so that a report seldom leaves it out;
+    - ``program``: people run it as it is or build on it alone, so that a report seldom leaves it out;
     - ``library``: others train with its package, so that a report in its repository need not be of its own trainer;
-    - ``runs_on``: the frameworks whose training loop it runs, each with the releases of its own package that do;
+    - ``runs_on``: the frameworks whose loop or engine it trains by, each with the releases of its own package that do;
     - ``reader`` is the module in ``project/training/formats/`` that reads its settings;
     - ``commands``, ``scripts`` (regular expressions on the path of a script, with the verb as group 1), ``own_flags``
       (together they are those of no other) and ``marks`` (a launch script holds one of them) show who starts a
@@ -41,7 +41,8 @@ class Framework(NamedTuple):
     - ``images`` are container images that are tagged with the release of its package;
     - ``imports`` are statements on its present package whose failure ends a run;
     - ``needs`` are packages that its runs require though its package only recommends them, ``does_without`` those that
-      it goes on without where a setting asks for them, ``never_sets`` the facts that it leaves at their default;
+      it goes on without where a setting asks for them, ``never_sets`` the facts that no setting
+      of it changes;
     - ``long_rows`` is what it does with rows that are too long, other than to cut their end, and ``own_templates``
       says that it writes chats without the model's template.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import chain
 from pathlib import Path
 
@@ -43,6 +44,49 @@ def test_the_probe_of_imports_runs_the_same_statements() -> None:
             assert PACKAGES.get(framework.distributions[0]) in (None, tuple(framework.imports))
 
 
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("axolotl/core/trainers/base.py", "axolotl"),
+        ("lightning/pytorch/trainer/trainer.py", "lightning"),
+        ("llamafactory/train/sft/workflow.py", "llama-factory"),
+        ("recipes/full_finetune_distributed.py", "torchtune"),
+        ("recipes/qat_distributed.py", "torchtune"),
+        ("recipes/qat_lora_finetune_distributed.py", "torchtune"),
+        ("sentence_transformers/cross_encoder/trainer.py", "sentence-transformers"),
+        ("setfit/trainer_distillation.py", "setfit"),
+        ("swift/llm/train/sft.py", "ms-swift"),
+        ("swift/rlhf_trainers/grpo_trainer.py", "ms-swift"),
+        ("transformers/trainer.py", "transformers"),
+        ("trl/experimental/gfpo/gfpo_trainer.py", "trl"),
+        ("trl/trainer/sft_trainer.py", "trl"),
+        ("verl/trainer/ppo/ray_trainer.py", "verl"),
+        ("xtuner/v1/train/trainer.py", "xtuner"),
+    ],
+)
+def test_a_file_of_a_trainer_belongs_to_its_framework(path: str, name: str) -> None:
+    assert [each.name for each in EACH if each.frames and re.match(each.frames, path)] == [name]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("alignment-handbook/scripts/run_orpo.py", "trl"),
+        ("examples/scripts/ppo.py", "trl"),
+        ("openrlhf.cli.train_ppo_ray", "openrlhf"),
+        ("scripts/run_grpo.py", None),
+        ("src/train_bash.py", "llama-factory"),
+        ("swift/cli/rlhf.py", "ms-swift"),
+        ("trl/scripts/grpo.py", "trl"),
+        ("verl.trainer.sft_trainer", "verl"),
+        ("xtuner/tools/train.py", "xtuner"),
+    ],
+)
+def test_a_script_belongs_to_its_framework(path: str, name: str | None) -> None:
+    found = [each.name for each in EACH if any(re.search(script, path) for script in each.scripts)]
+    assert found == ([name] if name else [])
+
+
 def test_a_command_belongs_to_one_framework() -> None:
     names = [command.name for each in EACH for command in each.commands]
     assert len(names) == len(set(names))
@@ -51,13 +95,13 @@ def test_a_command_belongs_to_one_framework() -> None:
 @pytest.mark.parametrize(
     ("name", "below"),
     [
-        ("llama-factory", {"trl": {}, "transformers": {}, "accelerate": {}}),
+        ("llama-factory", {"trl": {}, "transformers": {}, "accelerate": {"transformers": ">=4.30"}}),
         (
             "setfit",
             {
                 "sentence-transformers": {"setfit": ">=1.1"},
                 "transformers": {"setfit": ">=1.1", "sentence-transformers": ">=3.0"},
-                "accelerate": {"setfit": ">=1.1", "sentence-transformers": ">=3.0"},
+                "accelerate": {"setfit": ">=1.1", "sentence-transformers": ">=3.0", "transformers": ">=4.30"},
             },
         ),
         ("verl", {}),

@@ -103,7 +103,7 @@ PACKAGES: Dict[str, Tuple[str, ...]] = {
     "scikit-learn": ("import sklearn",),
     "pandas": ("import pandas",),
     "pyarrow": ("import pyarrow",),
-    "ms-swift": ("from swift.llm import sft_main",),
+    "ms-swift": ("import swift.cli.sft", "from swift.trainers import Seq2SeqTrainer"),
     "llamafactory": ("from llamafactory.train.tuner import run_exp",),
     "axolotl": ("import axolotl.train",),
     "vllm": ("import vllm",),
