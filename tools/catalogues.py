@@ -21,6 +21,7 @@ from compatcheck.cli import cli
 from compatcheck.language import po_files
 from compatcheck.matrix.compile import read_entries
 from compatcheck.matrix.entry import Confidence, Entry, Impact
+from compatcheck.project.sources import formats
 from compatcheck.results.cluster import Fault
 from compatcheck.results.findings import STATUSES, Outcome
 
@@ -55,7 +56,7 @@ Text = str | tuple[str, ...]
 
 def interface() -> dict[Text, list[str]]:
     """Every text the program says in another language, a plural with its singular, with the places it comes from."""
-    return _gathered((*_marked(), *_of_errors(), *_of_help(cli, "compatcheck"), *_terms()))
+    return _gathered((*_marked(), *_of_errors(), *_of_help(cli, "compatcheck"), *_of_formats(), *_terms()))
 
 
 def asked_for() -> dict[Text, list[str]]:
@@ -140,6 +141,12 @@ def _terms() -> Iterator[tuple[str, Text]]:
     literals = (get_args(kind) for kind in (Impact, Confidence, Outcome, Fault))
     for name in (*STATUSES, *chain.from_iterable(literals), *_TERMS):
         yield "a term", name
+
+
+def _of_formats() -> Iterator[tuple[str, Text]]:
+    """What `compatcheck formats` lists."""
+    for title in chain.from_iterable(formats()):
+        yield "a format", title
 
 
 def _of_help(command: click.Command, name: str) -> Iterator[tuple[str, Text]]:

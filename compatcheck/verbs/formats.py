@@ -24,4 +24,4 @@ def command() -> None:
     for heading, titles in ((_("training"), training), (_("models"), models), (_("packages"), packages)):
         click.echo(heading)
         for title in titles:
-            click.echo(f"  {title}")
+            click.echo(f"  {_(title)}")

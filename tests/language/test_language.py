@@ -61,6 +61,11 @@ def test_without_a_verb_the_language_still_comes_before_the_paths(tmp_path: Path
     assert (done.returncode, done.stderr) == (2, "compatcheck: 读取 no-such-file：没有这个文件或文件夹；请检查路径\n")
 
 
+def test_formats_are_listed_in_the_language(tmp_path: Path) -> None:
+    done = run_command(sys.executable, "formats", "--lang", "zh", cwd=tmp_path)
+    assert "\n  启动脚本\n" in done.stdout and "  a " not in done.stdout and "  the " not in done.stdout
+
+
 def test_a_text_in_a_variable_is_translated(tmp_path: Path) -> None:
     (tmp_path / "report.md").write_text("Hello", encoding="utf-8")
     done = run_command(sys.executable, "triage", "report.md", "--lang", "zh", cwd=tmp_path)
