@@ -56,7 +56,11 @@ class Sheet:
 
         Keys are those of what the value follows from, where the silence of one key does not decide it alone.
         """
-        if not self.document.partial and not self.is_decided(fact):
+        if self.is_decided(fact):
+            return
+        if self.document.partial:
+            self.unknown(fact, self.document.partial)
+        else:
             self.state(fact, value, keys)
 
     def unknown(self, fact: str, why: str, keys: Keys | None = None) -> None:

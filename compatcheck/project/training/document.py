@@ -28,7 +28,7 @@ class Document(NamedTuple):
 
     ``lines`` gives the line of each key where the parser told it. ``origins`` says which keys another file gave, as
     the flags of a script do over a configuration, and ``under`` where a section that is read alone stands in its file.
-    It is ``partial`` where it lacks the configuration that it stands over, so that a key it has not may be given there.
+    ``partial`` is why a key that it lacks may still be given elsewhere, as in a configuration that is not here.
     """
 
     path: str
@@ -37,7 +37,7 @@ class Document(NamedTuple):
     lines: Mapping[Keys, int] | None = None
     origins: Mapping[Keys, Location] = {}
     under: Keys = ()
-    partial: bool = False
+    partial: str = ""
 
     def place(self, keys: Keys) -> Location:
         """Where the value at nested keys is given."""

@@ -128,8 +128,7 @@ def _read_trainer(launch: Launch, document: Document, opened: Opener) -> Configu
         return Configuration(Environment({}, {"training": why}))
     if launch.config and not config:
         facts = given(said.facts)
-        why = f"{_config_name(launch.config)}, which line {launch.config.line} names, is not here"
-        said = said._replace(facts=facts._replace(reasons={**facts.reasons, "training": why}))
+        said = said._replace(facts=facts._replace(reasons={**facts.reasons, "training": merged.partial}))
     if reader == "training_arguments" and launch.flags.get("deepspeed") is True:
         return _without_defaults(said, launch)
     return _completed(said, launch, document, bool(config))
@@ -166,7 +165,12 @@ def _merged(launch: Launch, document: Document, config: Document | None) -> Docu
     if frameworks()[launch.framework].dotted_flags:
         origins, flags = {tuple(str(name).split(".")): at for (name,), at in origins.items()}, nest(flags)
     if config is None:
-        return Document(document.path, document.text, flags, {}, origins, partial=launch.config is not None)
+        why = (
+            f"{_config_name(launch.config)}, which line {launch.config.line} names, is not here"
+            if launch.config
+            else ""
+        )
+        return Document(document.path, document.text, flags, {}, origins, partial=why)
     value = merge(config.value, flags) if frameworks()[launch.framework].dotted_flags else {**config.value, **flags}
     return config._replace(value=value, origins={**config.origins, **origins})
 

@@ -58,7 +58,7 @@ def recognises(document: Document) -> bool:
 
 def read(document: Document) -> Configuration:
     """What the file decides, with what every release does where it is silent."""
-    sheet = Sheet(document._replace(partial=document.partial or _has_own_settings(document)))
+    sheet = Sheet(document._replace(partial=document.partial or _own_settings(document)))
     sheet.state("training.framework", "torchtitan")
     sheet.state("training.deepspeed", None)
     sheet.state("training.method", "full")
@@ -73,12 +73,14 @@ def read(document: Document) -> Configuration:
     return sheet.configuration()
 
 
-def _has_own_settings(document: Document) -> bool:
-    """Whether it names a Python module whose ``JobConfig`` may change any default."""
-    job, experimental = (document.value.get(name) for name in ("job", "experimental"))
-    return (isinstance(job, dict) and bool(job.get("custom_config_module"))) or (
-        isinstance(experimental, dict) and bool(experimental.get("custom_args_module"))
-    )
+def _own_settings(document: Document) -> str:
+    """Why any default may differ: a Python module of the user's own brings another ``JobConfig``."""
+    for table, key in (("job", "custom_config_module"), ("experimental", "custom_args_module")):
+        section = document.value.get(table)
+        module = section.get(key) if isinstance(section, dict) else None
+        if module:
+            return f"{module!s:.80}, which {table}.{key} names, may change the defaults"
+    return ""
 
 
 def _compile(sheet: Sheet) -> None:
@@ -131,6 +133,9 @@ def _parallelism(sheet: Sheet) -> None:
         largest = next((key for key in _DEGREES if (degrees[key] or 1) > 1), _SHARDS)
         sheet.state("training.several_ranks", True, largest)
     if sheet.document.partial and not all(sheet.has(*key) for key in (*_DEGREES, _SHARDS)):
+        for fact in open_facts:
+            if fact != "training.several_ranks":
+                sheet.unknown(fact, sheet.document.partial)
         return
     is_elastic = parse_flag(sheet.get("fault_tolerance", "enable") or False) is not False
     if known is None:

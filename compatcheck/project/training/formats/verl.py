@@ -44,7 +44,7 @@ def recognises(document: Document) -> bool:
 def read(document: Document) -> Configuration:
     """What the configuration decides."""
     whole = interpolate(document)
-    sheet = Sheet(whole._replace(partial=whole.partial or "config_path" in whole.value))
+    sheet = Sheet(whole._replace(partial=whole.partial or _elsewhere(whole)))
     sheet.state("training.framework", "verl")
     sheet.state("training.deepspeed", None)
     tuned = sheet.has("model", "partial_pretrain")
@@ -59,6 +59,10 @@ def read(document: Document) -> Configuration:
     _lora(sheet, *(("model",) if tuned else _MODEL))
     _processes(sheet)
     return sheet.configuration()
+
+
+def _elsewhere(document: Document) -> str:
+    return "the command names a folder of configurations" if "config_path" in document.value else ""
 
 
 def _objective(sheet: Sheet) -> None:
