@@ -58,6 +58,7 @@ def test_an_installation_names_the_place_of_the_sources(wheel: Wheel, tmp_path: 
 def test_the_wheel_holds_neither_tools_nor_tests(wheel: Wheel) -> None:
     with zipfile.ZipFile(wheel.path) as archive:
         assert {name.partition("/")[0].partition("-")[0] for name in archive.namelist()} == {"compatcheck"}
+        assert not [name for name in archive.namelist() if name.endswith((".md", ".po"))]
 
 
 def test_a_clean_check_imports_nothing_heavy(wheel: Wheel, tmp_path: Path) -> None:

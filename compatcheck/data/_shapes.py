@@ -160,7 +160,8 @@ def _alpaca(value: Mapping[str, Any]) -> Row:
     if isinstance(answer, list) and len(answer) > 1:
         return _alpaca({**value, "output": answer[0]})._replace(shape="preference")
     odd = None if isinstance(answer, str) else "the output is no text"
-    past = [pair for pair in value.get("history") or () if isinstance(pair, list) and len(pair) == 2]
+    rounds = value.get("history")
+    past = [pair for pair in rounds if isinstance(pair, list) and len(pair) == 2] if isinstance(rounds, list) else []
     history = [message for question, reply in past for message in _turns(str(question), reply)]
     system = _text(value.get("system"))
     messages = [*history, *_turns("\n".join(part for part in (asked, more) if part), answer)]

@@ -35,6 +35,7 @@ PLAIN = [ASKED, ANSWERED]
             "alpaca",
             [*PLAIN, {"role": "user", "content": "q\ni"}, ANSWERED],
         ),
+        ({"instruction": "q", "input": "", "output": "a", "history": 3}, "alpaca", PLAIN),
         ({"prompt": "q", "completion": "a"}, "prompt-completion", PLAIN),
         ({"prompt": [ASKED], "completion": [ANSWERED]}, "prompt-completion", PLAIN),
         ({"query": "q", "response": "a"}, "prompt-completion", PLAIN),
