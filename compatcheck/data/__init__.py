@@ -7,41 +7,26 @@ The parent reads the file and judges; the tokenizer itself runs in the target's 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from compatcheck.data import _embedding, _token_checks
+from compatcheck.data._records import read
+from compatcheck.data._row_checks import judge as judge_rows
+from compatcheck.data._survey import Survey
+from compatcheck.data._survey import survey as survey_records
+from compatcheck.data._token_checks import judge as judge_tokens
 from compatcheck.results.data import DataProblem
 
-if TYPE_CHECKING:
-    from compatcheck.data._survey import Survey as Survey
+__all__ = ["Survey", "explained", "judge_embedding", "judge_rows", "judge_tokens", "survey"]
 
 
 def survey(path: str, wanted: int) -> Survey:
     """What a file holds, and a sample of at most ``wanted`` rows. Raises `InputError` where it cannot be opened."""
-    from compatcheck.data import _records, _survey
-
-    return _survey.survey(_records.read(path), wanted)
-
-
-def judge_rows(found: Survey, with_tokenizer: bool) -> tuple[DataProblem, ...]:
-    """What the look of the rows says."""
-    from compatcheck.data import _row_checks
-
-    return tuple(_row_checks.judge(found, with_tokenizer))
-
-
-def judge_tokens(
-    measured: Mapping[str, object], shape: str, limit: int | None, framework: str | None = None
-) -> tuple[DataProblem, ...]:
-    """What the probe ``chat_template`` measured says."""
-    from compatcheck.data import _token_checks
-
-    return tuple(_token_checks.judge(measured, shape, limit, framework))
+    return survey_records(read(path), wanted)
 
 
 def judge_embedding(folder: str, tokens: Mapping[int, str]) -> tuple[DataProblem, ...]:
     """Whether the model has trained these tokens; nothing where its weights are not at hand."""
-    from compatcheck.data import _embedding, _token_checks
-
     rows = _embedding.untrained(folder, tokens)
     return (_token_checks.untrained([tokens[row] for row in rows]),) if rows else ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import ModuleType
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -22,6 +22,18 @@ def unit_names(package: str) -> tuple[str, ...]:
 def units(package: str) -> Mapping[str, ModuleType]:
     """The modules of a package by name, in the order of their names."""
     return {name: importlib.import_module(f"{package}.{name}") for name in unit_names(package)}
+
+
+def on_first_use(package: str, names: Mapping[str, Collection[str]]) -> Callable[[str], object]:
+    """The ``__getattr__`` of a package that imports each of its modules when one of the module's names is asked for."""
+
+    def load(name: str) -> object:
+        for module, offered in names.items():
+            if name in offered:
+                return getattr(importlib.import_module(f"{package}.{module}"), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return load
 
 
 def trait_name(unit: str) -> str:

@@ -9,9 +9,10 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from compatcheck import data, matrix, probes
+from compatcheck.data import Survey
 from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.files import storage
 from compatcheck.installed.target import find_target
@@ -21,9 +22,6 @@ from compatcheck.results import exit_status
 from compatcheck.results.data import DataProblem, DataReport
 from compatcheck.results.findings import ProbeResult
 from compatcheck.results.logs import Pattern
-
-if TYPE_CHECKING:
-    from compatcheck.data import Survey
 
 _PROBE = "chat_template"
 _NO_MODEL = "name the model's folder with --model"
@@ -106,7 +104,7 @@ def _report(
 ) -> DataReport:
     model, limit, shape = options.model, options.max_length, found.shape or ""
     unread = _unread(result, model)
-    problems = data.judge_rows(found, with_tokenizer=unread is None)
+    problems = [*data.judge_rows(found, with_tokenizer=unread is None)]
     measured: Mapping[str, Any] = result.measured if result is not None and unread is None else {}
     if model is not None and measured:
         problems += data.judge_tokens(measured, shape, limit, framework)

@@ -5,47 +5,31 @@ Other rooms import from here alone; each function is loaded on first use, as mos
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from compatcheck.settings._model import NONE, Ignore, Settings
+from compatcheck.files.units import on_first_use
+from compatcheck.settings._model import NONE as NONE
+from compatcheck.settings._model import Ignore as Ignore
+from compatcheck.settings._model import Settings as Settings
 
 if TYPE_CHECKING:
-    from compatcheck.settings._baseline import hold_against
-    from compatcheck.settings._edit import with_ignore, without_ignore
-    from compatcheck.settings._find import find, read
-    from compatcheck.settings._ignores import ignored_everywhere, set_aside, unused
-    from compatcheck.settings._parse import day
+    from compatcheck.settings._baseline import hold_against as hold_against
+    from compatcheck.settings._edit import with_ignore as with_ignore
+    from compatcheck.settings._edit import without_ignore as without_ignore
+    from compatcheck.settings._find import find as find
+    from compatcheck.settings._find import read as read
+    from compatcheck.settings._ignores import ignored_everywhere as ignored_everywhere
+    from compatcheck.settings._ignores import set_aside as set_aside
+    from compatcheck.settings._ignores import unused as unused
+    from compatcheck.settings._parse import day as day
 
-__all__ = [
-    "NONE",
-    "Ignore",
-    "Settings",
-    "day",
-    "find",
-    "hold_against",
-    "ignored_everywhere",
-    "read",
-    "set_aside",
-    "unused",
-    "with_ignore",
-    "without_ignore",
-]
-
-_ON_FIRST_USE = {
-    "day": "_parse",
-    "find": "_find",
-    "hold_against": "_baseline",
-    "ignored_everywhere": "_ignores",
-    "read": "_find",
-    "set_aside": "_ignores",
-    "unused": "_ignores",
-    "with_ignore": "_edit",
-    "without_ignore": "_edit",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _ON_FIRST_USE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_ON_FIRST_USE[name]}"), name)
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "_baseline": ("hold_against",),
+        "_edit": ("with_ignore", "without_ignore"),
+        "_find": ("find", "read"),
+        "_ignores": ("ignored_everywhere", "set_aside", "unused"),
+        "_parse": ("day",),
+    },
+)

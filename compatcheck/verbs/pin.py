@@ -124,7 +124,7 @@ def command(**options: Any) -> NoReturn:
     if options["verify"]:
         with stage("verifying"):
             planned = _prove(planned, subject.installed)
-    _tell(planned.report, pin.left_out(planned, format_name, previous, text), options)
+    _print_outcome(planned.report, pin.left_out(planned, format_name, previous, text), options)
     if options["report_file"]:
         _write_report(planned, options["report_file"])
     if planned.report.refuted or (planned.report.unfinished and output):
@@ -187,8 +187,8 @@ def _prove(planned: Plan, installed: Target | None) -> Plan:
     return pin.prove(planned, installed, building_progress, progress)
 
 
-def _tell(report: PinReport, left_out: Iterable[str], options: Mapping[str, Any]) -> None:
-    """Say what became of the request; a quiet one only where something is wrong with these pins."""
+def _print_outcome(report: PinReport, left_out: Iterable[str], options: Mapping[str, Any]) -> None:
+    """Print what became of the request; a quiet one only where something is wrong with these pins."""
     from compatcheck.report import render
     from compatcheck.report.subjects.pins import document
     from compatcheck.terminal.screen import screen
@@ -196,8 +196,8 @@ def _tell(report: PinReport, left_out: Iterable[str], options: Mapping[str, Any]
     for line in left_out:
         click.echo(line, err=True)
     if not options["quiet"] or report.left or report.refuted or report.unverified or report.unfinished:
-        told = render(document(report, verbose=options["verbose"]), "text", screen(sys.stderr))
-        click.echo(told, err=True, nl=False, color=True)
+        text = render(document(report, verbose=options["verbose"]), "text", screen(sys.stderr))
+        click.echo(text, err=True, nl=False, color=True)
     if options["verbose"]:
         print_times()
 

@@ -101,7 +101,7 @@ def test_no_family_has_a_problem_with_ordinary_rows(
     folder = make_model(family.template, family.special, family.stops, **dict(family.config))
     long = {"messages": [*chat()["messages"], *chat("Hello there, how are you?", "Fine.")["messages"]]}
     facts = measured(folder, [chat(), long], max_length=400)
-    found = data.judge_tokens(facts, "messages", 400)
+    found = list(data.judge_tokens(facts, "messages", 400))
     assert {each.name for each in found if each.level == "problem"} == set()
     assert {each.name for each in found} == family.notes
     assert all(row["kept"] == row["labels"] > 2 for row in facts["rows"])

@@ -5,8 +5,7 @@ plan    = search(resolve, violations) versions that the matrix calls clean, as n
 proof   = probes before and after     the same experiments where the fault was and where it should be gone
 """
 
-from compatcheck.pipelines.pin._maps import with_maps
-from compatcheck.pipelines.pin._plan import Plan, plan, solved
+from compatcheck.pipelines.pin._plan import Plan, plan, solved, with_maps
 from compatcheck.pipelines.pin._proof import prove
 from compatcheck.pipelines.pin._task import BY_HAND_COSTS, Subject, Task, subject
 from compatcheck.pipelines.pin._text import left_out, written

@@ -14,6 +14,7 @@ from compatcheck.environment import Environment
 from compatcheck.packages.names import edge
 from compatcheck.pipelines.check import worst_first
 from compatcheck.pipelines.pin._task import BY_HAND_COSTS, Task
+from compatcheck.pipelines.version_maps import maps_of_pins
 from compatcheck.results.findings import BAD, Finding, Remedy
 from compatcheck.results.pins import Choice, Moved, PinReport
 
@@ -221,6 +222,14 @@ def solved(environment: Environment, solution: Solution) -> Environment:
     rest = environment.without(*_FILE_FACTS, *(() if is_same_torch else _TORCH_FACTS))
     found = rest.with_fact("distributions", dict(solution.versions))
     return found.with_fact("distributions_complete", not solution.unversioned)
+
+
+def with_maps(planned: Plan) -> Plan:
+    """The plan with maps of the pinned environment, from the versions there were to those that are pinned."""
+    task = planned.task
+    environment = solved(task.environment, planned.solution)
+    maps = maps_of_pins(environment, task.known, planned.first.versions, planned.solution.versions)
+    return planned._replace(report=planned.report._replace(maps=maps))
 
 
 def _counted(task: Task, first: Solution) -> frozenset[str]:
