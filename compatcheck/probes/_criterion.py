@@ -59,7 +59,7 @@ def verdict(theta: Number, rho: Number = 0.0) -> Literal["pass", "watch", "fail"
     return "pass" if error <= WATCH_THETA and ratio <= WATCH_RHO else "watch"
 
 
-def compare(candidate: Any, exact: Tensor, budget: Any, baseline: Any, dtype: str) -> Dict[str, float]:
+def compare(candidate: Tensor, exact: Tensor, budget: Tensor, baseline: Tensor, dtype: str) -> Dict[str, float]:
     """theta, rho and the number of non-finite elements; every tensor is float64 on the CPU."""
     import torch
 
@@ -73,13 +73,13 @@ def compare(candidate: Any, exact: Tensor, budget: Any, baseline: Any, dtype: st
     return {"theta": theta, "rho": relative_rms(candidate, exact) / scale, "nonfinite": 0}
 
 
-def relative_rms(value: Any, exact: Tensor) -> float:
+def relative_rms(value: Tensor, exact: Tensor) -> float:
     """2-norm of the error over the 2-norm of the exact value, or the error itself where that is 0."""
     error, size = float((value - exact).norm()), float(exact.norm())
     return error / size if size else error
 
 
-def within_budget(rho: float, error: Tensor, budget: Any) -> float:
+def within_budget(rho: float, error: Tensor, budget: Tensor) -> float:
     """rho, but no more than 4 times the error over the budget in the 2-norm, so that theta decides.
 
     For results whose error is that of a handful of roundings, or which cancel: there the error over the baseline's
@@ -106,7 +106,7 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
     return judge_rows(measured["rows"])
 
 
-def judge_rows(rows: Sequence[Mapping[str, Any]]) -> Tuple[Outcome, str]:
+def judge_rows(rows: Sequence[Measured]) -> Tuple[Outcome, str]:
     """The worst row decides, of failures the worst that convicts, which takes another variant passing on its case.
 
     A row has ``case`` (the inputs, in words), ``variant`` (the implementation or setting under trial),
@@ -144,7 +144,7 @@ def _severity(row: Measured) -> Tuple[int, int, float]:
     return rank, int("policy" not in row), max(float(row["theta"]), float(row["rho"]) / 2)
 
 
-def _passing(rows: Sequence[Mapping[str, Any]], worst: Mapping[str, Any]) -> List[str]:
+def _passing(rows: Sequence[Measured], worst: Measured) -> List[str]:
     """The variants none of whose rows on the worst row's case fails."""
     ranks: Dict[str, int] = {}
     for row in rows:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from compatcheck.probes import _process, _units
-from compatcheck.probes._criterion import Request
+from compatcheck.probes._criterion import Case, Request
 from compatcheck.probes.distributed import _ranks
 from compatcheck.results.findings import ProbeResult
 
@@ -24,7 +24,7 @@ class Order(NamedTuple):
     """What a rank is to do; see `_rank.py`. ``limit`` is its whole life in seconds, ``timeout`` its patience."""
 
     probe: str
-    cases: Sequence[Mapping[str, Any]]
+    cases: Sequence[Case]
     number: int
     world: int
     local: int

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Target
 from compatcheck.probes import _result_cache
-from compatcheck.probes._criterion import Request
+from compatcheck.probes._criterion import Measured, Request
 from compatcheck.probes._forked_children import Children, weight
 from compatcheck.probes._process import OnStage, Trace
 from compatcheck.probes._time_left import OnProgress, Pace
@@ -44,7 +44,7 @@ def run(
 
 
 def run_all(
-    trials: Sequence[tuple[str, Mapping[str, Any]]],
+    trials: Sequence[tuple[str, Measured]],
     target: Target,
     budget_seconds: float | None = None,
     on_progress: OnProgress | None = None,
@@ -88,7 +88,7 @@ def _run(
     return result._replace(seconds=round(time.monotonic() - started, 3))
 
 
-def judge(name: str, trace: Trace, rule: Callable[[Mapping[str, Any]], tuple[Outcome, str]]) -> ProbeResult:
+def judge(name: str, trace: Trace, rule: Callable[[Measured], tuple[Outcome, str]]) -> ProbeResult:
     """The result a trace stands for; ``rule`` is the probe's own judgement of its numbers."""
     result = trace.last("result")
     measured = dict(result["measured"]) if result else _rows_so_far(trace)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Any, Dict, List, Tuple
+from typing import TYPE_CHECKING, Dict, List, Tuple
 
 from compatcheck.probes._criterion import (
     UNIT_ROUNDOFF,
@@ -82,7 +82,7 @@ def work(case: Case, rank: Rank) -> Row:
     }
 
 
-def _compared(found: Any, exact: Tensor, budget: Any, alone: Any, case: Case) -> Row:
+def _compared(found: Tensor, exact: Tensor, budget: Tensor, alone: Tensor, case: Case) -> Row:
     """rho is left at 1: two sums of the same few terms, each within its budget, may differ by any factor."""
     row = compare(found, exact, budget, alone, case["dtype"])
     rho = math.inf if row["nonfinite"] else 1.0

@@ -20,7 +20,7 @@ Request: seed, device, dtype (tried beside float32), training (skipped where its
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Dict, List, Tuple
+from typing import TYPE_CHECKING, Dict, List, Tuple
 
 from compatcheck.probes._criterion import Case, Measuring, Module, Request, Row, Settings, Stage
 from compatcheck.probes.distributed import _ranks
@@ -39,7 +39,7 @@ FRESH = True
 RANKS = "few"
 
 TINY_BUCKET = {"bucket_cap_mb": 0.004}
-VARIANTS: Tuple[Tuple[str, int, Dict[str, Any]], ...] = (
+VARIANTS: Tuple[Tuple[str, int, Row], ...] = (
     ("as it stands", 1, {}),
     ("small buckets", 1, TINY_BUCKET),
     ("gradient_as_bucket_view, small buckets", 1, {"gradient_as_bucket_view": True, **TINY_BUCKET}),

@@ -21,7 +21,7 @@ deepspeed section and gradient_accumulation_steps are tried).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Dict, List, Tuple
 
 from compatcheck.probes._criterion import Case, Measured, Measuring, Request, Row, Settings, Stage
 from compatcheck.probes.distributed import _ranks
@@ -48,7 +48,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     return _ranks.measure(__file__, request, stage, joint_cases, _zero.environ)
 
 
-def work(case: Case, rank: Rank) -> Mapping[str, Any]:
+def work(case: Case, rank: Rank) -> Measured:
     """In each rank: all steps, and how far they lead astray."""
     trial = _run.trial(case["seed"], case["dtype"], rank.world * case["passes"], case["clip"], rank.device)
     return _run.answer(_zero.course(trial, case, rank), trial)

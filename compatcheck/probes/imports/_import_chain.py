@@ -10,7 +10,7 @@ import sysconfig
 from importlib import metadata
 from typing import Any, Dict, Iterable, List, Mapping
 
-from compatcheck.probes._criterion import Row
+from compatcheck.probes._criterion import Measured, Row
 
 LONGEST = 12
 FAULT_FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$')
@@ -52,7 +52,7 @@ def top_level(package: str) -> List[str]:
     return sorted(name for name in found if name.isidentifier() and not name.startswith("_") and name != "tests")
 
 
-def failure_row(end: Mapping[str, Any], installed: Mapping[str, str]) -> Row:
+def failure_row(end: Measured, installed: Mapping[str, str]) -> Row:
     """The row of a package that did not come through: outcome, what happened in words, causes and chain.
 
     ``outcome`` is raised, died, exited, hung or slow.

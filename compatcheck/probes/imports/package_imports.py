@@ -118,14 +118,14 @@ KILLED = re.compile(
     r"by SIG(?:KILL|TERM)|MemoryError|Cannot allocate memory|No space left on device|Too many open files|Disk quota"
 )
 
-Package = Dict[str, Any]
+Package = Row
 
 
 class Run(NamedTuple):
     """What one process told: the packages that it imported, and how the one after them ended (None: all went well)."""
 
     imported: List[Row]
-    end: Optional[Dict[str, Any]]
+    end: Optional[Row]
 
 
 def measure(request: Request, stage: Stage) -> Measuring:
@@ -222,7 +222,7 @@ def _undecided(row: Measured, gpu: bool, error: Optional[Any]) -> str:
     return ""
 
 
-def _others(first: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> str:
+def _others(first: Measured, failed: Sequence[Measured]) -> str:
     others = [row for row in failed if row is not first]
     same = [_label(row) for row in others if row["what"] == first["what"]]
     rest = [_label(row) for row in others if row["what"] != first["what"]]

@@ -6,7 +6,7 @@ Words, theta and rho as in `_criterion.py`. Every tensor is float64 on the CPU.
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, Optional
+from typing import Dict, Optional, Tuple
 
 from compatcheck.probes._criterion import (
     RANK,
@@ -99,7 +99,7 @@ def attention_baseline(
     """
     import torch
 
-    def stored(value: Any) -> Tensor:
+    def stored(value: Tensor) -> Tensor:
         return value.to(getattr(torch, between or dtype)).float()
 
     q, k, v, upstream = (inputs[name].float() for name in ("q", "k", "v", "upstream"))
@@ -127,7 +127,7 @@ class Attention:
     """
 
     def __init__(
-        self, inputs: Tensors, mask: Tensor, dead: Any, dtype: str, roundoff: float, tensor_cores: bool
+        self, inputs: Tensors, mask: Tensor, dead: Tensor, dtype: str, roundoff: float, tensor_cores: bool
     ) -> None:
         self.mask, self.dead, self.dtype = mask, dead, dtype
         self.groups = inputs["q"].shape[1] // inputs["k"].shape[1]
@@ -135,7 +135,7 @@ class Attention:
             name: value.repeat_interleave(self.groups, 1) if name in "kv" else value for name, value in inputs.items()
         }
         self.roundoff, self.tensor_cores = roundoff, tensor_cores
-        self.known: Dict[bool, Any] = {}
+        self.known: Dict[bool, Tuple[Tensors, ...]] = {}
 
     def worst(self, candidate: Tensors, skip_dead_output: bool, theta_alone: bool = False) -> Row:
         """The worst of out, dq, dk and dv; dead rows may be the mean of v or 0, told by the output.
@@ -180,7 +180,7 @@ class Attention:
             return "zero"
         return "mean" if float((found - mean).norm()) < 0.1 * float(mean.norm()) else "other"
 
-    def _reference(self, zero: bool) -> Tensor:
+    def _reference(self, zero: bool) -> Tuple[Tensors, ...]:
         if zero not in self.known:
             ignored, i = self.dead & zero, self.inputs
             exact = attention_exact(i["q"], i["k"], i["v"], self.mask, i["upstream"], ignored)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, NamedTuple, Sequence, Tuple
+from typing import TYPE_CHECKING, Callable, Iterator, Mapping, NamedTuple, Sequence, Tuple
 
 from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measured, Request, Row, Stage, Tensor, Tensors, judge_rows
 from compatcheck.probes.operators._attention import Attention
@@ -37,7 +37,7 @@ class Case(NamedTuple):
     beyond: int = 0
 
 
-Run = Callable[[Case, Any, Any, Any], Any]
+Run = Callable[[Case, Tensor, Tensor, Tensor], Tensor]
 
 
 def cases(upper_left: bool) -> Iterator[Case]:
@@ -75,7 +75,7 @@ def rows(
         plain = attention.worst(attention.plain(device), False)
         yield {**row, "variant": "plain attention", "control": True, **plain}
         for name, kernel in kernels.items():
-            beyond: Dict[str, Any] = {}
+            beyond: Row = {}
 
             def run(kernel: Run = kernel, case: Case = case, inputs: Tensors = inputs, out: Tensor = beyond) -> Tensors:
                 return _candidate(kernel, case, inputs, dtype, device, out)
@@ -133,7 +133,7 @@ def _allowed(case: Case) -> Tensor:
     return allowed.expand(case.batch, 1, case.queries, case.keys)
 
 
-def _candidate(kernel: Run, case: Case, inputs: Tensors, dtype: str, device: str, beyond: Dict[str, Any]) -> Tensors:
+def _candidate(kernel: Run, case: Case, inputs: Tensors, dtype: str, device: str, beyond: Row) -> Tensors:
     """Output and gradients of a kernel; ``beyond`` hears how many gradients of unused rows are not finite."""
     import torch
 

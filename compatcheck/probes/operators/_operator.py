@@ -80,7 +80,7 @@ def rounded(tensors: Tensors, dtype: str, wide: Tuple[str, ...] = ()) -> Tensors
     """The tensors as the dtype stores them (float32 the ``wide``), in float64 on the CPU; integers as they are."""
     import torch
 
-    def stored(name: str, value: Any) -> Tensor:
+    def stored(name: str, value: Tensor) -> Tensor:
         return value.detach().to(torch.float32 if name in wide else getattr(torch, dtype)).double().cpu()
 
     return {name: stored(name, value) if value.is_floating_point() else value for name, value in tensors.items()}
@@ -185,7 +185,7 @@ def worst_of(candidate: Tensors, problem: Problem, budget: Tensors, baseline: Te
     return max(found, key=lambda row: (RANK[verdict(row["theta"], row["rho"])], row["theta"]))
 
 
-def gradients(output: Any, leaves: Tensors, upstream: Tensor, **names: str) -> Tensors:
+def gradients(output: Tensor, leaves: Tensors, upstream: Tensor, **names: str) -> Tensors:
     """The gradients of leaves under new names (``dx="x"``); the output's are sent back with ``upstream``."""
     output.backward(upstream)
     return {new: leaves[old].grad for new, old in names.items()}

@@ -57,8 +57,8 @@ UNCOMMON = "backward lays gradients out as their parameters; judged where the re
 class Given(NamedTuple):
     """Start and gradients, float64 on the CPU and already rounded; ``gradients`` holds one list a step."""
 
-    start: List[Any]
-    gradients: List[List[Any]]
+    start: List[Tensor]
+    gradients: List[List[Tensor]]
     dtype: str
     device: str
     layout: str
@@ -102,7 +102,7 @@ def _draw(request: Request, dtype: str, device: str, layout: str) -> Given:
 def _rows(
     case: str,
     given: Given,
-    run: Callable[[Given, Mapping[str, bool]], List[Any]],
+    run: Callable[[Given, Mapping[str, bool]], List[Tensor]],
     not_run: Dict[str, str],
     recorded: Mapping[str, str],
 ) -> Iterator[Row]:
@@ -134,17 +134,17 @@ def _lacking(given: Given, options: Mapping[str, bool]) -> str:
     return ""
 
 
-def _named(_: Problem, run: Callable[..., List[Any]], *arguments: Any) -> Row:
+def _named(_: Problem, run: Callable[..., List[Tensor]], *arguments: Any) -> Row:
     return {PARAMETERS: _flat(run(*arguments))}
 
 
-def _flat(tensors: List[Any]) -> Tensor:
+def _flat(tensors: List[Tensor]) -> Tensor:
     import torch
 
     return torch.cat([tensor.detach().double().cpu().flatten() for tensor in tensors])
 
 
-def _exact(given: Given, steps: List[List[Any]]) -> Tuple[Any, Any]:
+def _exact(given: Given, steps: List[List[Tensor]]) -> Tuple[Tensor, Tensor]:
     """The recurrence in float64 and the budget of its end, both flat."""
     import torch
 
@@ -161,7 +161,7 @@ def _exact(given: Given, steps: List[List[Any]]) -> Tuple[Any, Any]:
     return p, budget
 
 
-def _written_out(given: Given, steps: List[List[Any]], device: str) -> List[Any]:
+def _written_out(given: Given, steps: List[List[Tensor]], device: str) -> List[Tensor]:
     """The recurrence by plain operations in the parameters' dtype."""
     import torch
 
@@ -178,7 +178,7 @@ def _written_out(given: Given, steps: List[List[Any]], device: str) -> List[Any]
     return finished
 
 
-def _optimizer(given: Given, options: Mapping[str, bool]) -> Tuple[List[Any], Any]:
+def _optimizer(given: Given, options: Mapping[str, bool]) -> Tuple[List[Tensor], Any]:
     import torch
 
     narrow = getattr(torch, given.dtype)
@@ -189,7 +189,7 @@ def _optimizer(given: Given, options: Mapping[str, bool]) -> Tuple[List[Any], An
     )
 
 
-def _gradient(value: Any, given: Given) -> Tensor:
+def _gradient(value: Tensor, given: Given) -> Tensor:
     import torch
 
     gradient = value.to(getattr(torch, given.dtype)).to(given.device).clone()
@@ -198,7 +198,7 @@ def _gradient(value: Any, given: Given) -> Tensor:
     return gradient
 
 
-def _by_torch(given: Given, options: Mapping[str, bool]) -> List[Any]:
+def _by_torch(given: Given, options: Mapping[str, bool]) -> List[Tensor]:
     parameters, optimizer = _optimizer(given, options)
     for gradients in given.gradients:
         for parameter, gradient in zip(parameters, gradients):
@@ -207,7 +207,7 @@ def _by_torch(given: Given, options: Mapping[str, bool]) -> List[Any]:
     return parameters
 
 
-def _by_torch_scaled(given: Given, options: Mapping[str, bool]) -> List[Any]:
+def _by_torch_scaled(given: Given, options: Mapping[str, bool]) -> List[Tensor]:
     """As ``_by_torch``, with scaled gradients of which one step's holds an inf."""
     import torch
 

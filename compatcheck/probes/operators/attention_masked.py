@@ -43,7 +43,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from compatcheck.probes._criterion import (
     TF32_ROUNDOFF,
@@ -248,7 +248,7 @@ def _prepare(case: Case, dtype: str, request: Request, place: Place) -> Prepared
     return Prepared(inputs, mask, Attention(inputs, mask, dead, dtype, roundoff, tensor_cores))
 
 
-def _allowed(case: Case) -> Tuple[Any, Any]:
+def _allowed(case: Case) -> Tuple[Tensor, Tensor]:
     """Which keys each query may use, and the queries that may use none; the second sequence is padded.
 
     "unmasked" opens every key to a query that has none, as transformers does.
@@ -290,7 +290,7 @@ def _row(case: Case, dtype: str, backend: str, prepared: Prepared, place: Place)
     return {**row, **found}
 
 
-def _stores_narrow_scores(found: Mapping[str, Any]) -> bool:
+def _stores_narrow_scores(found: Measured) -> bool:
     """Whether a watch is that of the math kernel before torch 2.5."""
     import torch
 
@@ -308,7 +308,7 @@ def _candidate(case: Case, dtype: str, backend: str, prepared: Prepared, place: 
 
     narrow = getattr(torch, dtype)
 
-    def leaf(value: Any) -> Tensor:
+    def leaf(value: Tensor) -> Tensor:
         value = value.to(narrow).to(place.device)
         if case.layout == "transposed":
             value = value.transpose(1, 2).contiguous().transpose(1, 2)
@@ -328,7 +328,7 @@ def _candidate(case: Case, dtype: str, backend: str, prepared: Prepared, place: 
     return {"out": out, "dq": q.grad, "dk": k.grad, "dv": v.grad}
 
 
-def _spread(value: Any, heads: int, layout: str) -> Tensor:
+def _spread(value: Tensor, heads: int, layout: str) -> Tensor:
     """k or v with as many heads as q, where the kernel is not left to do it."""
     batch, fewer, length, width = value.shape
     if fewer == heads or layout == "enable_gqa":
@@ -337,8 +337,8 @@ def _spread(value: Any, heads: int, layout: str) -> Tensor:
     return wide[:, 0] if layout == "broadcast" else wide.reshape(batch, heads, length, width)
 
 
-def _options(case: Case, prepared: Prepared, narrow: Any, place: Place) -> Row:
-    options: Dict[str, Any] = {"is_causal": True} if case.mask == "causal" else {}
+def _options(case: Case, prepared: Prepared, narrow: Tensor, place: Place) -> Row:
+    options: Row = {"is_causal": True} if case.mask == "causal" else {}
     if case.mask not in ("none", "causal"):
         mask = prepared.mask
         options["attn_mask"] = (mask if mask.dtype != prepared.inputs["q"].dtype else mask.to(narrow)).to(place.device)
@@ -374,7 +374,7 @@ def _facts(place: Place) -> Row:
 
     q = torch.randn(2, 8, 129, 64, generator=torch.Generator().manual_seed(0)).to(place.device, torch.bfloat16)
     mask = torch.zeros(2, 1, 129, 129, device=place.device, dtype=torch.bfloat16)
-    facts: Dict[str, Any] = {"policy_tf32": place.roundoff != 2.0**-24}
+    facts: Row = {"policy_tf32": place.roundoff != 2.0**-24}
     choice = getattr(torch, "_fused_sdp_choice", None)
     if choice is not None:
         facts["choice_with_mask"] = int(choice(q, q, q, attn_mask=mask))

@@ -18,7 +18,7 @@ Request: seed, device, dtype, repeats (default 50).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, Iterator, Tuple
 
 from compatcheck.probes._criterion import (
     UNIT_ROUNDOFF,
@@ -27,6 +27,7 @@ from compatcheck.probes._criterion import (
     Request,
     Row,
     Stage,
+    Tensor,
     Tensors,
     accumulation,
     judge_rows,
@@ -88,7 +89,7 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
     return "fail", f"{seen}; repeating bit by bit: {', '.join(exact)}"
 
 
-def _operations(request: Request, dtype: str, device: str) -> Dict[str, Callable[[], Any]]:
+def _operations(request: Request, dtype: str, device: str) -> Dict[str, Callable[[], Tensor]]:
     import torch
     import torch.nn.functional as F
 
@@ -97,7 +98,7 @@ def _operations(request: Request, dtype: str, device: str) -> Dict[str, Callable
     q, k, v = placed(draw(request, "attention", q=heads, k=heads, v=heads), dtype, device).values()
     n = placed(draw(request, "norm", x=(SIZE, 1024), w=(1024,), b=(1024,)), dtype, device)
 
-    operations: Dict[str, Callable[[], Any]] = {
+    operations: Dict[str, Callable[[], Tensor]] = {
         "product": lambda: i["a"] @ i["b"],
         "layer normalisation": lambda: F.layer_norm(n["x"], (1024,), n["w"], n["b"]),
     }
@@ -106,12 +107,12 @@ def _operations(request: Request, dtype: str, device: str) -> Dict[str, Callable
     return {name: torch.no_grad()(run) for name, run in operations.items()}
 
 
-def _repeated(run: Callable[[], Any], repeats: int) -> Row:
+def _repeated(run: Callable[[], Tensor], repeats: int) -> Row:
     """How many results differ from the first, and by how much at most."""
     import torch
 
     first = run()
-    found: Dict[str, Any] = {"different": 0, "elements": 0, "largest": 0.0}
+    found: Row = {"different": 0, "elements": 0, "largest": 0.0}
     for _ in range(repeats - 1):
         again = run()
         if not torch.equal(first, again):
@@ -122,7 +123,7 @@ def _repeated(run: Callable[[], Any], repeats: int) -> Row:
     return found
 
 
-def _embedding_gradient(request: Request, device: str) -> Callable[[], Any]:
+def _embedding_gradient(request: Request, device: str) -> Callable[[], Tensor]:
     """The gradient of a table of which few rows are used often."""
     import torch
     import torch.nn.functional as F
@@ -131,7 +132,7 @@ def _embedding_gradient(request: Request, device: str) -> Callable[[], Any]:
     leaves = placed(drawn, "float32", device)
     rows = torch.arange(2048, device=device) % 16
 
-    def run() -> Any:
+    def run() -> Tensor:
         return torch.autograd.grad(F.embedding(rows, leaves["table"]), leaves["table"], leaves["upstream"])[0]
 
     return run
@@ -157,6 +158,6 @@ def _checksums(request: Request, dtype: str, device: str) -> Iterator[Row]:
     baseline = {CHECKSUM: exact + budget / 2}
     problem = Problem(f"{size} x {size} product", dtype, {}, {CHECKSUM: exact}, {CHECKSUM: budget}, baseline)
     permitted = device == "cuda" and not narrow and torch.backends.cuda.matmul.allow_tf32
-    marks: Dict[str, Any] = {"policy": "allow_tf32"} if permitted else {}
+    marks: Row = {"policy": "allow_tf32"} if permitted else {}
     yield trial(problem, "float64", sums, "float64", control=True)
     yield trial(problem, f"product in {dtype}", sums, dtype, **marks)

@@ -19,7 +19,7 @@ Request: seed, device, dtype.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Dict, Iterator
+from typing import Dict, Iterator
 
 from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensor, Tensors, accumulation
 from compatcheck.probes._criterion import judge as judge
@@ -80,7 +80,7 @@ def _rows(case: str, dtype: str, inputs: Tensors, reduction: str, device: str) -
     if dtype == "float32":
         return
     narrow = {name: value + _stored(problem, reduction)[name] for name, value in problem.budget.items()}
-    marks: Dict[str, Any] = {"recorded": STORED} if device == "cpu" else {}
+    marks: Row = {"recorded": STORED} if device == "cpu" else {}
     yield trial(problem, "16-bit logits", _candidate, device, reduction, False, budget=narrow, **marks)
 
 

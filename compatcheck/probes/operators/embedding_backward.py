@@ -18,7 +18,7 @@ Request: seed, device, dtype, usage.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict
+from typing import Callable, Dict
 
 from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Stage, Tensor, Tensors, accumulation
 from compatcheck.probes._criterion import judge as judge
@@ -67,7 +67,7 @@ def _inputs(request: Request, case: str, vocabulary: int, sign: str) -> Tensors:
     return {**inputs, "tokens": tokens}
 
 
-def _candidate(problem: Problem, device: str, way: Callable[[Any, Any, Any], Any]) -> Tensors:
+def _candidate(problem: Problem, device: str, way: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensors:
     leaves = placed(problem.inputs, problem.dtype, device)
     return {"dw": way(leaves["w"], leaves["tokens"], leaves["g"].detach())}
 

@@ -60,7 +60,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     device = device_of(request)
     if device is None:
         return {"unsupported": NO_DEVICE}
-    ways: Dict[str, Dict[str, Any]] = {"default": {}}
+    ways: Dict[str, Row] = {"default": {}}
     if "foreach" in inspect.signature(clip_grad_norm_).parameters:
         ways.update({"one by one": {"foreach": False}, "foreach": {"foreach": True}})
     for dtype in dtypes_of(request, device):
@@ -80,9 +80,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     return {"device": device, "facts": _facts(device)}
 
 
-def _rows(
-    problem: Problem, kind: float, device: str, ways: Mapping[str, Mapping[str, Any]], mixed: bool
-) -> Iterator[Row]:
+def _rows(problem: Problem, kind: float, device: str, ways: Mapping[str, Settings], mixed: bool) -> Iterator[Row]:
     yield trial(problem, "plain formula", _plain, kind, device, control=True)
     for way, options in ways.items():
         yield trial(problem, way, _clipped, kind, device, options, mixed)
@@ -145,7 +143,7 @@ def _parameter(gradient: Tensor, dtype: str, device: str) -> Tensor:
     return parameter
 
 
-def _with_inf(device: str) -> List[Any]:
+def _with_inf(device: str) -> List[Tensor]:
     import torch
 
     parameters = [_parameter(torch.ones(size), "float32", device) for size in (5, 3)]

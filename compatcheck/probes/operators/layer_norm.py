@@ -23,17 +23,9 @@ Request: seed, device, dtype, usage.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Dict, Tuple
+from typing import Dict, Tuple
 
-from compatcheck.probes._criterion import (
-    UNIT_ROUNDOFF,
-    Measuring,
-    Request,
-    Stage,
-    Tensor,
-    Tensors,
-    accumulation,
-)
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensor, Tensors, accumulation
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, narrow_sums, placed, solved, trial
@@ -68,7 +60,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
                 problem = solved(case, dtype, inputs, _formula, partial(_budget, saved=saved), few)
                 yield control(problem, _formula, device)
                 yield trial(problem, "layer_norm", _candidate, device, "y", "dx")
-                marks: Dict[str, Any] = narrow_sums(request, dtype) if device == "cpu" else {}
+                marks: Row = narrow_sums(request, dtype) if device == "cpu" else {}
                 yield trial(problem, "its parameters", _candidate, device, "dw", "db", **marks)
     return {"device": device}
 
@@ -91,7 +83,7 @@ def _formula(i: Tensors) -> Tensors:
     return {"y": normal * i["w"] + i["b"], "dx": dx, "dw": (i["g"] * normal).sum(0), "db": i["g"].sum(0)}
 
 
-def _normalised(x: Tensor) -> Tuple[Any, Any, Any]:
+def _normalised(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     """The rows normalised, 1 / std, and kappa."""
     mean = x.mean(-1, keepdim=True)
     inverse = ((x - mean).square().mean(-1, keepdim=True) + EPSILON).rsqrt()
@@ -108,7 +100,7 @@ def _budget(i: Tensors, exact: Tensors, dtype: str, saved: float) -> Tensors:
     error = error + (saved * (normal.abs() + kappa) if saved > A else 0.0)
     relative = 8 * A * (root + 1 + kappa) + (saved if saved > A else 0.0)
 
-    def mean(terms: Any, norm: Tensor) -> Tensor:
+    def mean(terms: Tensor, norm: Tensor) -> Tensor:
         return accumulation(width, terms.sum(-1, keepdim=True), norm, A, False) / width
 
     dy = g * i["w"]

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import contextlib
 from functools import partial
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Dict, Iterator, List, Tuple
 
 from compatcheck.probes._criterion import (
     TF32_ROUNDOFF,
@@ -146,7 +146,7 @@ def _for_tf32(problem: Problem) -> Tuple[Tensors, Tensors]:
     return budget, rounded(_products(cut), problem.dtype)
 
 
-def _cut_to_tf32(value: Any) -> Tensor:
+def _cut_to_tf32(value: Tensor) -> Tensor:
     import torch
 
     bits = value.float().view(torch.int32)

@@ -21,9 +21,19 @@ Request: seed, device, dtype (of the parameters), transposed_gradients.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensor, Tensors, relative_rms
+from compatcheck.probes._criterion import (
+    UNIT_ROUNDOFF,
+    Measured,
+    Measuring,
+    Request,
+    Row,
+    Stage,
+    Tensor,
+    Tensors,
+    relative_rms,
+)
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._bitsandbytes import blockwise, native_library, native_rows
@@ -47,8 +57,8 @@ class State(NamedTuple):
     """Parameter and moments as stored, float64 on the CPU."""
 
     parameter: Tensor
-    first_moment: Any
-    second_moment: Any
+    first_moment: Tensor
+    second_moment: Tensor
 
 
 def measure(request: Request, stage: Stage) -> Measuring:
@@ -69,7 +79,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     return {"device": device, "library": native_library(), "facts": {"off_after_ten_steps": drifts}}
 
 
-def _gradients(request: Request, dtype: str, steps: int) -> List[Any]:
+def _gradients(request: Request, dtype: str, steps: int) -> List[Tensor]:
     return [rounded(draw(request, f"gradient {number}", g=SHAPE), dtype)["g"] for number in range(steps)]
 
 
@@ -140,9 +150,7 @@ def _next(before: State, g: Tensor, number: int, decay: float) -> State:
     return State(before.parameter * (1 - LR * decay) - step, m, v)
 
 
-def _problem(
-    case: str, dtype: str, before: State, g: Tensor, number: int, decay: float, stored: Mapping[str, Any]
-) -> Problem:
+def _problem(case: str, dtype: str, before: State, g: Tensor, number: int, decay: float, stored: Measured) -> Problem:
     """The exact step from a stored state, and the budgets of what is stored after it."""
     exact = _next(before, g, number, decay)
     terms = State(before.parameter, before.first_moment.abs(), before.second_moment)
@@ -166,7 +174,7 @@ def _wide(baseline: Tensors) -> Tensors:
     return {name: value.double() for name, value in baseline.items() if name != "parameter"}
 
 
-def _around(value: Any, code_book: Tensor) -> Tuple[Any, Any]:
+def _around(value: Tensor, code_book: Tensor) -> Tuple[Tensor, Tensor]:
     """Budget of storing a moment by the entries of a code book, and the nearest entries."""
     import torch
 

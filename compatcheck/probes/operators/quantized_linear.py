@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any, Dict, Iterator, NamedTuple, Tuple
+from typing import Dict, Iterator, NamedTuple, Tuple
 
 from compatcheck.probes._criterion import (
     UNIT_ROUNDOFF,
@@ -97,7 +97,7 @@ def _stored(request: Request, kind: str, block: int, shape: Tuple[int, int], dty
     weight = rounded(draw(request, "weight", w=shape), dtype)["w"]
     row = {"case": f"{case}, quantised", "variant": "quantize_4bit", "dtype": dtype}
     narrow = placed({"w": weight}, dtype, device)["w"].detach()
-    kept: Dict[str, Any] = {}
+    kept: Row = {}
 
     def quantise() -> Tensors:
         kept["bytes"], kept["state"] = F.quantize_4bit(narrow, blocksize=block, quant_type=kind)
@@ -163,7 +163,7 @@ def _layers(request: Request, kind: str, double: bool, dtype: str, device: str) 
 
     drawn = rounded(draw(request, f"{kind} layer", w=(OUT, IN), b=(OUT,)), dtype)
     narrow = getattr(torch, dtype)
-    kept: Dict[str, Any] = {}
+    kept: Row = {}
 
     def build() -> Tensors:
         layer = bitsandbytes.nn.Linear4bit(IN, OUT, True, narrow, compress_statistics=double, quant_type=kind)
@@ -236,7 +236,7 @@ def _eight_bits(request: Request, threshold: float, dtype: str, device: str) -> 
     drawn["x"] = drawn["x"].clamp(-4, 4)
     if threshold:
         drawn["x"][:, 7] = 24.0
-    kept: Dict[str, Any] = {}
+    kept: Row = {}
 
     def build() -> Tensors:
         narrow = torch.float16

@@ -19,7 +19,7 @@ Request: seed, device, dtype, config (rms_norm_eps), usage.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Dict
+from typing import Callable, Dict
 
 from compatcheck.probes._criterion import (
     UNIT_ROUNDOFF,
@@ -82,7 +82,9 @@ def _by_release(row: Measured, request: Request) -> bool:
     return narrow and not asked and verdict(row["theta"], row["rho"]) == "watch"
 
 
-def _candidate(problem: Problem, device: str, function: Callable[[Any, Any, float], Any], epsilon: float) -> Tensors:
+def _candidate(
+    problem: Problem, device: str, function: Callable[[Tensor, Tensor, float], Tensor], epsilon: float
+) -> Tensors:
     leaves = placed(problem.inputs, problem.dtype, device)
     y = function(leaves["x"], leaves["w"], epsilon)
     y.backward(leaves["g"].detach())

@@ -24,9 +24,19 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Module, Request, Row, Stage, Tensor, Tensors
+from compatcheck.probes._criterion import (
+    UNIT_ROUNDOFF,
+    Measuring,
+    Module,
+    Request,
+    Row,
+    Settings,
+    Stage,
+    Tensor,
+    Tensors,
+)
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, dtypes_of, rounded, trial
@@ -75,7 +85,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     return {"device": device, "not_run": not_run}
 
 
-def _kinds(family: str, given: Mapping[str, Any], device: str) -> Iterator[Rotary]:
+def _kinds(family: str, given: Settings, device: str) -> Iterator[Rotary]:
     """Every length and layer type of a family, of the user's configuration or the family's own with longer texts."""
     from transformers import AutoConfig
 
@@ -95,7 +105,7 @@ def _kinds(family: str, given: Mapping[str, Any], device: str) -> Iterator[Rotar
             yield kind
 
 
-def _module(modeling: str) -> Any:
+def _module(modeling: str) -> Module:
     """The class named after the rotary embedding; scaled and vision ones have longer names."""
     found = importlib.import_module(modeling)
     names = [name for name in vars(found) if name.endswith("RotaryEmbedding")]
@@ -158,7 +168,7 @@ def _cast(kind: Rotary, dtype: str) -> Module:
     return _build(kind, "float32").to(getattr(torch, dtype))
 
 
-def _frequencies(module: Module, kind: Rotary) -> Optional[Any]:
+def _frequencies(module: Module, kind: Rotary) -> Optional[Tensor]:
     """The inverse frequencies the module holds, float64 on the CPU."""
     name = f"{kind.layer_type}_inv_freq" if kind.layer_type else "inv_freq"
     held = getattr(module, name, None)
@@ -229,7 +239,7 @@ def _held(_: Problem, frequencies: Tensor) -> Tensors:
     return {"inv_freq": frequencies}
 
 
-def _base(given: Mapping[str, Any], kind: Rotary) -> Optional[float]:
+def _base(given: Settings, kind: Rotary) -> Optional[float]:
     """rope_theta of config.json, or of the default Llama."""
     scaling = given.get("rope_scaling") or given.get("rope_parameters") or {}
     if kind.layer_type or scaling.get("rope_type", scaling.get("type", "default")) != "default":

@@ -15,9 +15,9 @@ Request: seed, device, dtype.
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Dict
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Stage, Tensor, Tensors, accumulation
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensor, Tensors, accumulation
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, placed, solved, trial
@@ -49,7 +49,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
                 bounds = _softmax_budget if name == "softmax" else _log_softmax_budget
                 problem = solved(case, dtype, inputs, formula, bounds, ("y", "dx"))
                 yield control(problem, formula, device)
-                marks: Dict[str, Any] = {"recorded": STORED} if _stored_narrowly(device, name, dtype) else {}
+                marks: Row = {"recorded": STORED} if _stored_narrowly(device, name, dtype) else {}
                 yield trial(problem, f"{name} in its dtype", _candidate, device, name, dtype, **marks)
                 if dtype != "float32":
                     yield trial(problem, f"{name} in float32", _candidate, device, name, "float32")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, List, Sequence
 
-from compatcheck.probes._criterion import Row, Tensors
+from compatcheck.probes._criterion import Row, Tensor, Tensors
 
 LENGTHS = (23, 64, 7, 41, 33, 64, 12, 50)
 IGNORED = -100
@@ -12,7 +12,7 @@ REPEATED = 1
 """The sequence half of whose tokens are equal, so that one embedding row takes many gradients."""
 
 
-def sequences(vocabulary: int, special_ids: Sequence[int] = (), seed: int = 0) -> List[Any]:
+def sequences(vocabulary: int, special_ids: Sequence[int] = (), seed: int = 0) -> List[Tensor]:
     """One vector of token ids for each of LENGTHS, without special tokens."""
     import torch
 
@@ -23,12 +23,12 @@ def sequences(vocabulary: int, special_ids: Sequence[int] = (), seed: int = 0) -
     return drawn
 
 
-def singles(chosen: Sequence[Any]) -> List[Row]:
+def singles(chosen: Sequence[Tensor]) -> List[Row]:
     """A batch of one for each sequence."""
     return [padded([sequence], "right", 0) for sequence in chosen]
 
 
-def padded(chosen: Sequence[Any], side: str, pad_id: int, label_first: bool = False) -> Row:
+def padded(chosen: Sequence[Tensor], side: str, pad_id: int, label_first: bool = False) -> Row:
     """One batch: input_ids, attention_mask and labels, with no label on padding.
 
     The first token of a sequence has no label either (with padding on the left its padding would predict it, which
@@ -48,7 +48,7 @@ def padded(chosen: Sequence[Any], side: str, pad_id: int, label_first: bool = Fa
     return {"input_ids": ids, "attention_mask": mask, "labels": labels}
 
 
-def packed(chosen: Sequence[Any], with_mask: bool = False) -> Row:
+def packed(chosen: Sequence[Tensor], with_mask: bool = False) -> Row:
     """One row of all sequences, their position_ids restarting; ``with_mask`` adds an attention_mask of ones."""
     import torch
 

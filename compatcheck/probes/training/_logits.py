@@ -9,7 +9,7 @@ The baseline is the sequences one by one in the same dtype. rho: the 2-norm of a
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, List, Sequence
+from typing import Callable, List, Sequence
 
 from compatcheck.probes._criterion import UNIT_ROUNDOFF, Module, Row, Tensor, Tensors, relative_rms
 from compatcheck.probes.operators._operator import FATAL
@@ -37,7 +37,7 @@ def logits_of(model: Module, batch: Tensors, device: str) -> Tensor:
         return model(**inputs).logits.double().cpu()
 
 
-def singles_of(model: Module, chosen: Sequence[Any], device: str) -> List[Any]:
+def singles_of(model: Module, chosen: Sequence[Tensor], device: str) -> List[Tensor]:
     """Logits of each sequence by itself, with a mask of ones."""
     import torch
 
@@ -45,7 +45,7 @@ def singles_of(model: Module, chosen: Sequence[Any], device: str) -> List[Any]:
     return [logits_of(model, batch, device)[0] for batch in batches]
 
 
-def deviation(candidate: Sequence[Any], exact: Sequence[Any], baseline: Sequence[Any], dtype: str) -> Row:
+def deviation(candidate: Sequence[Tensor], exact: Sequence[Tensor], baseline: Sequence[Tensor], dtype: str) -> Row:
     """theta, rho, the number of non-finite elements and the worst token's error as a share of the root mean square."""
     import torch
 

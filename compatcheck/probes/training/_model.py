@@ -11,7 +11,7 @@ import contextlib
 import copy
 import os
 import zlib
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from compatcheck.probes._criterion import Module, Request, Row, Settings, Tensor, Tensors
 from compatcheck.probes.training._exact import float64_everywhere
@@ -50,7 +50,7 @@ class Built(NamedTuple):
     weights: Tensors
     seed: int
     attentions: Tuple[str, ...]
-    facts: Dict[str, Any]
+    facts: Row
 
     @property
     def vocabulary(self) -> int:
@@ -128,7 +128,7 @@ def load(model: Module, weights: Mapping[str, Tensor]) -> None:
             parameter.copy_(weights[plain_name(name)].to(parameter.device, parameter.dtype))
 
 
-def draw(model: Module, seed: int, scale: float = 1.0) -> Iterator[Tuple[str, Any]]:
+def draw(model: Module, seed: int, scale: float = 1.0) -> Iterator[Tuple[str, Tensor]]:
     """Plain name and float64 value of each parameter, from seed and name alone but for the mean of vectors."""
     import torch
 

@@ -11,7 +11,7 @@ the bias of a key, is measured against SMALL times the size that its share of th
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from compatcheck.probes._criterion import RANK, UNIT_ROUNDOFF, Module, Row, Tensor, Tensors, verdict
 from compatcheck.probes.training._batches import on, predicted
@@ -33,7 +33,7 @@ class Pass(NamedTuple):
     gradients: Tensors
 
 
-def run(model: Module, recipe: Recipe, batches: Sequence[Mapping[str, Any]], device: str = "cpu") -> Pass:
+def run(model: Module, recipe: Recipe, batches: Sequence[Mapping[str, Tensor]], device: str = "cpu") -> Pass:
     """Loss and gradients of the batches together, each weighted by the tokens it predicts."""
     model.zero_grad(set_to_none=True)
     total = sum(predicted(dict(batch)) for batch in batches)
@@ -48,7 +48,7 @@ def run(model: Module, recipe: Recipe, batches: Sequence[Mapping[str, Any]], dev
     return Pass(loss, {name: _taken(value.grad, scale) for name, value in trainable(model).items()})
 
 
-def sums(model: Module, chosen: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> Dict[int, Pass]:
+def sums(model: Module, chosen: Sequence[Mapping[str, Tensor]], sizes: Sequence[int]) -> Dict[int, Pass]:
     """Of float64 singles, the pass of the first ``size`` together, for each size; the loss is computed here.
 
     Call it inside `float64_everywhere`. The loss is not the model's own, so that a fault there shows.

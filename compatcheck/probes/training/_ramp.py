@@ -44,7 +44,7 @@ class Trial(NamedTuple):
     recipe: Recipe
     variants: Tuple[Variant, ...]
     exact: Tensor
-    samples: List[Any]
+    samples: List[Tensor]
     weights: Mapping[str, Tensor]
     device: str
     attention: str
@@ -152,7 +152,7 @@ def steps(trial: Trial) -> Iterator[Row]:
     yield {**row, **found}
 
 
-def _plain_steps(trial: Trial, data: Sequence[Mapping[str, Any]], written_out: bool = False) -> Descent:
+def _plain_steps(trial: Trial, data: Sequence[Mapping[str, Tensor]], written_out: bool = False) -> Descent:
     """The control's steps on the CPU."""
     wide = trial.recipe.plain()._replace(
         dtype="float32", weights="float32", autocast=False, optimizer=_plain_optimizer(trial.recipe.optimizer)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from compatcheck.probes._criterion import Module, Request, Row, Settings, Tensor
 from compatcheck.probes.training._model import ADAPTER_SCALE, BUILD_ERRORS, Unbuildable, draw, plain_name
@@ -39,8 +39,8 @@ class Recipe(NamedTuple):
     weights: str = DEFAULT_DTYPE
     autocast: bool = False
     attention: Optional[str] = None
-    lora: Optional[Mapping[str, Any]] = None
-    quantization: Optional[Mapping[str, Any]] = None
+    lora: Optional[Settings] = None
+    quantization: Optional[Settings] = None
     kbit_prepared: bool = False
     checkpointing: bool = False
     use_reentrant: Optional[bool] = None
@@ -136,7 +136,7 @@ def computing(recipe: Recipe, device: str) -> Any:
     return torch.autocast(torch.device(device).type, dtype=getattr(torch, recipe.dtype))
 
 
-def optimizer_of(recipe: Recipe, parameters: List[Any]) -> Tuple[Any, str]:
+def optimizer_of(recipe: Recipe, parameters: List[Tensor]) -> Tuple[Any, str]:
     """An optimiser and its name; raises Unbuildable where the one asked for cannot be made here."""
     import torch
 
@@ -198,7 +198,7 @@ def _quantize(recipe: Recipe, model: Module) -> None:
         parameter.requires_grad_(False)
 
 
-def _quantized_linear(linear: Any, stated: Settings, bits: int, dtype: str) -> Module:
+def _quantized_linear(linear: Module, stated: Settings, bits: int, dtype: str) -> Module:
     import bitsandbytes
     import torch
 

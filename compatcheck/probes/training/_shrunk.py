@@ -68,7 +68,9 @@ DROPPED = (
     "_attn_implementation",
 )
 
-DEFAULT_CONFIG: Dict[str, Any] = {
+Config = Dict[str, Any]
+
+DEFAULT_CONFIG: Config = {
     "model_type": "llama",
     "architectures": ["LlamaForCausalLM"],
     "hidden_size": 256,
@@ -164,7 +166,7 @@ def _is_pattern(value: Any, layers: int) -> bool:
     return isinstance(value, list) and len(value) == layers and len(set(map(repr, value))) < layers
 
 
-def _keep_layers(config: Dict[str, Any], count: int, chosen: List[int]) -> None:
+def _keep_layers(config: Config, count: int, chosen: List[int]) -> None:
     for key, value in config.items():
         if _is_pattern(value, count):
             config[key] = [value[layer] for layer in chosen]
@@ -178,7 +180,7 @@ def _keep_layers(config: Dict[str, Any], count: int, chosen: List[int]) -> None:
         config["moe_layer_end_index"] = len(chosen) - 1
 
 
-def _width(config: Dict[str, Any], square: bool) -> None:
+def _width(config: Config, square: bool) -> None:
     hidden, heads = _name(config, HIDDEN), _name(config, HEADS)
     if hidden is None or heads is None:
         return
@@ -200,13 +202,13 @@ def _width(config: Dict[str, Any], square: bool) -> None:
     _linear_attention(config)
 
 
-def _linear_attention(config: Dict[str, Any]) -> None:
+def _linear_attention(config: Config) -> None:
     keys, values = (int(config.get(f"linear_num_{kind}_heads") or 0) for kind in ("key", "value"))
     if keys and values:
         config["linear_num_key_heads"], config["linear_num_value_heads"] = 2, 2 * max(1, values // keys)
 
 
-def _experts(config: Dict[str, Any]) -> None:
+def _experts(config: Config) -> None:
     for key in EXPERT_COUNTS:
         if _positive(config.get(key)):
             config[key] = min(config[key], EXPERTS)
@@ -215,7 +217,7 @@ def _experts(config: Dict[str, Any]) -> None:
                     config[chosen] = config[key]
 
 
-def _positions(config: Dict[str, Any]) -> None:
+def _positions(config: Config) -> None:
     """Scaled rotary embeddings depend on the number of positions, which costs them nothing."""
     scaling = config.get("rope_scaling") or config.get("rope_parameters") or {}
     scaled = isinstance(scaling, dict) and scaling.get("rope_type", scaling.get("type")) not in (None, "default")
@@ -224,7 +226,7 @@ def _positions(config: Dict[str, Any]) -> None:
             config[key] = min(config[key], POSITIONS)
 
 
-def _vocabulary(config: Dict[str, Any]) -> None:
+def _vocabulary(config: Config) -> None:
     """A small vocabulary with the special tokens moved to its end, those of one id to one id."""
     if not any(_positive(config.get(key)) for key in VOCABULARIES):
         return

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from compatcheck.probes._criterion import Module, Row, Tensor
 from compatcheck.probes.training._batches import on
@@ -40,9 +40,9 @@ class Descent(NamedTuple):
 class WrittenOut:
     """AdamW by plain operations, with the two methods of an optimiser that ``descend`` calls."""
 
-    def __init__(self, parameters: List[Any], rate: float) -> None:
+    def __init__(self, parameters: List[Tensor], rate: float) -> None:
         self.parameters, self.rate, self.steps = parameters, rate, 0
-        self.moments: Dict[int, Any] = {}
+        self.moments: Dict[int, Tuple[Tensor, Tensor]] = {}
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients."""
@@ -67,7 +67,7 @@ class WrittenOut:
 def descend(
     model: Module,
     recipe: Recipe,
-    batches: Sequence[Mapping[str, Any]],
+    batches: Sequence[Mapping[str, Tensor]],
     device: str = "cpu",
     optimizer: Optional[WrittenOut] = None,
 ) -> Descent:
@@ -84,7 +84,7 @@ def descend(
         chosen, name = optimizer_of(recipe, list(parameters.values()))
     scaler = _scaler(device) if recipe.scaler else None
     losses: List[float] = []
-    first: Dict[str, Any] = {}
+    first: Row = {}
     for _ in range(ROUNDS):
         found = []
         for batch in batches:
@@ -139,7 +139,7 @@ def _gradients(parameters: Mapping[str, Tensor], scale: float) -> Row:
     return found if all(bool(gradient.isfinite().all()) for gradient in found.values()) else {}
 
 
-def _would_move(value: Any, gradient: Tensor, recipe: Recipe) -> bool:
+def _would_move(value: Tensor, gradient: Tensor, recipe: Recipe) -> bool:
     """Whether half of the first step changes the value in its own dtype: a small step is lost in 16 bits."""
     step = gradient.float() * SGD_RATE
     if recipe.optimizer != "sgd":

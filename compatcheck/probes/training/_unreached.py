@@ -9,7 +9,7 @@ that the loss does not depend on (a head that is not used), or only in jumps (a 
 from __future__ import annotations
 
 import zlib
-from typing import Any, Iterator, List, Mapping, Sequence
+from typing import Iterator, List, Mapping, Sequence
 
 from compatcheck.probes._criterion import Module, Row, Tensor
 from compatcheck.probes.training._exact import float64_everywhere
@@ -22,7 +22,7 @@ LEAST = 1e-11
 CASE, CODE, DIFFERENCES = "gradients in float64", "the model's code", "differences of the loss"
 
 
-def unreached(model: Module, exact: Pass, batches: Sequence[Mapping[str, Any]], seed: int) -> Iterator[Row]:
+def unreached(model: Module, exact: Pass, batches: Sequence[Mapping[str, Tensor]], seed: int) -> Iterator[Row]:
     """A row that fails and its control where parameters are kept from learning; none where every one learns.
 
     ``exact`` is the pass of float64 ``batches``. Of parameters without a gradient, the first MOST are tried.
@@ -42,7 +42,7 @@ def unreached(model: Module, exact: Pass, batches: Sequence[Mapping[str, Any]], 
     yield {**row, "variant": DIFFERENCES, "control": True, "theta": 0.0}
 
 
-def _slopes(model: Module, name: str, parameter: Tensor, batches: Sequence[Mapping[str, Any]], seed: int) -> bool:
+def _slopes(model: Module, name: str, parameter: Tensor, batches: Sequence[Mapping[str, Tensor]], seed: int) -> bool:
     """Whether the loss changes with the parameter, and twice as much over twice the step."""
     import torch
 
@@ -61,7 +61,7 @@ def _slopes(model: Module, name: str, parameter: Tensor, batches: Sequence[Mappi
     return abs(whole) > LEAST and abs(whole - 2 * half) < 0.1 * abs(whole)
 
 
-def _loss(model: Module, batches: Sequence[Mapping[str, Any]]) -> float:
+def _loss(model: Module, batches: Sequence[Mapping[str, Tensor]]) -> float:
     """The sum over the tokens predicted; not the model's own."""
     import torch
 

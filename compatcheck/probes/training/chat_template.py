@@ -65,7 +65,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     except TEMPLATE_ERRORS as error:
         return {"unreadable": "the tokenizer fails: %s: %s" % (type(error).__name__, _first_line(error))}
     limit = request.get("max_length")
-    worst: Optional[Tuple[int, Dict[str, Any]]] = None
+    worst: Optional[Tuple[int, Row]] = None
     with open(str(request["rows_file"]), encoding="utf-8") as stream:
         for line in stream:
             row = json.loads(line)
@@ -306,7 +306,7 @@ class _Row:
         self.messages = row["messages"]
         self.ids: List[int] = []
         self.labelled: List[bool] = []
-        self.facts: Dict[str, Any] = {"number": row["number"], "tokens": 0, "labels": 0, "kept": 0}
+        self.facts: Row = {"number": row["number"], "tokens": 0, "labels": 0, "kept": 0}
         self.facts["specials"] = self._specials()
         try:
             self._label() if templated else self._join()

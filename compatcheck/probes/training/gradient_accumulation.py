@@ -42,6 +42,7 @@ from compatcheck.probes._criterion import (
     Row,
     Stage,
     Tensor,
+    Tensors,
     verdict,
 )
 from compatcheck.probes._device import NO_DEVICE, device_of
@@ -56,7 +57,7 @@ PROFILE = "deep"
 SECONDS: float = 6.0
 ASKED_BY: Tuple[str, ...] = ("training.gradient_accumulation_steps",)
 
-Make = Callable[[], Any]
+Make = Callable[[], Module]
 
 VOCABULARY = 32
 IGNORED = -100
@@ -176,7 +177,7 @@ def _is_normalised(make: Make, name: str, lengths: str) -> bool:
     return lengths == "equal" or (takes and name != "own")
 
 
-def _samples(lengths: str, count: int, seed: int) -> List[Any]:
+def _samples(lengths: str, count: int, seed: int) -> List[Tensors]:
     import torch
 
     generator = torch.Generator().manual_seed(seed + 1)
@@ -184,7 +185,7 @@ def _samples(lengths: str, count: int, seed: int) -> List[Any]:
     return [{"input_ids": torch.randint(3, VOCABULARY, (size,), generator=generator)} for size in sizes]
 
 
-def _pad(samples: List[Any]) -> Row:
+def _pad(samples: List[Tensors]) -> Row:
     import torch
 
     length = max(len(sample["input_ids"]) for sample in samples)
@@ -196,7 +197,7 @@ def _pad(samples: List[Any]) -> Row:
     return {"input_ids": ids, "attention_mask": mask, "labels": labels}
 
 
-def _update(make: Make, samples: List[Any], steps: int, device: str) -> Tuple[Any, Any]:
+def _update(make: Make, samples: List[Tensors], steps: int, device: str) -> Tuple[Tensor, Tensor]:
     """Parameters before and after one step at learning rate 1, as flat float64 vectors on the CPU."""
     from transformers import Trainer
 
@@ -208,7 +209,7 @@ def _update(make: Make, samples: List[Any], steps: int, device: str) -> Tuple[An
     return before, _flat(model)
 
 
-def _plain_update(make: Make, samples: List[Any], steps: int, device: str) -> Tuple[Any, Any]:
+def _plain_update(make: Make, samples: List[Tensors], steps: int, device: str) -> Tuple[Tensor, Tensor]:
     """The same step by a loop over the micro-batches, each loss weighted by its share of the tokens."""
     import torch
 
@@ -261,7 +262,7 @@ def _flat(model: Module) -> Tensor:
     return torch.cat([parameter.detach().double().cpu().flatten() for parameter in model.parameters()])
 
 
-def _compare(small: Tuple[Any, Any], large: Tuple[Any, Any]) -> Dict[str, float]:
+def _compare(small: Tuple[Tensor, Tensor], large: Tuple[Tensor, Tensor]) -> Dict[str, float]:
     update, reference = small[1] - small[0], large[1] - large[0]
     size = float(reference.norm())
     bound = ROUNDINGS * UNIT_ROUNDOFF["float32"] * (1 + float(large[0].norm()) / size)

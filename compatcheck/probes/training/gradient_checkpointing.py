@@ -25,7 +25,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Module, Request, Row, Stage, Tensors
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Module, Request, Row, Stage, Tensor, Tensors
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._batches import on, padded, sequences
@@ -105,9 +105,9 @@ def _dtype(recipe: Recipe, device: str) -> str:
     return "float32" if recipe.dtype == "float16" and device == "cpu" else recipe.dtype
 
 
-def _variants(setting: Setting, judge_missing: bool) -> List[Tuple[str, Setting, Dict[str, Any]]]:
+def _variants(setting: Setting, judge_missing: bool) -> List[Tuple[str, Setting, Row]]:
     """Name, setting and marks: by hand as the control, the two kinds, and re-entrant without input gradients."""
-    kinds: List[Tuple[str, Setting, Dict[str, Any]]] = [
+    kinds: List[Tuple[str, Setting, Row]] = [
         ("layers wrapped by hand", setting._replace(reentrant=False, by_hand=True), {"control": True}),
         ("use_reentrant=False", setting._replace(reentrant=False), {}),
         ("use_reentrant=True", setting._replace(reentrant=True), {}),
@@ -233,7 +233,7 @@ class _Counted:
         self.hooks.__exit__(*raised)
         self.seen.clear()
 
-    def _pack(self, value: Any) -> Any:
+    def _pack(self, value: Tensor) -> Tensor:
         storage = value.untyped_storage() if hasattr(value, "untyped_storage") else value.storage()
         place = storage.data_ptr()
         if place not in self.own and place not in self.seen:

@@ -17,7 +17,7 @@ Request: samples (lists of labels) or samples_file (JSON lines holding `labels`)
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from compatcheck.probes._criterion import Measured, Request, Row, Stage, Tensor
 
@@ -38,7 +38,7 @@ MOST_NAMED = 16
 def measure(request: Request, stage: Stage) -> Row:
     """Counts of samples (numbered from 1) without a target, and what an all-masked batch gives here."""
     stage("mechanism")
-    measured: Dict[str, Any] = {"mechanism": _mechanism(), "batch_size": int(request.get("batch_size") or 1)}
+    measured: Row = {"mechanism": _mechanism(), "batch_size": int(request.get("batch_size") or 1)}
     stage("samples")
     try:
         samples = _samples(request)
@@ -60,7 +60,7 @@ def judge(measured: Measured) -> tuple[Outcome, str]:
     return _judge_counts(measured["samples"], measured["batch_size"])
 
 
-def _judge_counts(counts: Mapping[str, Any], batch_size: int) -> tuple[Outcome, str]:
+def _judge_counts(counts: Measured, batch_size: int) -> tuple[Outcome, str]:
     total, empty, nested = counts["total"], counts["without_target"], counts["nested"]
     where = "sample " + ", ".join(str(number) for number in counts["first"])
     seen = f"{empty} of {total} samples have no label to learn from ({where}; batch size {batch_size})"

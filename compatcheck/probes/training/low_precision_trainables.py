@@ -25,9 +25,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import TYPE_CHECKING, Any, Dict, Tuple
+from typing import TYPE_CHECKING, Dict, Tuple
 
-from compatcheck.probes._criterion import Measured, Module, Request, Row, Stage
+from compatcheck.probes._criterion import Measured, Module, Request, Row, Stage, Tensor
 from compatcheck.probes._device import NO_DEVICE, device_of
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def measure(request: Request, stage: Stage) -> Row:
         return {"unsupported": f"no adapters to look at for base weights in {dtype}"}
     stage(f"adapters on a {dtype} model")
     model = _adapted(request, dtype, device)
-    measured: Dict[str, Any] = {"dtype": dtype, "device": device, "trainable": _by_dtype(model)}
+    measured: Row = {"dtype": dtype, "device": device, "trainable": _by_dtype(model)}
     stage("one step")
     measured["step"] = _step(model, device, int(request["seed"]))
     stage("facts")
@@ -116,8 +116,8 @@ def _trainable(model: Module) -> Row:
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
-def _by_dtype(model: Module) -> Dict[str, Dict[str, Any]]:
-    found: Dict[str, Dict[str, Any]] = {}
+def _by_dtype(model: Module) -> Dict[str, Row]:
+    found: Dict[str, Row] = {}
     for name, parameter in _trainable(model).items():
         entry = found.setdefault(str(parameter.dtype).replace("torch.", ""), {"count": 0, "example": name})
         entry["count"] += 1
@@ -144,7 +144,7 @@ def _step(model: Module, device: str, seed: int) -> Row:
     return {"loss": float(loss.detach()), "nonfinite_gradients": gradients, "nonfinite_after": after}
 
 
-def _broken(value: Any) -> bool:
+def _broken(value: Tensor) -> bool:
     return not bool(value.detach().isfinite().all())
 
 

@@ -83,7 +83,7 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
     return "fail", f"{rate:.0f} bytes a step stay behind, where plain torch keeps nothing ({where})"
 
 
-def _training_step(request: Request, device: str) -> Tuple[Step, Dict[str, Any]]:
+def _training_step(request: Request, device: str) -> Tuple[Step, Row]:
     """One forward, backward and optimiser step of the user's recipe, gradients dropped at its end."""
     import torch
 

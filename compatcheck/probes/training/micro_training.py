@@ -30,7 +30,7 @@ label_first_token.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Dict, List, Tuple
 
 from compatcheck.probes._criterion import Measured, Measuring, Request, Stage, judge_rows, verdict
 from compatcheck.probes._device import NO_DEVICE, device_of
@@ -74,7 +74,7 @@ def judge(measured: Measured) -> tuple[Outcome, str]:
     """The worst row decides; a model that passes with another attention than the user's is not judged."""
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])
-    rows: List[Mapping[str, Any]] = list(measured["rows"])
+    rows: List[Measured] = list(measured["rows"])
     outcome, why = judge_rows(rows)
     if outcome == "pass" and measured.get("replaced"):
         return "skip", "; ".join(measured["replaced"])
@@ -82,7 +82,7 @@ def judge(measured: Measured) -> tuple[Outcome, str]:
     return outcome, "; ".join([*signs, why, *(f"not run: {what}" for what in measured.get("not_run", ()))])
 
 
-def _onset(rows: List[Mapping[str, Any]]) -> List[str]:
+def _onset(rows: List[Measured]) -> List[str]:
     """From which batch on a variant fails that is right for one sequence alone."""
     judged = [row for row in rows if "batch" in row and not row.get("control") and "recorded" not in row]
     words = []
@@ -98,14 +98,14 @@ def _onset(rows: List[Mapping[str, Any]]) -> List[str]:
     return words
 
 
-def _vanished(rows: List[Mapping[str, Any]]) -> List[str]:
+def _vanished(rows: List[Measured]) -> List[str]:
     """Parameters that got no gradient, or one of zeros, where the exact one is not."""
     judged = [row for row in rows if not row.get("control") and "recorded" not in row and "says" not in row]
     lost = [name for row in judged for name in row.get("lost", ())]
     return [f"no gradient reaches {', '.join(list(dict.fromkeys(lost))[:3])}"] if lost else []
 
 
-def _descent(rows: List[Mapping[str, Any]]) -> List[str]:
+def _descent(rows: List[Measured]) -> List[str]:
     """The losses of optimiser steps that do not train, beside the control's."""
     taken = [row for row in rows if "losses" in row]
     control = next((row for row in reversed(taken) if row.get("control")), None)

@@ -24,7 +24,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from compatcheck.probes._criterion import Measured, Measuring, Module, Request, Row, Stage, Tensors, judge_rows, verdict
+from compatcheck.probes._criterion import (
+    Measured,
+    Measuring,
+    Module,
+    Request,
+    Row,
+    Stage,
+    Tensor,
+    Tensors,
+    judge_rows,
+    verdict,
+)
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._batches import packed, padded, sequences
 from compatcheck.probes.training._exact import float64_everywhere
@@ -60,9 +71,9 @@ class Trial(NamedTuple):
     dtype: str
     attention: str
     device: str
-    chosen: List[Any]
-    exact: List[Any]
-    alone: List[Any]
+    chosen: List[Tensor]
+    exact: List[Tensor]
+    alone: List[Tensor]
 
 
 def measure(request: Request, stage: Stage) -> Measuring:
@@ -118,9 +129,9 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
     return outcome, why
 
 
-def _alone(model: Module, chosen: List[Any], device: str, row: Row) -> Tuple[List[Any], Row]:
+def _alone(model: Module, chosen: List[Tensor], device: str, row: Row) -> Tuple[List[Tensor], Row]:
     """Logits of the sequences one by one; where there are none, the row tells what was raised."""
-    found: List[Any] = []
+    found: List[Tensor] = []
 
     def measured() -> Row:
         found.extend(singles_of(model, chosen, device))
@@ -171,13 +182,13 @@ def _packing_rows(trial: Trial, recorded: Tuple[Optional[str], Optional[str]]) -
         yield _row(trial, "packing", variant, partial(_packed, trial, with_mask), **notes)
 
 
-def _packed(trial: Trial, with_mask: bool) -> List[Any]:
+def _packed(trial: Trial, with_mask: bool) -> List[Tensor]:
     """Logits of one packed row, by sequence."""
     logits = logits_of(trial.model, packed(trial.chosen, with_mask), trial.device)[0]
     return list(logits.split([len(ids) for ids in trial.chosen]))
 
 
-def _row(trial: Trial, case: str, variant: str, logits: Callable[[], Any], **notes: Any) -> Row:
+def _row(trial: Trial, case: str, variant: str, logits: Callable[[], Tensor], **notes: Any) -> Row:
     row = {
         "case": f"{case}, {trial.dtype}",
         "variant": f"{variant}, {trial.attention}",
@@ -191,12 +202,12 @@ def _row(trial: Trial, case: str, variant: str, logits: Callable[[], Any], **not
     return row
 
 
-def _unpadded(trial: Trial, side: str, pad_id: int) -> List[Any]:
+def _unpadded(trial: Trial, side: str, pad_id: int) -> List[Tensor]:
     """Logits of the real tokens of one padded batch, by sequence."""
     return _real(trial, padded(trial.chosen, side, pad_id))
 
 
-def _lonely(trial: Trial) -> List[Any]:
+def _lonely(trial: Trial) -> List[Tensor]:
     """Each sequence in a batch of its own, padded on the left to one and a half times its length."""
     import torch
 
@@ -208,7 +219,7 @@ def _lonely(trial: Trial) -> List[Any]:
     return found
 
 
-def _real(trial: Trial, batch: Tensors) -> List[Any]:
+def _real(trial: Trial, batch: Tensors) -> List[Tensor]:
     if takes(trial.model, "position_ids"):
         batch = {**batch, "position_ids": positions_of(batch["attention_mask"])}
     logits = logits_of(trial.model, batch, trial.device)

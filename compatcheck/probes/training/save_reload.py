@@ -66,7 +66,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
         tied = bool(getattr(kind.config, "tie_word_embeddings", False))
         stage("tied embeddings" if tied else "untied embeddings")
         yield from _whole_model(kind, recipe, device, batch, "tied" if tied else "untied")
-    facts: Dict[str, Any] = {"device": device, "model": built.facts}
+    facts: Row = {"device": device, "model": built.facts}
     if recipe.lora is not None:
         stage("adapters")
         try:
@@ -147,7 +147,7 @@ def _adapters(built: Built, recipe: Recipe, device: str, batch: Tensors) -> Iter
     yield _row(journey, "peft save_pretrained, from_pretrained", reloaded)
 
 
-def _row(journey: Journey, variant: str, made: Callable[[], Any], **notes: Any) -> Row:
+def _row(journey: Journey, variant: str, made: Callable[[], Module], **notes: Any) -> Row:
     row = {"case": journey.case, "variant": variant, "dtype": journey.dtype, "tensor": "logits", **notes}
 
     def measured() -> Row:

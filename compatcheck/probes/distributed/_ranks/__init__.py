@@ -26,7 +26,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Callable,
-    Dict,
     Iterable,
     Iterator,
     List,
@@ -63,8 +62,8 @@ _LAUNCHER_PREFIXES = (
 
 UNANSWERED = "no answer"
 
-Case = Dict[str, Any]
-Answer = Dict[str, Any]
+Case = Row
+Answer = Row
 Outcomes = Tuple[Case, List[Answer], str]
 
 

@@ -11,7 +11,7 @@ import hashlib
 import math
 import os
 import time
-from typing import Any, Dict, Tuple
+from typing import Tuple
 
 from compatcheck.probes._criterion import UNIT_ROUNDOFF, Case, Module, Row, Tensor, accumulation, compare
 from compatcheck.probes.distributed._ranks._rank import Rank
@@ -30,7 +30,7 @@ BUFFERS = 6
 
 def over_sizes(case: Case, rank: Rank) -> Row:
     """The row of the worst, with each size that was tried, and the digest of what all ranks have to share."""
-    worst: Dict[str, Any] = {}
+    worst: Row = {}
     control = _row(0.0, 1.0, "one process")
     digest, sizes = hashlib.sha256(), []
     started, last = time.monotonic(), 0.0
@@ -100,7 +100,7 @@ def _tried(case: Case, rank: Rank, size: int, kind: str) -> Tensor:
     return row, moved / max(sorted(seconds)[len(seconds) // 2], 1e-9), hashlib.sha256(bits).digest(), control
 
 
-def _parts(case: Case, rank: Rank, kind: str) -> Any:
+def _parts(case: Case, rank: Rank, kind: str) -> Tensor:
     """What each rank puts into one period: float64 of world x 251, exact in the dtype."""
     import torch
 
@@ -119,7 +119,7 @@ def _parts(case: Case, rank: Rank, kind: str) -> Any:
     return torch.where((who + place) % every == 0, numbers, torch.zeros_like(numbers)).double()
 
 
-def _buffers(operation: str, parts: Tensor, rank: Rank, count: int) -> Tuple[Any, Any, Any]:
+def _buffers(operation: str, parts: Tensor, rank: Rank, count: int) -> Tuple[Tensor, Tensor, Tensor]:
     """One period of what this rank puts in; the exact result, and its budget, by period or block by block."""
     import torch
 
@@ -142,7 +142,7 @@ def _tiled(period: Tensor, count: int, device: str) -> Tensor:
     return period.repeat(count // PERIOD + 1)[:count].to(device)
 
 
-def _collective(operation: str, given: Any, rank: Rank) -> Tensor:
+def _collective(operation: str, given: Tensor, rank: Rank) -> Tensor:
     import torch
 
     distributed = torch.distributed
@@ -172,7 +172,7 @@ def _settle(rank: Rank) -> None:
         torch.cuda.synchronize()
 
 
-def _compare_parts(case: Case, rank: Rank, size: int, found: Any, exact: Tensor, norm: Tensor, kind: str) -> Row:
+def _compare_parts(case: Case, rank: Rank, size: int, found: Tensor, exact: Tensor, norm: Tensor, kind: str) -> Row:
     """The row of one result: whole numbers are right or wrong, drawn ones within their budget."""
 
     tensor = "%s, %s numbers" % (size_label(size), kind)

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Module, Row, Tensor
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measured, Module, Row, Tensor, Tensors
 from compatcheck.probes.distributed._ranks._toy import ROUNDINGS
 
 WIDTH, DEPTH, ROWS = 16, 12, 2
 RATE, MOMENTUM, STEPS = 0.05, 0.9, 6
 BUCKET = 300
 
-Parameters = Dict[str, Any]
+Parameters = Tensors
 
 
 class Course(NamedTuple):
@@ -36,7 +36,7 @@ class Course(NamedTuple):
 class Trial(NamedTuple):
     """Data of all steps in float64 by step and part, where parameters begin, and two courses of one process."""
 
-    inputs: Any
+    inputs: Tensor
     targets: Tensor
     dtype: str
     clip: float
@@ -70,7 +70,7 @@ def network(seed: int, dtype: str) -> Module:
             super().__init__()
             self.layers = torch.nn.ModuleList([torch.nn.Linear(WIDTH, WIDTH) for _ in range(DEPTH)])
 
-        def forward(self, value: Any) -> Tensor:
+        def forward(self, value: Tensor) -> Tensor:
             for layer in self.layers:
                 value = value + torch.tanh(layer(value)) / 2
             return value
@@ -117,7 +117,7 @@ def _one_process(of: Trial, dtype: Any, master: Any, device: str) -> Course:
     return Course(sizes, {name: value.double().cpu() for name, value in kept.items()})
 
 
-def answer(found: Course, of: Trial) -> Mapping[str, Any]:
+def answer(found: Course, of: Trial) -> Measured:
     """What a rank says of the course it took."""
     digest = hashlib.sha256(_flat(found.end).cpu().numpy().tobytes()).hexdigest()
     return {"measured": _compared(found, of), "control": _compared(of.baseline, of), "digest": digest}

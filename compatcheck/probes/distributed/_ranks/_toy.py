@@ -18,18 +18,18 @@ import hashlib
 import math
 from typing import Any, Dict, NamedTuple
 
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Module, Row, Tensor, relative_rms
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Module, Row, Tensor, Tensors, relative_rms
 
 WIDTH, OUTPUTS, BATCH = 32, 8, 16
 ROUNDINGS = {"float32": 64.0, "bfloat16": 16.0, "float16": 16.0}
 
-Gradients = Dict[str, Any]
+Gradients = Tensors
 
 
 class Problem(NamedTuple):
     """Data of the global batch in float64, the exact gradient, and that of one process at the dtype."""
 
-    inputs: Any
+    inputs: Tensor
     targets: Tensor
     exact: Gradients
     baseline: Gradients

@@ -39,7 +39,7 @@ class Architecture(NamedTuple):
 
     model_class: Any
     config_class: Any
-    values: Mapping[str, Any]
+    values: Settings
 
     def config(self, layers: int = 0) -> Any:
         """A configuration object of its own, cut to ``layers`` where that is not 0."""
@@ -134,7 +134,7 @@ def activations(known: Architecture, setup: Setup) -> Activations:
     return Activations(layer, sizes[few, setup.length][1], outside, how)
 
 
-def formula(values: Mapping[str, Any], setup: Setup) -> Activations:
+def formula(values: Settings, setup: Setup) -> Activations:
     """34 bytes a token and channel, and 5 a score where attention keeps them, for 16-bit products.
 
     Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, equation 1 and section 5,
@@ -182,11 +182,11 @@ def _offers_sdpa(known: Architecture) -> bool:
     return bool(getattr(known.model_class, "_supports_sdpa", False))
 
 
-def _forward(backbone: Any, model: Module, setup: Setup) -> Tuple[float, float]:
+def _forward(backbone: Module, model: Module, setup: Setup) -> Tuple[float, float]:
     import torch
 
     held = {_storage(parameter): 0 for parameter in model.parameters()}
-    kept: Dict[int, Any] = {}
+    kept: Dict[int, Tensor] = {}
     inputs: List[int] = []
 
     def keep(tensor: Tensor) -> Tensor:
@@ -239,11 +239,11 @@ def _adapt(model: Module, setup: Setup) -> None:
     model.adapters = torch.nn.ModuleList(part for pair in adapters.values() for part in pair)
 
 
-def _layers(model: Module) -> List[Any]:
+def _layers(model: Module) -> List[Module]:
     """The blocks of the model: the list of modules with the most parameters."""
     import torch
 
-    lists: List[Any] = [module for module in model.modules() if isinstance(module, torch.nn.ModuleList)]
+    lists: List[Module] = [module for module in model.modules() if isinstance(module, torch.nn.ModuleList)]
     sizes = [sum(parameter.numel() for parameter in blocks.parameters()) for blocks in lists]
     if not sizes or not max(sizes):
         raise Unbuildable("the model has no list of layers")

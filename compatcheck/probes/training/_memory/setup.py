@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from compatcheck.probes._criterion import Request, Settings
 
@@ -74,7 +74,7 @@ def stated(request: Request, devices: int) -> Stated:
     Batch size and length that are not stated are 1 and 1, so that what is found is a lower bound.
     """
     training: Settings = request.get("training") or {}
-    deepspeed: Mapping[str, Any] = training.get("deepspeed") or {}
+    deepspeed: Settings = training.get("deepspeed") or {}
     fsdp: Settings = training.get("fsdp") or {}
     engine = "deepspeed" if deepspeed else "fsdp" if fsdp else ""
     strategy = str(fsdp.get("sharding_strategy") or "FULL_SHARD").upper()
