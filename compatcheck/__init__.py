@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compatcheck.errors import CompatcheckError
 
@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 __all__ = ["CompatcheckError", "Measurements", "Pins", "Verdict", "check", "pin", "probe"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """The interface for scripts, loaded when it is asked for: the command line starts without it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -33,7 +33,7 @@ def steps(remedy: Remedy, environment: Environment) -> Iterator[Step]:
         yield Step("words", (remedy.why,))
 
 
-def setting(path: str, value: Any, environment: Environment) -> Step:
+def setting(path: str, value: object, environment: Environment) -> Step:
     """A setting of the snapshot as the file that it belongs to spells it, with that file where it is known."""
     fact = vocabulary.fact_at(path)
     if path.startswith(_DEEPSPEED):

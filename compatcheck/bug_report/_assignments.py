@@ -123,11 +123,11 @@ def _number(word: str) -> int | float | None:
     return float(word) if "." in word else int(word)
 
 
-def _typed(path: str, value: Any, number: int) -> Claim:
+def _typed(path: str, value: object, number: int) -> Claim:
     return Claim(path, value, number, None if value is not None else "does not give it as a plain value")
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     """The value of a literal; what is none stays a string, with a bracket where code goes on."""
     if text.startswith("["):
         items = [item.strip() for item in text[1:-1].split(",") if item.strip()]

@@ -54,7 +54,7 @@ def join_claims(claims: Sequence[Claim], source: str) -> Environment:
     A fact that two lines state differently is unknown, and the reason names both; so is one that only doubtful lines
     speak of.
     """
-    known: dict[str, Any] = {}
+    known: dict[str, object] = {}
     reasons: dict[str, str] = {}
     locations: dict[str, Location] = {}
     for path, group in _group_by_path(claims).items():
@@ -184,7 +184,7 @@ def _settle_runtime(known: dict[str, Any], reasons: dict[str, str], locations: d
         reasons["cuda.runtime"] = f"line {at.line if at else 1} says {runtime}, but torch is {torch}"
 
 
-def _settle_libraries(known: dict[str, Any], reasons: dict[str, str], locations: dict[str, Location]) -> None:
+def _settle_libraries(known: dict[str, object], reasons: dict[str, str], locations: dict[str, Location]) -> None:
     """cuDNN and NCCL come to torch from distributions: the one for its CUDA, else the only one there is."""
     generation = str(known.get("cuda.runtime") or "").partition(".")[0]
     for library in ("cudnn", "nccl"):

@@ -63,6 +63,6 @@ def _texts(document: Mapping[str, Any]) -> Iterator[str]:
             yield comment["body"]
 
 
-def _author(document: Mapping[str, Any]) -> Any:
+def _author(document: Mapping[str, object]) -> object:
     writer = document.get("author") or document.get("user")
     return writer.get("login") if isinstance(writer, dict) else None

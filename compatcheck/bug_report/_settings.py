@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
@@ -77,7 +77,7 @@ def claims(blocks: Sequence[Block]) -> Iterator[Claim]:
             yield from _claims_of(adapter[1].facts, part.line)
 
 
-def _deepspeed_parts(own: Sequence[tuple[_Part, Configuration]], by_role: Mapping[str, Any]) -> Iterator[_Part]:
+def _deepspeed_parts(own: Sequence[tuple[_Part, Configuration]], by_role: Mapping[str, object]) -> Iterator[_Part]:
     """The DeepSpeed configuration that a trainer names and its framework carries, or that stands in its own file."""
     if by_role.get("deepspeed"):
         return

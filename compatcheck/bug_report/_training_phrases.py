@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
@@ -50,7 +49,7 @@ _TENSOR_PARALLEL = r"(?:(?<![\w-])(?:--?)?tp|tensor[ _-]parallel(?:ism)?)(?:[ _-
 _PRESENCE = object()
 """In place of a value: a sentence says no more than that the section is there."""
 
-_STATEMENTS: tuple[tuple[str, str, Any], ...] = (
+_STATEMENTS: tuple[tuple[str, str, object], ...] = (
     ("training.method", r"(?<![\w-])q-?lora(?![\w.-])", "qlora"),
     ("training.method", r"(?<![\w-])lora(?![\w.-])", "lora"),
     ("training.method", r"(?<![\w-])prompt[- _]?tuning|(?<![\w-])soft[- ]?prompts?(?!\w)", "prompt_tuning"),
@@ -109,7 +108,7 @@ _STATEMENTS: tuple[tuple[str, str, Any], ...] = (
     ("training.several_ranks", rf"{_TENSOR_PARALLEL}(?: of)?[= :]{{1,3}}(?:[2-9](?![\d.])|[1-9]\d|> ?1)", True),
     ("training.several_ranks", r"\btensor[ -]parallel(?:ism)?\b(?![ -]size)(?! ?[=:]? ?\d)", True),
 )
-_PHRASES: tuple[tuple[str, str, Any], ...] = (
+_PHRASES: tuple[tuple[str, str, object], ...] = (
     ("training.gradient_checkpointing", r"gradient checkpointing\b", True),
     ("training.torch_compile", r"torch\.compile\b", True),
     ("training.attention", r"flash[-_ ]?att(?:ention|n)[-_ ]?2(?![\d.])", "flash_attention_2"),

@@ -19,7 +19,7 @@ _RECENT_SECONDS = 5.0
 _JOINED = -1
 _IMPORT_ERROR = "ImportError: "
 
-Case = dict[str, Any]
+Case = dict[str, object]
 Answer = dict[str, Any]
 
 

@@ -17,7 +17,7 @@ _COMPLETE = ("environ",)
 Path = tuple[str, ...]
 
 
-def comparable(snapshot: Mapping[str, Any]) -> dict[str, Any]:
+def comparable(snapshot: Mapping[str, Any]) -> dict[str, object]:
     """The facts that have to be the same where a training run is to be: not paths, reasons, serial and rank numbers."""
     kept = {key: value for key, value in snapshot.items() if key not in _OWN}
     if kept.get("gpus"):

@@ -28,7 +28,7 @@ def grouped(members: Mapping[str, Iterable[Member]], environments: Mapping[str, 
     )
 
 
-def differences(groups: tuple[Group, ...], snapshots: Mapping[str, Mapping[str, Any]]) -> tuple[Difference, ...]:
+def differences(groups: tuple[Group, ...], snapshots: Mapping[str, Mapping[str, object]]) -> tuple[Difference, ...]:
     """Every fact in which groups differ, by path; ``snapshots`` holds one for each digest."""
     if len(groups) < 2:
         return ()
@@ -45,11 +45,11 @@ def differences(groups: tuple[Group, ...], snapshots: Mapping[str, Mapping[str, 
 def _values(
     path: _digest.Path,
     groups: tuple[Group, ...],
-    leaves: Mapping[str, Mapping[_digest.Path, Any]],
-    snapshots: Mapping[str, Mapping[str, Any]],
-) -> tuple[tuple[Any, tuple[str, ...]], ...]:
+    leaves: Mapping[str, Mapping[_digest.Path, object]],
+    snapshots: Mapping[str, Mapping[str, object]],
+) -> tuple[tuple[object, tuple[str, ...]], ...]:
     """Each value of the fact with the labels of its groups, in the order of these."""
-    labels: dict[str, tuple[Any, list[str]]] = {}
+    labels: dict[str, tuple[object, list[str]]] = {}
     for group in groups:
         own = leaves[group.label]
         value = own[path] if path in own else _digest.missing(snapshots[group.digest], path)

@@ -40,7 +40,7 @@ _GREETING_SECONDS = 2.0
 class Worker(Protocol):
     """A process that takes part in a probe."""
 
-    def new_lines(self) -> list[dict[str, Any]]: ...
+    def new_lines(self) -> list[dict[str, object]]: ...
     def status(self) -> int | None: ...
     def pulse(self) -> tuple[float | None, str]: ...
     def tail(self) -> str: ...
@@ -59,7 +59,7 @@ class Participant:
         self.turn = 0
         self.beaten = 0.0
 
-    def run(self, hello: Hello, look: Callable[[], tuple[Has, Mapping[str, Any]]], seconds: float) -> int:
+    def run(self, hello: Hello, look: Callable[[], tuple[Has, Mapping[str, object]]], seconds: float) -> int:
         """The exit status that rank 0 gives; ``look`` finds out what this machine has, once rank 0 knows of us.
 
         Raises CompatcheckError where rank 0 cannot be reached in time, or dies.

@@ -31,7 +31,7 @@ def gather(folder: str, load: Callable[[str], Environment]) -> Gathered:
     """
     members: dict[str, list[Member]] = {}
     environments: dict[str, Environment] = {}
-    snapshots: dict[str, Mapping[str, Any]] = {}
+    snapshots: dict[str, Mapping[str, object]] = {}
     failures = []
     for path in _files(folder):
         try:
@@ -48,7 +48,7 @@ def gather(folder: str, load: Callable[[str], Environment]) -> Gathered:
     return Gathered(members, environments, snapshots, tuple(failures))
 
 
-def _member(snapshot: Mapping[str, Any], path: str) -> Member:
+def _member(snapshot: Mapping[str, object], path: str) -> Member:
     """The machine as the snapshot names itself, else as its file is called."""
     node = snapshot.get("node")
     if isinstance(node, Mapping) and isinstance(node.get("name"), str):

@@ -64,7 +64,7 @@ def _header(path: str) -> tuple[int, dict[str, Any]]:
         length = int.from_bytes(stream.read(8), "little")
         if length > min(_LARGEST_HEADER, os.path.getsize(path)):
             raise ValueError(path)
-        header: dict[str, Any] = json.loads(stream.read(length))
+        header: dict[str, object] = json.loads(stream.read(length))
     return 8 + length, header
 
 

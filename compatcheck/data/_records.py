@@ -222,7 +222,7 @@ class _Text:
     def startswith(self, word: str) -> bool:
         return self.text.startswith(word, self.at)
 
-    def element(self, decoder: json.JSONDecoder) -> tuple[Any, str | None]:
+    def element(self, decoder: json.JSONDecoder) -> tuple[object, str | None]:
         asked = 0
         while True:
             try:

@@ -94,7 +94,7 @@ class Environment(NamedTuple):
         """Each fact by its path."""
         return dict(paths.flatten(self.facts))
 
-    def with_fact(self, path: str, value: Any, at: Location | None = None) -> Environment:
+    def with_fact(self, path: str, value: object, at: Location | None = None) -> Environment:
         """The environment with this value in place of what stands at the path, read at this location."""
         rest = self.without(path)
         locations = rest.locations if at is None else {**rest.locations, path: at}

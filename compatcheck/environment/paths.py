@@ -34,7 +34,7 @@ def is_within(path: str, section: str) -> bool:
     return path == section or path.startswith(f"{section}.")
 
 
-def flatten(known: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(known: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, object]]:
     """Each fact with its path; a section that holds nothing is a fact itself."""
     for key, value in known.items():
         if isinstance(value, Mapping) and value and above not in NAMED:
@@ -55,7 +55,7 @@ def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def with_value(known: Mapping[str, Any], keys: list[str], value: Any) -> dict[str, Any]:
+def with_value(known: Mapping[str, object], keys: list[str], value: object) -> dict[str, object]:
     """A copy in which the value stands at these keys; a parent that is none gives way."""
     key, *rest = keys
     if not rest:
@@ -64,7 +64,7 @@ def with_value(known: Mapping[str, Any], keys: list[str], value: Any) -> dict[st
     return {**known, key: with_value(inner if isinstance(inner, Mapping) else {}, rest, value)}
 
 
-def without_value(known: Mapping[str, Any], keys: list[str]) -> dict[str, Any]:
+def without_value(known: Mapping[str, Any], keys: list[str]) -> dict[str, object]:
     """A copy without what stands at these keys, and without a parent that is empty then."""
     key, *rest = keys
     inner = known.get(key)
@@ -76,7 +76,7 @@ def without_value(known: Mapping[str, Any], keys: list[str]) -> dict[str, Any]:
     return {**known, key: kept} if kept else {name: value for name, value in known.items() if name != key}
 
 
-def merge(below: Any, above: Any) -> Any:
+def merge(below: object, above: object) -> Any:
     """Two nested values as one, in which what stands above wins."""
     if not isinstance(above, Mapping):
         return above

@@ -66,7 +66,7 @@ def _section(above: dict[str, Any], name: str) -> dict[str, Any]:
     return section
 
 
-def _shape(fact: Fact) -> dict[str, Any]:
+def _shape(fact: Fact) -> dict[str, object]:
     shape = {**fact.type.schema, "description": fact.type.words}
     if fact.required:
         return shape

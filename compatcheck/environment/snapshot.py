@@ -46,7 +46,7 @@ def _with_numbers(value: Any) -> Any:
     return float(value) if value in ("nan", "inf", "-inf") else value
 
 
-def _require_version(document: dict[str, Any], source: str) -> None:
+def _require_version(document: dict[str, object], source: str) -> None:
     version = document.get("schema_version")
     if version == SNAPSHOT_SCHEMA_VERSION and isinstance(version, int) and not isinstance(version, bool):
         return

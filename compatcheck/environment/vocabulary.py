@@ -61,7 +61,7 @@ class Fact(NamedTuple):
     used_by: str = ""
     required: bool = False
     deepspeed: str = ""
-    default: Any = None
+    default: object = None
     python: str = ""
     meaning: str = ""
 
@@ -91,7 +91,7 @@ def _each(section: str, type_: Type, names: str, **rest: Any) -> tuple[Fact, ...
     return tuple(Fact(f"{section}.{name}", type_, **rest) for name in names.split())
 
 
-def _zero(name: str, type_: Type, default: Any = None, key: str = "") -> Fact:
+def _zero(name: str, type_: Type, default: object = None, key: str = "") -> Fact:
     given_as = f"zero_optimization.{key or name}"
     return Fact(f"training.deepspeed.{name}", type_, deepspeed=given_as, default=default)
 

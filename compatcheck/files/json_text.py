@@ -15,7 +15,7 @@ from compatcheck.files.reading import read_text as read_text
 LARGEST_JSON = LARGEST
 
 
-def parse_json(text: str, source: str) -> Any:
+def parse_json(text: str, source: str) -> object:
     """The JSON value; raises `InputError` with line and column where it is not strict JSON."""
     try:
         return json.loads(text, object_pairs_hook=_without_repeats)

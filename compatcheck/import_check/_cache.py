@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from compatcheck import __version__
 from compatcheck.environment import Target
@@ -16,7 +15,7 @@ _SCHEMA = 2
 _LARGEST = 4 << 20
 
 
-def recall(target: Target) -> list[dict[str, Any]] | None:
+def recall(target: Target) -> list[dict[str, object]] | None:
     """What was found when this state was last examined; None where it never was, or the note cannot be read."""
     try:
         with open(_path(target), encoding="utf-8") as stream:
@@ -33,7 +32,7 @@ def recall(target: Target) -> list[dict[str, Any]] | None:
     return found if isinstance(found, list) and all(_is_record(each) for each in found) else None
 
 
-def remember(target: Target, found: Sequence[dict[str, Any]]) -> None:
+def remember(target: Target, found: Sequence[dict[str, object]]) -> None:
     """Keep the result; where nothing can be written it is computed again next time."""
     from compatcheck.errors import InputError
 

@@ -136,7 +136,7 @@ class Function:
         self.node = node
         self.frame = frame
         self.defaults = defaults
-        self.memory: dict[Any, Value] | None = None
+        self.memory: dict[object, Value] | None = None
 
     def __repr__(self) -> str:
         return f"<function {getattr(self.node, 'name', 'lambda')}>"

@@ -49,7 +49,7 @@ def newest_by_day(view: Environment, table: Table) -> InferredFacts:
                 yield f"distribution_ranges.{name}", Inference(f">={oldest}", why, sources)
 
 
-def _limit(releases: Mapping[str, Any], day: date, known_until: date) -> Limit:
+def _limit(releases: Mapping[str, object], day: date, known_until: date) -> Limit:
     days = [(Version(version), out) for version, out in _days(releases)]
     newest = _newest(releases, day)
     since = max((out for _, out in days if out <= day - _BEHIND), default=day)
@@ -60,7 +60,7 @@ def _limit(releases: Mapping[str, Any], day: date, known_until: date) -> Limit:
     return Limit(newest, recent, coming if known else None, day.isoformat())
 
 
-def _days(releases: Mapping[str, Any]) -> Iterator[tuple[str, date]]:
+def _days(releases: Mapping[str, object]) -> Iterator[tuple[str, date]]:
     return ((version, _as_date(out)) for version, out in releases.items())
 
 

@@ -85,7 +85,7 @@ def row_of_image(environment: Environment, table: Table) -> Mapping[str, Any] | 
     if not isinstance(name, str) or not isinstance(release, str):
         return None
     listed = table("ngc-pytorch")
-    row: Mapping[str, Any] | None = listed["releases"].get(release) if name == listed["image"] else None
+    row: Mapping[str, object] | None = listed["releases"].get(release) if name == listed["image"] else None
     return row
 
 
@@ -162,7 +162,9 @@ def first_default_that_runs(torch: str, machine: object, gpus: Iterable[Mapping[
     return first
 
 
-def last_default_that_runs(torch: str, machine: object, gpus: Iterable[Mapping[str, Any]], table: Table) -> str | None:
+def last_default_that_runs(
+    torch: str, machine: object, gpus: Iterable[Mapping[str, object]], table: Table
+) -> str | None:
     """The newest minor release before this one whose build of the package index has code for a GPU."""
     gpus, known = tuple(gpus), machine if isinstance(machine, str) else "x86_64"
     last = None

@@ -35,7 +35,7 @@ def join(pieces: Iterable[Environment]) -> Environment:
 
     Raises `ValueError` where two pieces state one fact, which is a bug of the collectors.
     """
-    facts: dict[str, Any] = {}
+    facts: dict[str, object] = {}
     reasons: dict[str, str] = {}
     locations: dict[str, Location] = {}
     for piece in pieces:

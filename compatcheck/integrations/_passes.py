@@ -20,7 +20,7 @@ class ForwardWatch:
 
     def __init__(self, model: Any) -> None:
         self.step = 0
-        self.noted: list[tuple[int, Any]] = []
+        self.noted: list[tuple[int, object]] = []
         self.handle = model.register_forward_hook(self._note, with_kwargs=True)
 
     def _note(self, module: Any, args: Any, kwargs: Mapping[str, Any], output: Any) -> None:

@@ -37,7 +37,7 @@ _COPIED = {
 _OBJECTIVES = ("sft", "dpo", "kto", "orpo", "ppo", "grpo", "reward")
 
 
-def with_trainer(environment: Environment, args: Any, model: Any, tokenizer: Any) -> Environment:
+def with_trainer(environment: Environment, args: object, model: object, tokenizer: object) -> Environment:
     """The environment with the facts of the Trainer's own objects; raises `InputError` for a broken model folder."""
     devices = _gpus()
     known: dict[str, Any] = {"training": _training(args, model, tokenizer), **({"gpus": devices} if devices else {})}
@@ -117,7 +117,7 @@ def _checkpointing(args: Any, model: Any) -> dict[str, Any]:
     return found
 
 
-def _asks_to_checkpoint(args: Any) -> bool:
+def _asks_to_checkpoint(args: object) -> bool:
     """Later releases of transformers 5 call it activation checkpointing."""
     return any(getattr(args, f"{kind}_checkpointing", False) is True for kind in ("gradient", "activation"))
 
@@ -140,7 +140,7 @@ def _method(model: Any) -> dict[str, Any]:
     return found
 
 
-def _lora(adapter: Any, model: Any) -> dict[str, Any]:
+def _lora(adapter: Any, model: Any) -> dict[str, object]:
     lora: dict[str, Any] = {}
     for key in ("target_modules", "modules_to_save"):
         value = getattr(adapter, key, None)

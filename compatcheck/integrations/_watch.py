@@ -34,7 +34,7 @@ class Alarm(NamedTuple):
     step: int
     seen: str
     symptoms: tuple[str, ...]
-    observed: Mapping[str, Any]
+    observed: Mapping[str, object]
     stops: bool
 
 

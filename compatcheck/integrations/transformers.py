@@ -109,7 +109,7 @@ class CompatGuard(TrainerCallback):  # type: ignore[misc]
         self._look(control)
         self._unhook()
 
-    def _set_watches(self, args: Any, model: Any) -> None:
+    def _set_watches(self, args: object, model: object) -> None:
         scaled = getattr(args, "fp16", False) is True
         engine = getattr(args, "hf_deepspeed_config", None) is not None
         patience = _SCALER_PATIENCE if scaled else _ENGINE_PATIENCE if engine else 1

@@ -270,7 +270,7 @@ def patterns(matrix: Matrix) -> tuple[Pattern, ...]:
 
 
 def survey(
-    matrix: Matrix, shared: Sequence[Sequence[Mapping[str, Any]]], added: Sequence[Sequence[Mapping[str, Any]]]
+    matrix: Matrix, shared: Sequence[Sequence[Mapping[str, object]]], added: Sequence[Sequence[Mapping[str, object]]]
 ) -> list[list[Told]]:
     """What `judge` would find for every combination of choices, entry by entry, one list for each dimension added.
 

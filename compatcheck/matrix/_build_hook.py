@@ -25,7 +25,7 @@ class CompileMatrix(BuildHookInterface[Any]):
         build_data["force_include"][str(compiled)] = "compatcheck/matrix/data"
         self._compile_catalogues(build_data)
 
-    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+    def finalize(self, version: str, build_data: dict[str, object], artifact_path: str) -> None:
         if version != "editable":
             self._folder.cleanup()
 

@@ -20,7 +20,7 @@ else:
     import sre_constants as constants
     import sre_parse
 
-    parser: Any = sre_parse
+    parser: object = sre_parse
 
 _WIDEST = 200
 """A repeat up to so many is bounded; one beyond is open."""

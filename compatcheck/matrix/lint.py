@@ -152,7 +152,7 @@ def _unreached_evidence(entry: Entry) -> Iterator[str]:
             yield f"{evidence.url} met it with {framework}, whose users no table reaches"
 
 
-def _reaches(conditions: Mapping[str, Any], framework: str) -> bool:
+def _reaches(conditions: Mapping[str, object], framework: str) -> bool:
     named, below = _allowed(conditions, "training.framework"), _allowed(conditions, "training.runs_on")
     return (
         framework in named
@@ -242,7 +242,7 @@ def _idle_conditions(entry: Entry, table: Table) -> Iterator[str]:
                 yield f"table {number + 1}: no example changes without {what}"
 
 
-def _without_one(conditions: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _without_one(conditions: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, object]]]:
     """The table less one key, one bound of a range or one of several traits, each with the name of what is left out.
 
     The presence of a package beside a trait stays: it says when the trait need not be computed at all.
@@ -351,7 +351,7 @@ def _verdict(tables: Iterable[Mapping[str, Any]], example: Example, table: Table
     return _EXPECTATIONS[_best([_holds(conditions, example, table) for conditions in tables])]
 
 
-def _holds(conditions: Mapping[str, Any], example: Example, table: Table) -> bool | None:
+def _holds(conditions: Mapping[str, object], example: Example, table: Table) -> bool | None:
     return match_table(conditions, Environment(example.environment), trait_finder(table)).holds
 
 

@@ -39,7 +39,7 @@ Place = tuple[int, int]
 """Where an entry's line starts among the compiled lines, and how long it is, in bytes."""
 
 
-Reader = Callable[[Sequence[Place] | None], Iterable[dict[str, Any]]]
+Reader = Callable[[Sequence[Place] | None], Iterable[dict[str, object]]]
 
 
 class Matrix(NamedTuple):
@@ -124,7 +124,7 @@ def source_folder(folder: str | None) -> str:
     return source
 
 
-def records(folder: str | None = None) -> dict[str, dict[str, Any]]:
+def records(folder: str | None = None) -> dict[str, dict[str, object]]:
     """What was measured, by the path below the matrix folder that entries cite; empty where only a wheel is at hand."""
     if folder is None and not os.path.isdir(_CHECKOUT):
         return {}
@@ -214,7 +214,7 @@ def _reader(opened: Callable[[], IO[bytes]], path: str, advice: str) -> Reader:
 def _read_json(path: str, advice: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as stream:
-            content: Any = json.load(stream)
+            content: object = json.load(stream)
     except (OSError, ValueError) as error:
         raise DataError("reading the matrix file", path, str(error), advice) from None
     if not isinstance(content, dict):

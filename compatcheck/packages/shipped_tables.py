@@ -31,7 +31,7 @@ def shipped_table(name: str) -> Mapping[str, Any]:
     return _read_toml(os.path.join(_SOURCES, "tables", f"{name}.toml"))
 
 
-def _read_toml(path: str) -> Mapping[str, Any]:
+def _read_toml(path: str) -> Mapping[str, object]:
     import sys
 
     if sys.version_info >= (3, 11):

@@ -107,7 +107,7 @@ def probe_memory(environment: Environment, fresh: bool) -> probes.Memory:
     return probes.Memory(json.dumps(seen, sort_keys=True, default=str), fresh)
 
 
-def _trial(finding: Finding, context: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+def _trial(finding: Finding, context: dict[str, Any]) -> tuple[str, dict[str, object]] | None:
     """The probe a finding names and what it is asked: the user's context, and before it the entry's own request."""
     return (finding.probe_name, {**context, **finding.probe_request}) if finding.probe_name else None
 

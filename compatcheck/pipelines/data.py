@@ -79,7 +79,7 @@ def _why_no_conversation(found: Survey) -> str:
     return f"none of {found.records} records has the shape of a conversation"
 
 
-def _run_tokenizer(sample: Sequence[tuple[int, Any]], options: Options, progress: Progress) -> ProbeResult:
+def _run_tokenizer(sample: Sequence[tuple[int, object]], options: Options, progress: Progress) -> ProbeResult:
     model = options.model or ""
     if not os.path.isdir(model):
         raise InputError("reading the model folder", model, "there is no such folder", "give a folder with a tokenizer")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from compatcheck.errors import InputError
 from compatcheck.results.findings import Finding, Report
@@ -75,7 +75,7 @@ class Document(NamedTuple):
 
     title: Line
     body: tuple[Block, ...]
-    shape: Callable[[], Mapping[str, Any]]
+    shape: Callable[[], Mapping[str, object]]
     ending: tuple[tuple[Line, ...], ...] = ()
     judged: tuple[Line, ...] = ()
     repeats_title: bool = False

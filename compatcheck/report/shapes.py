@@ -26,17 +26,17 @@ def matrix_shape(judged: Report | Diagnosis | ClusterReport) -> dict[str, Any]:
     }
 
 
-def inferred_shape(inferred: Inferred) -> dict[str, Any]:
+def inferred_shape(inferred: Inferred) -> dict[str, object]:
     """Each fact that follows from the environment; one of ``unknown`` value sets aside what is stated there."""
     return {path: _inference(each) for path, each in inferred.facts.items()}
 
 
-def _inference(inference: Inference) -> dict[str, Any]:
+def _inference(inference: Inference) -> dict[str, object]:
     known = {"unknown": True} if isinstance(inference.value, Unknown) else {"value": inference.value}
     return {**known, "why": inference.why, "from": inference.sources}
 
 
-def finding_shape(finding: Finding) -> dict[str, Any]:
+def finding_shape(finding: Finding) -> dict[str, object]:
     return {
         "id": finding.id,
         "fingerprint": fingerprint(finding),

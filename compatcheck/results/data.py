@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 
 class DataProblem(NamedTuple):
@@ -36,6 +36,6 @@ class DataReport(NamedTuple):
     sampled: int
     problems: tuple[DataProblem, ...]
     unread: str | None = None
-    tokenizer: Mapping[str, Any] = {}
+    tokenizer: Mapping[str, object] = {}
     lengths: Mapping[str, int] = {}
     shown: tuple[int, tuple[tuple[str, bool, bool], ...]] | None = None

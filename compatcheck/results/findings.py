@@ -83,7 +83,7 @@ class Finding(NamedTuple):
     remedies: tuple[Remedy, ...]
     evidence: tuple[str, ...]
     probe_name: str | None = None
-    probe_request: Mapping[str, Any] = {}
+    probe_request: Mapping[str, object] = {}
     probe: ProbeResult | None = None
     location: Location | None = None
     partly: Mapping[str, str] = {}

@@ -55,7 +55,7 @@ def _read(path: str) -> dict[str, int]:
     return ranks
 
 
-def _document(path: str) -> Mapping[str, Any]:
+def _document(path: str) -> Mapping[str, object]:
     text = read_text(path, _LARGEST)
     try:
         value = json.loads(text)

@@ -114,7 +114,7 @@ def _edit(
     return Edited(path, result.replace("\n", "\r\n") if text != unix else result, len(same))
 
 
-def _insert_table(text: str, row: dict[str, Any]) -> str:
+def _insert_table(text: str, row: dict[str, object]) -> str:
     """With one more table: behind the last of ours, else at the end, set off by empty lines."""
     import tomlkit
 

@@ -115,7 +115,7 @@ def _ignores(table: _Table) -> tuple[Ignore, ...]:
     return tuple(found)
 
 
-def _ignore(value: Any, at: Location) -> Ignore:
+def _ignore(value: object, at: Location) -> Ignore:
     def refuse(seen: str, advice: str) -> NoReturn:
         raise InputError("reading settings from", str(at), seen, advice)
 
@@ -140,7 +140,7 @@ def _ignore(value: Any, at: Location) -> Ignore:
     return Ignore(value["id"].upper(), " ".join(value["reason"].split()), until, tuple(paths), at)
 
 
-def day(value: Any) -> date | None:
+def day(value: object) -> date | None:
     """The day that a value of TOML, or a text, names."""
     if isinstance(value, date) and not isinstance(value, datetime):
         return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -55,7 +55,7 @@ def command(
     baseline: str | None,
     settings_file: str | None,
     isolated: bool,
-    **options: Any,
+    **options: object,
 ) -> NoReturn:
     """Report known-bad combinations in an environment.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -17,7 +17,7 @@ EXAMPLES = (
 
 @click.command()
 @_options.verdict
-def command(**options: Any) -> NoReturn:
+def command(**options: object) -> NoReturn:
     """Check a recorded environment: a GLM-4 fine-tune on torch 2.5.0."""
     from importlib import resources
 

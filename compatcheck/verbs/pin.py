@@ -212,7 +212,7 @@ def _write_report(planned: Plan, path: str) -> None:
     write(render(document(report), "html" if is_page else "json"), path)
 
 
-def _deliver(text: str, before: Mapping[str, str | None], output: str | None, options: Mapping[str, Any]) -> bool:
+def _deliver(text: str, before: Mapping[str, str | None], output: str | None, options: Mapping[str, object]) -> bool:
     """Write the pins, or show or tell what would change; whether a file that was to be up to date is not."""
     previous = before.get(output) if output else None
     if options["only_diff"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import click
 
@@ -15,7 +15,7 @@ from compatcheck.verbs._output import progress, screen_of, write
 if TYPE_CHECKING:
     from compatcheck.results.findings import ProbeResult
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 def _profile(name: str, explanation: str) -> Callable[[_Command], _Command]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -23,7 +23,7 @@ EXAMPLES = (
 @click.option("--env", "env_only", is_flag=True, help="Print the snapshot of the report without judging it.")
 @click.option("--snapshot-out", metavar="FILE", help="Also write that snapshot to this file.")
 def command(
-    file: str, assume: tuple[str, ...], env_only: bool, snapshot_out: str | None, **options: Any
+    file: str, assume: tuple[str, ...], env_only: bool, snapshot_out: str | None, **options: object
 ) -> NoReturn | None:
     """Check the environment that a bug report describes.
 

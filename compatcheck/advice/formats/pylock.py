@@ -29,12 +29,12 @@ def render(
     return document.as_string()
 
 
-def _table(move: Move, every: list[str]) -> dict[str, Any]:
+def _table(move: Move, every: list[str]) -> dict[str, object]:
     cause = {"moved_by": list(move.entries)} if move.entries else {"moved_with": every} if every else {}
     return {**cause, **({"was": move.was} if move.was else {})}
 
 
-def _previous_packages(previous: str | None) -> dict[tuple[str, str], dict[str, Any]]:
+def _previous_packages(previous: str | None) -> dict[tuple[str, str], dict[str, object]]:
     """What the earlier lock says of its packages; nothing where what is replaced is no lock."""
     import tomlkit
     from tomlkit.exceptions import ParseError

@@ -90,7 +90,7 @@ def _secrets(document: object) -> list[tuple[Any, tuple[str, ...]]]:
     return found
 
 
-def _at(value: Any, path: tuple[str, ...]) -> Any:
+def _at(value: Any, path: tuple[str, ...]) -> object:
     for key in path:
         value = value[int(key) if isinstance(value, list) else key]
     return value

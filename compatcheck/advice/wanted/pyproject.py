@@ -86,7 +86,7 @@ def _kind(source: Mapping[str, Any]) -> str:
     return next(key for key in _SOURCES if key in source)
 
 
-def _place(source: Mapping[str, Any], file: str) -> str | None:
+def _place(source: Mapping[str, object], file: str) -> str | None:
     """What uv takes in the place of a version; None for a member of the workspace, which no resolver finds outside it.
 
     See https://docs.astral.sh/uv/concepts/projects/dependencies/#dependency-sources.

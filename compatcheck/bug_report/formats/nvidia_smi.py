@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
@@ -38,7 +37,7 @@ def recognises(block: Block) -> tuple[Line, ...]:
 
 
 def read(lines: Sequence[Line]) -> Iterator[Claim]:
-    gpus: dict[str, dict[str, Any]] = {}
+    gpus: dict[str, dict[str, object]] = {}
     first, last = 0, None
     for line in lines:
         driver, api = _HEAD.search(line.text), _API.search(line.text)
@@ -59,6 +58,6 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
         yield Claim("gpus", None, first, "cuts the name of a GPU short")
 
 
-def _gpu_entry(name: str) -> dict[str, Any]:
+def _gpu_entry(name: str) -> dict[str, object]:
     """The GPU of a row; a name that the table cuts off is none."""
     return {} if name.endswith("...") else gpu(name)

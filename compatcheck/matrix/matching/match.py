@@ -223,18 +223,18 @@ def _match_runtime(path: str, condition: Any, environment: Environment, inferred
     return Verdict(condition == "present") if known else Verdict(None, (path,))
 
 
-def _match_python(path: str, condition: Any, environment: Environment, inferred: Inferred) -> Verdict:
+def _match_python(path: str, condition: object, environment: Environment, inferred: Inferred) -> Verdict:
     return Verdict(False) if _is_excluded(condition, inferred.python_range) else Verdict(None, (path,))
 
 
-def _match_variable(path: str, condition: Any, environment: Environment, inferred: Inferred) -> Verdict:
+def _match_variable(path: str, condition: object, environment: Environment, inferred: Inferred) -> Verdict:
     """A variable that a report does not mention is not set, unless others than the user set it."""
     unmentioned = "report" in environment.facts and environment.get(path) == Unknown()
     is_unset = condition == "absent" and unmentioned and variable_of(path) not in relevance().set_by_others
     return Verdict(True) if is_unset else Verdict(None, (path,))
 
 
-def _match_version(path: str, condition: Any, environment: Environment, inferred: Inferred) -> Verdict:
+def _match_version(path: str, condition: object, environment: Environment, inferred: Inferred) -> Verdict:
     """A distribution whose version is unknown has one in the range asked for, and one that was out by the day."""
     name = distribution_of(path) or ""
     asked, limit = _asked(environment, inferred, name), inferred.limits.get(name)
@@ -372,11 +372,11 @@ def _compare(path: str, condition: Any, value: Any) -> Verdict:
     return Verdict(holds, (path,) if holds is None else (), narrowed=seen and not _is_open(condition))
 
 
-def _is_open(condition: Any) -> bool:
+def _is_open(condition: object) -> bool:
     return isinstance(condition, str) and condition.lstrip()[:1] == ">" and "<" not in condition
 
 
-def _holds(path: str, condition: Any, value: Any) -> bool | None:
+def _holds(path: str, condition: object, value: object) -> bool | None:
     kind = kind_of(path)
     if kind is None:
         return None
@@ -389,7 +389,7 @@ def _holds(path: str, condition: Any, value: Any) -> bool | None:
     return bool(condition == value)
 
 
-def _is_member(allowed: list[Any], value: Any) -> bool:
+def _is_member(allowed: list[object], value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return not set(allowed).isdisjoint(value)
     return value in allowed

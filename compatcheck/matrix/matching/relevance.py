@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from compatcheck.environment import Environment
 from compatcheck.environment.paths import distribution_of, variable_of
@@ -71,7 +71,7 @@ def rare_choices(conditions: Mapping[str, object]) -> frozenset[str]:
     )
 
 
-def _allowed(condition: object) -> list[Any]:
+def _allowed(condition: object) -> list[object]:
     return condition if isinstance(condition, list) else [condition]
 
 

@@ -52,7 +52,7 @@ def _wants(unresolved: Mapping[str, Any]) -> str:
     return f"imports {module}, which is not installed"
 
 
-def _advice(unresolved: Mapping[str, Any]) -> str:
+def _advice(unresolved: Mapping[str, object]) -> str:
     provider, importer = unresolved.get("provider"), unresolved.get("distribution") or "that code"
     what = unresolved.get("name") or unresolved["module"]
     if not what:

@@ -140,7 +140,7 @@ def _try(
         limits.append("tried on the CPU over gloo, which has no streams: what a GPU's overlap breaks does not show")
 
 
-def _own_run(leader: Leader) -> dict[str, Any]:
+def _own_run(leader: Leader) -> dict[str, object]:
     """What probes are told of the user's own run, as rank 0 knows it."""
     has = leader.ledger.has.get(0)
     training = (leader.ledger.snapshots.get(has.digest, {}) if has else {}).get("training") or {}

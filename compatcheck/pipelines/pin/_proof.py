@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any
 
 from compatcheck.advice.model import Solution
 from compatcheck.environment import Target
@@ -17,7 +16,7 @@ from compatcheck.results.pins import Trial
 
 Building = Callable[[], AbstractContextManager[Callable[[str], None]]]
 Probing = Callable[[], AbstractContextManager[OnProbe]]
-Asked = tuple[str, Mapping[str, Any]]
+Asked = tuple[str, Mapping[str, object]]
 
 _IMPORTS = "package_imports"
 

@@ -100,7 +100,7 @@ def _config_facts(config: dict[str, Any], path: str) -> dict[str, Any]:
     return stated
 
 
-def _quantization(config: dict[str, Any]) -> dict[str, Any]:
+def _quantization(config: dict[str, Any]) -> dict[str, object]:
     """How the stored weights are quantised, which goes before what a training asks for; nothing where they are not.
 
     https://github.com/huggingface/transformers/blob/v4.57.6/src/transformers/quantizers/auto.py
@@ -180,6 +180,6 @@ def _hash(files: dict[str, Any], unhashed: dict[str, str], reasons: dict[str, st
         reasons[f"model.files.{unhashed[path]}"] = f"{path} cannot be read: {error.strerror or error}"
 
 
-def _locations(folder: str, config_file: str, model: dict[str, Any]) -> dict[str, Location]:
+def _locations(folder: str, config_file: str, model: dict[str, object]) -> dict[str, Location]:
     places = {f"model.{key}": Location(config_file) for key in ("type", "architectures", "torch_dtype") if key in model}
     return {**places, "model": Location(folder)}

@@ -78,6 +78,6 @@ def _stated_revision(folder: str) -> str | None:
     return stated[1] if stated else None
 
 
-def as_fact(origin: Origin) -> dict[str, Any]:
+def as_fact(origin: Origin) -> dict[str, object]:
     known: dict[str, Any] = {"source": origin.source, "revision": origin.revision}
     return known if origin.refs is None else {**known, "refs": list(origin.refs)}

@@ -23,7 +23,7 @@ _MOST_TENSORS = 20
 _ABSENT = object()
 
 
-def compare(old: str, new: str, weights: bool = False) -> dict[str, Any]:
+def compare(old: str, new: str, weights: bool = False) -> dict[str, object]:
     """What differs between two folders, as plain values; with ``weights`` the weight files are hashed as well.
 
     ``memory`` says in words what the changes mean for memory. Raises `InputError` as `_folder.read` does.
@@ -56,7 +56,7 @@ def compare(old: str, new: str, weights: bool = False) -> dict[str, Any]:
     }
 
 
-def _traits(models: list[dict[str, Any]], locations: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _traits(models: list[dict[str, Any]], locations: list[Mapping[str, Any]]) -> list[dict[str, object]]:
     """The traits that came or went; none where those of one side are unknown."""
     if not all("traits" in model for model in models):
         return []
@@ -68,7 +68,7 @@ def _traits(models: list[dict[str, Any]], locations: list[Mapping[str, Any]]) ->
     return rows
 
 
-def _definitions(old: str, new: str, names: list[list[str]]) -> Iterator[dict[str, Any]]:
+def _definitions(old: str, new: str, names: list[list[str]]) -> Iterator[dict[str, object]]:
     """The classes, methods, functions and class attributes of code that were added, removed or changed."""
     code = sorted({name for side in names for name in side if name.endswith(".py")})
     for file in code:
@@ -140,7 +140,7 @@ def _tokens(old: str, new: str, names: list[list[str]]) -> list[dict[str, Any]]:
     ]
 
 
-def _template(old: str, new: str, names: list[list[str]]) -> dict[str, Any] | None:
+def _template(old: str, new: str, names: list[list[str]]) -> dict[str, object] | None:
     """How the chat template that is used by default changed: sources, tokens and the differing lines."""
     sides = [next(_tokenizer.templates(folder, side), None) for folder, side in zip((old, new), names)]
     before, after = sides

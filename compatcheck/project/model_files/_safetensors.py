@@ -80,7 +80,7 @@ def is_lfs_pointer(start: bytes) -> bool:
     return start.startswith(_LFS)
 
 
-def summary(shards: Iterable[Shard]) -> dict[str, Any]:
+def summary(shards: Iterable[Shard]) -> dict[str, object]:
     """What the tensors of some files are together: how many numbers, how many bytes, and the bytes by dtype."""
     dtypes: dict[str, int] = {}
     elements = 0

@@ -41,7 +41,7 @@ def read(folder: str, names: list[str], reasons: dict[str, str]) -> dict[str, An
     """``tokenizer`` of the model, where the folder has one; a file that cannot be read is told by a reason."""
     if not {_CONFIG, _FAST} & set(names) and not any(name.startswith("tokeniz") for name in names):
         return {}
-    tokenizer: dict[str, Any] = {}
+    tokenizer: dict[str, object] = {}
     try:
         config = read_json_object(os.path.join(folder, _CONFIG)) if _CONFIG in names else {}
         if isinstance(config.get("tokenizer_class"), str):

@@ -26,7 +26,7 @@ _OTHERS_IN_LFS = (".model", ".json", ".py", ".txt", ".tiktoken")
 _INDEX = ".index.json"
 
 
-def read(folder: str, names: list[str]) -> dict[str, Any]:
+def read(folder: str, names: list[str]) -> dict[str, object]:
     """``weights``, ``file_problems`` and ``file_notes``, as far as there are any."""
     problems: list[dict[str, str]] = []
     notes: list[dict[str, str]] = []

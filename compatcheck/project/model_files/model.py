@@ -17,7 +17,7 @@ def read_model(model: str, *, online: bool = False, weights: bool = False) -> En
     return model_files.read(_hub.find_folder(model, online), weights)
 
 
-def model_config(model: str) -> tuple[dict[str, Any], str | None]:
+def model_config(model: str) -> tuple[dict[str, object], str | None]:
     """The configuration of a model, and its absolute folder: that, a ``config.json`` alone, or a hub id in a cache.
 
     Raises `InputError` where it cannot be read, is too large, or is no JSON object.

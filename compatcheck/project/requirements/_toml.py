@@ -92,7 +92,7 @@ def packages(sheet: Sheet, key: str) -> list[Package]:
     return [Package(each, Location(sheet.path, line)) for each, line in named]
 
 
-def table(value: object) -> Mapping[str, Any]:
+def table(value: object) -> Mapping[str, object]:
     """The value where it is a table, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 

@@ -6,7 +6,7 @@ import ast
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, cast
+from typing import Literal, Protocol, cast
 
 from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
@@ -76,7 +76,7 @@ def read(paths: Sequence[str]) -> Environment:
     scripts = {path: script for path, tree in trees.items() if (script := script_of(tree))}
     if not scripts:
         return Environment({})
-    known: dict[str, list[Any]] = {"traits": [], "suspected": []}
+    known: dict[str, list[object]] = {"traits": [], "suspected": []}
     locations: dict[str, Location] = {}
     for trait, rule in rules().items():
         lines = {path: rule.find(script) for path, script in scripts.items() if getattr(script, rule.READS)}

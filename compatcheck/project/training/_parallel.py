@@ -40,7 +40,7 @@ def read_deepspeed(sheet: Sheet, keys: Keys) -> bool:
     return True
 
 
-def _object(text: str) -> Any:
+def _object(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

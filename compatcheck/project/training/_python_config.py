@@ -163,7 +163,7 @@ def _bring_in(document: Document, statement: ast.stmt, evaluator: Evaluator, rea
             raise InputError(DOING, document.path, seen, "correct the name")
 
 
-def _plain(node: Node, keys: Keys, places: dict[Keys, Location]) -> Any:
+def _plain(node: Node, keys: Keys, places: dict[Keys, Location]) -> object:
     """The value of a node as mappings and lists, with the place of each; shared parts count as often as they stand."""
     if len(places) > _MOST_VALUES:
         raise OversizeError(DOING, node.file, f"it makes more than {_MOST_VALUES} values", "give an ordinary file")

@@ -19,7 +19,7 @@ _LONGEST = 10_000
 _MOST_COPIED = 1_000_000
 _OUT_OF_PROPORTION = "it is out of all proportion"
 _NOT_RUN = "it is computed by code, which is not run"
-_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+_ARITHMETIC: dict[type[ast.operator], Callable[[object, object], object]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -150,7 +150,7 @@ class Evaluator:
             return Open(_OUT_OF_PROPORTION)
         return value if isinstance(value, (str, int, float, bool, type(None))) else Open(_NOT_RUN)
 
-    def _list(self, parts: list[ast.expr]) -> Any:
+    def _list(self, parts: list[ast.expr]) -> object:
         result: list[Node] = []
         for part in parts:
             if isinstance(part, ast.Starred):
@@ -181,7 +181,7 @@ class Evaluator:
                 return Open(_OUT_OF_PROPORTION)
         return result
 
-    def _call(self, call: ast.Call) -> Any:
+    def _call(self, call: ast.Call) -> object:
         """Only ``dict``, ``list``, ``tuple`` and the numbers' own types say what they make."""
         name = call.func.id if isinstance(call.func, ast.Name) and call.func.id not in self.names else None
         if name == "dict":
@@ -194,7 +194,7 @@ class Evaluator:
             return _NUMBERS[name](given) if _is_number(given) and abs(given) <= _LARGEST_NUMBER else Open(_NOT_RUN)
         return Open(f"{ast.unparse(call.func):.60}(...) is called, and nothing is run")
 
-    def _dict(self, call: ast.Call) -> Any:
+    def _dict(self, call: ast.Call) -> object:
         """The mapping that the arguments of a call of ``dict`` make."""
         given = self.value(call.args[0]).value if call.args else {}
         own = self._mapping((each.arg, each.value) for each in call.keywords)
@@ -226,7 +226,7 @@ class Evaluator:
             return self.value(inner.elts[0]).value
         return Open(_NOT_RUN)
 
-    def _truth(self, expression: ast.Compare | ast.BoolOp) -> Any:
+    def _truth(self, expression: ast.Compare | ast.BoolOp) -> object:
         if isinstance(expression, ast.BoolOp):
             stops_at = isinstance(expression.op, ast.Or)
             value: Any = Open(_NOT_RUN)
@@ -335,7 +335,7 @@ class Evaluator:
         if self._copies > _MOST_COPIED:
             raise OversizeError(DOING, self.path, "its values are out of all proportion", "give an ordinary file")
 
-    def _node(self, value: Any, at: ast.AST) -> Node:
+    def _node(self, value: object, at: ast.AST) -> Node:
         return Node(value, self.path, getattr(at, "lineno", 1))
 
 

@@ -17,7 +17,7 @@ class Sheet:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self._known: dict[str, Any] = {}
+        self._known: dict[str, object] = {}
         self._reasons: dict[str, str] = {}
         self._locations: dict[str, Location] = {}
         self._names: dict[str, str] = {}

@@ -156,7 +156,7 @@ class _Merges(NamedTuple):
     """The entries of each mapping with what it merges in, by the identity of its node."""
 
     path: str
-    entries: dict[int, list[tuple[Any, Any]]]
+    entries: dict[int, list[tuple[object, object]]]
 
     def of(self, node: Any) -> list[tuple[Any, Any]]:
         """Key and value nodes with ``<<`` carried out: a mapping's own keys count, then the first merged in.

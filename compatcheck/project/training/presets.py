@@ -25,7 +25,7 @@ _NUMBERS = {
 _CPU = {"device": "cpu"}
 
 
-def _xtuner(stage: int, **more: Any) -> dict[str, Any]:
+def _xtuner(stage: int, **more: object) -> dict[str, object]:
     return {**_NUMBERS, "zero_optimization": {"stage": stage, "overlap_comm": True, **more}}
 
 

@@ -95,7 +95,7 @@ def _training(training: Mapping[str, Any]) -> str:
     return ", ".join(str(each) for each in (*settings, f"ZeRO-{stage}" if stage else None) if each)
 
 
-def _value_text(value: Any) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, Unknown):
         return _("not known")
     return _("none") if value is None else str(value)
@@ -140,7 +140,7 @@ def _rows(environment: Environment, section: str) -> Iterator[tuple[str, str]]:
         yield path, f"{_json(value)} ({at})" if at else _json(value)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, Mapping, bool)) else _value_text(value)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from html import escape
-from typing import Any
 
 _VOID = {"meta", "link", "input", "br"}
 
@@ -69,12 +68,12 @@ def whole_page(title: str, policy: str, head: Iterable[str], body: Html, languag
     return f'<!DOCTYPE html>\n<html lang="{language}">{tag("head", *every, *head)}{body}</html>\n'
 
 
-def data_block(identifier: str, value: Any) -> Html:
+def data_block(identifier: str, value: object) -> Html:
     """JSON that a script of the page reads; no text in it can end the element."""
     return Html(f'<script type="application/json" id="{identifier}">{in_script(value)}</script>')
 
 
-def in_script(value: Any) -> str:
+def in_script(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

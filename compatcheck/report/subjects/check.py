@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
-from typing import Any
 
 from compatcheck.environment import Environment, Unknown
 from compatcheck.language import gettext as _
@@ -58,7 +57,7 @@ def _page(report: Report, exit: Exit, refuted: bool) -> Iterator[str | None]:
     return _check.body(report, exit_reason=exit.reason, refuted=refuted)
 
 
-def _shape(report: Report, exit: Exit) -> Mapping[str, Any]:
+def _shape(report: Report, exit: Exit) -> Mapping[str, object]:
     return {
         "matrix": matrix_shape(report),
         "environment": report.environment.dump(),

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from compatcheck.environment import Unknown
 from compatcheck.language import gettext as _
@@ -105,7 +104,7 @@ def _is_minor(difference: Difference) -> bool:
     return difference.path[0] == "distributions" and difference.path[1] not in NAMED_DISTRIBUTIONS
 
 
-def _value(value: Any, difference: Difference) -> str:
+def _value(value: object, difference: Difference) -> str:
     if isinstance(value, Unknown):
         return _("not known")
     if value is None:
@@ -259,7 +258,7 @@ def _labelled(label: str, text: str) -> Line:
     return Line(text, "dim", label, "dim", 15)
 
 
-def _shape(report: ClusterReport, exit: Exit) -> Mapping[str, Any]:
+def _shape(report: ClusterReport, exit: Exit) -> Mapping[str, object]:
     return {
         "matrix": matrix_shape(report),
         "launcher": report.launcher,
@@ -290,7 +289,7 @@ def _shape(report: ClusterReport, exit: Exit) -> Mapping[str, Any]:
     }
 
 
-def _difference_shape(difference: Difference) -> dict[str, Any]:
+def _difference_shape(difference: Difference) -> dict[str, object]:
     """A value that nobody knows has no ``value``; null is known to be absent."""
     values = [
         {"groups": labels, **({} if isinstance(value, Unknown) else {"value": value})}

@@ -250,7 +250,7 @@ def _moment_shape(moment: Moment | None) -> dict[str, Any] | None:
     }
 
 
-def _explanation_shape(explanation: Explanation) -> dict[str, Any]:
+def _explanation_shape(explanation: Explanation) -> dict[str, object]:
     return {
         "fit": explanation.fit,
         "why": explanation.why,

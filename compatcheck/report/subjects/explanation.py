@@ -41,7 +41,7 @@ def document_of_probe(name: str, described: tuple[str, str]) -> Document:
     return Document(Line(), tuple(lines), lambda: {"probe": name, "title": title, "about": body}, width=WIDTH)
 
 
-def document_of_list(entries: Sequence[Mapping[str, Any]]) -> Document:
+def document_of_list(entries: Sequence[Mapping[str, object]]) -> Document:
     """A row an entry."""
     return Document(Line(), tuple(map(_row, entries)), lambda: {"entries": [_brief(entry) for entry in entries]})
 
@@ -93,7 +93,7 @@ def _section(heading: str, paragraphs: Iterable[str]) -> Iterator[Line]:
         yield Line(text, head=f"  {mark}", indent=2 + len(mark))
 
 
-def _conditions(tables: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
+def _conditions(tables: Sequence[Mapping[str, object]]) -> Iterator[Line]:
     """What must hold, each condition by itself: all of one table."""
     for number, table in enumerate(tables):
         heading = _("Applies when") if not number else _("or when")

@@ -192,14 +192,14 @@ def _definition(each: Mapping[str, Any]) -> str:
     return f"{_(each['change'])} {each['file']}" + (f":{each['line']} {each['name']}" if each["name"] else "")
 
 
-def _setting(each: Mapping[str, Any]) -> str:
+def _setting(each: Mapping[str, object]) -> str:
     old, new = (
         json.dumps(each[side], ensure_ascii=False)[:60] if side in each else _("not set") for side in ("old", "new")
     )
     return f"{each['file']} {each['key']}: {old} -> {new}"
 
 
-def _token(each: Mapping[str, Any]) -> str:
+def _token(each: Mapping[str, object]) -> str:
     old, new = (_("none") if each[side] is None else each[side] for side in ("old", "new"))
     return f"{each['role']}: {old} -> {new}"
 

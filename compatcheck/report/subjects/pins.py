@@ -32,7 +32,7 @@ def _page(report: PinReport) -> Iterator[str | None]:
     return _pins.body(report)
 
 
-def _shape(report: PinReport) -> Mapping[str, Any]:
+def _shape(report: PinReport) -> Mapping[str, object]:
     return {
         "moved": [each._asdict() for each in report.moved],
         "distance": report.distance,
@@ -49,7 +49,7 @@ def _shape(report: PinReport) -> Mapping[str, Any]:
     }
 
 
-def _choice_shape(choice: Choice) -> dict[str, Any]:
+def _choice_shape(choice: Choice) -> dict[str, object]:
     return {
         "entry": choice.entry,
         "moved": [move._asdict() for move in choice.moved],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
@@ -66,7 +66,7 @@ def _page(results: Sequence[ProbeResult]) -> Iterator[str | None]:
     return _probes.body(results)
 
 
-def _shape(results: Sequence[ProbeResult]) -> Mapping[str, Any]:
+def _shape(results: Sequence[ProbeResult]) -> Mapping[str, object]:
     probes = [probe_shape(each) for each in results]
     return {"probes": probes, "seconds": _seconds(results), "times": _times(results)}
 
@@ -122,7 +122,7 @@ def _card_row(each: Card, width: int) -> Line:
     return Line(f"{each.profile}, {each.seconds:g} s. {about}", "", each.name, "bold", width + 2, plain=plain)
 
 
-def _card_shape(each: Card) -> dict[str, Any]:
+def _card_shape(each: Card) -> dict[str, object]:
     keys = ("name", "title", "profile", "seconds", "needs", "asked_by")
     return {key: getattr(each, key) for key in keys}
 

@@ -70,7 +70,7 @@ def _conda(package: Mapping[str, object], path: str) -> CondaPackage:
     return CondaPackage(str(package["name"]), f"=={package['version']}", at, file[2] if file else "")
 
 
-def _pip_requirements(chosen: list[Mapping[str, Any]], path: str) -> Iterator[Asked]:
+def _pip_requirements(chosen: list[Mapping[str, object]], path: str) -> Iterator[Asked]:
     for each in chosen:
         if each.get("manager") == "pip":
             name = normalised(str(each["name"]))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
@@ -62,7 +61,7 @@ def _conda(use: Mapping[str, object], package: Mapping[str, object], path: str) 
 
 
 def _pypi_requirements(
-    used: list[Mapping[str, Any]], described: Mapping[tuple[str, str], Mapping[str, Any]], path: str
+    used: list[Mapping[str, object]], described: Mapping[tuple[str, str], Mapping[str, object]], path: str
 ) -> Iterator[Asked]:
     for use in used:
         if "://" not in str(use.get("pypi", "")):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from compatcheck.environment import Environment
 from compatcheck.errors import InputError
@@ -74,7 +73,7 @@ def _reached(
     return reached
 
 
-def _entries(package: Mapping[str, object], is_root: bool, extras: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
+def _entries(package: Mapping[str, object], is_root: bool, extras: tuple[str, ...]) -> Iterator[Mapping[str, object]]:
     lists = [package.get("dependencies")]
     lists += [table(package.get("optional-dependencies")).get(extra) for extra in extras]
     if is_root:

@@ -98,7 +98,7 @@ def _deepspeed(sheet: Sheet, section: dict[str, Any]) -> None:
     _own_places(sheet, section)
 
 
-def _own_places(sheet: Sheet, section: dict[str, Any]) -> None:
+def _own_places(sheet: Sheet, section: dict[str, object]) -> None:
     """The lines of accelerate's own names for what DeepSpeed calls otherwise."""
     named = {
         ("zero_optimization", "stage"): "zero_stage",

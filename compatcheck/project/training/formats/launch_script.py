@@ -245,7 +245,7 @@ def _read_accelerate(launch: Launch, document: Document, opened: Opener) -> Conf
     return accelerate.read(base._replace(value=value, origins=origins))
 
 
-def _lay(value: dict[str, Any], origins: dict[Keys, Location], name: str, text: str, at: Location) -> None:
+def _lay(value: dict[str, object], origins: dict[Keys, Location], name: str, text: str, at: Location) -> None:
     """Put a flag where accelerate's configuration has it."""
     section = "deepspeed_config" if name in _OF_DEEPSPEED else None
     section = section or next((to for head, to in _ACCELERATE_SECTIONS.items() if name.startswith(head)), None)

@@ -7,8 +7,6 @@ new ``v1`` interface, which have names of their own.
 
 from __future__ import annotations
 
-from typing import Any
-
 from compatcheck.project.training._parallel import read_deepspeed, read_fsdp
 from compatcheck.project.training._rows import is_left_open, read_model, read_rows, rows, state_unquantized
 from compatcheck.project.training._sheet import Sheet
@@ -49,7 +47,7 @@ _ARGUMENTS = (
     *rows("training.", FLAG, "group_by_length", "torch_compile", "save_safetensors", "tf32", "predict_with_generate"),
     *rows("training.", FLAG, "use_liger_kernel=enable_liger_kernel", "unsloth=use_unsloth"),
 )
-_DEFAULTS: dict[str, Any] = {
+_DEFAULTS: dict[str, object] = {
     "per_device_train_batch_size": 8,
     "gradient_accumulation_steps": 1,
     "max_grad_norm": 1.0,

@@ -46,7 +46,7 @@ def render(shape: Any) -> str:
     return json.dumps(shape, indent=2, ensure_ascii=False) + "\n"
 
 
-def _record(entry: Mapping[str, Any], affected: list[dict[str, Any]]) -> dict[str, Any]:
+def _record(entry: Mapping[str, Any], affected: list[dict[str, Any]]) -> dict[str, object]:
     withdrawn = entry.get("withdrawn")
     specific = {
         "id": entry["id"],
@@ -75,7 +75,7 @@ def _instant(day: str) -> str:
     return f"{day}T00:00:00Z"
 
 
-def _affected(entry: Mapping[str, Any], interval_of: IntervalOf) -> Iterator[dict[str, Any]]:
+def _affected(entry: Mapping[str, Any], interval_of: IntervalOf) -> Iterator[dict[str, object]]:
     """The ranges of each package at fault, table by table, with what else that table asks for."""
     for table in entry["affected"]:
         for name in entry["packages"]:
@@ -116,7 +116,7 @@ def _details(entry: Mapping[str, Any]) -> Iterator[str]:
     yield "What to do, the best first:\n" + "\n".join(f"- {_remedy(remedy)}" for remedy in entry["remedies"])
 
 
-def _asked(asked: Any) -> str:
+def _asked(asked: object) -> str:
     return " or ".join(map(str, asked)) if isinstance(asked, list) else str(asked)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Any
 
 from compatcheck.files import repository
 from compatcheck.language import gettext as _
@@ -37,7 +36,7 @@ def render(document: Document, screen: Screen) -> str:
     return json.dumps(issues, indent=2, ensure_ascii=False) + "\n"
 
 
-def _issue(finding: Finding, report: Report, root: str, mark: str) -> dict[str, Any]:
+def _issue(finding: Finding, report: Report, root: str, mark: str) -> dict[str, object]:
     at = place(finding, report, root)
     fix = f" {first_fix(finding)}" if finding.remedies else ""
     return {

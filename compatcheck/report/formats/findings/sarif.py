@@ -100,7 +100,7 @@ def _help_markdown(finding: Finding) -> Iterator[str]:
     yield from ("", more(finding, _markdown.code))
 
 
-def _invocation(report: Report, exit: Exit, root: str) -> dict[str, Any]:
+def _invocation(report: Report, exit: Exit, root: str) -> dict[str, object]:
     """How the run ended. One that found something has done its work; one whose probe could not run has not."""
     notes = [
         {
@@ -118,7 +118,7 @@ def _invocation(report: Report, exit: Exit, root: str) -> dict[str, Any]:
     }
 
 
-def _results(report: Report, shown: Iterable[Finding], rules: list[str], root: str) -> Iterator[dict[str, Any]]:
+def _results(report: Report, shown: Iterable[Finding], rules: list[str], root: str) -> Iterator[dict[str, object]]:
     compared = any(each.by == "baseline" for each in report.suppressed)
     pairs: list[tuple[Finding, Suppressed | None]] = [(finding, None) for finding in shown]
     pairs += [(each.finding, each) for each in report.suppressed]
@@ -182,7 +182,7 @@ def _properties(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _location(at: Place) -> dict[str, Any]:
+def _location(at: Place) -> dict[str, object]:
     artifact = {"uri": quote(os.fsencode(at.path)), "uriBaseId": _ROOT} if at.is_inside else {"uri": _file_uri(at.path)}
     region = {"region": {"startLine": at.line}} if at.line else {}
     note = {} if at.stated else {"message": {"text": _("No file states what was found; versions are pinned here.")}}

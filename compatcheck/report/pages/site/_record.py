@@ -24,11 +24,11 @@ def record_page_part(path: str, record: Mapping[str, Any] | None) -> Html:
     return joined((head, *rows))
 
 
-def _is_side(value: Any) -> bool:
+def _is_side(value: object) -> bool:
     return isinstance(value, Mapping) and isinstance(value.get("probe"), Mapping)
 
 
-def _machine(record: Mapping[str, Any]) -> str:
+def _machine(record: Mapping[str, object]) -> str:
     platform = record.get("platform")
     if not isinstance(platform, Mapping):
         return f"Machine: {platform or 'not recorded'}"

@@ -31,7 +31,7 @@ GPUS = (
 )
 
 
-def _setup(dtype: str, mixed: str, **stated: Any) -> Mapping[str, Any]:
+def _setup(dtype: str, mixed: str, **stated: Any) -> Mapping[str, object]:
     usual = {"framework": "transformers", "quantization": None, "deepspeed": None, "lora": None}
     return {"training": {**usual, "dtype": dtype, "mixed_precision": mixed, **stated}}
 

@@ -37,7 +37,7 @@ class Source(NamedTuple):
 
     revision: str
     entries: Sequence[Entry]
-    releases: Mapping[str, Mapping[str, Any]]
+    releases: Mapping[str, Mapping[str, object]]
     runtimes: Mapping[str, str]
     records: Mapping[str, Mapping[str, Any]]
     probes: Mapping[str, str]

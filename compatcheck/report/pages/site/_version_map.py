@@ -66,7 +66,7 @@ def _controls(source: Source) -> Html:
     )
 
 
-def _data(source: Source) -> dict[str, Any]:
+def _data(source: Source) -> dict[str, object]:
     torch = minors(source.history(TORCH))
     places = {entry["id"]: place for place, entry in enumerate(source.entries)}
     shared = [
@@ -100,7 +100,7 @@ def _torch(version: str, runtime: str | None) -> Choice:
     return {**facts, "cuda": {"runtime": runtime}} if runtime else facts
 
 
-def _compact(surveyed: Surveyed, places: Mapping[str, int], dimensions: Sequence[Sequence[Choice]]) -> list[Any]:
+def _compact(surveyed: Surveyed, places: Mapping[str, int], dimensions: Sequence[Sequence[Choice]]) -> list[object]:
     """The entry's place, the dimensions that make a difference, and the status of each combination as run lengths."""
     sizes = [len(dimensions[at]) for at in surveyed.dimensions]
     kept = [at for at in range(len(sizes)) if not _is_flat(surveyed.statuses, at, sizes[at])]
