@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Protocol, cast
 
 from compatcheck.bug_report import _assignments, _code, _issue, _newest, _prose, _settings, _training_phrases
 from compatcheck.bug_report._blocks import Block, Line, split
@@ -17,9 +17,15 @@ _NEAR = 2
 Read = Callable[[Sequence[Line]], Iterator[Claim]]
 
 
-def formats() -> tuple[Any, ...]:
+class Format(Protocol):
+    def recognises(self, block: Block) -> tuple[Line, ...]: ...
+
+    def read(self, lines: Sequence[Line]) -> Iterator[Claim]: ...
+
+
+def formats() -> tuple[Format, ...]:
     """The units of the folder, in the order of their names."""
-    return tuple(units("compatcheck.bug_report.formats").values())
+    return tuple(cast(Format, unit) for unit in units("compatcheck.bug_report.formats").values())
 
 
 def read_report(text: str, source: str) -> Environment:

@@ -141,8 +141,7 @@ def _package_lists(inputs: list[Input]) -> tuple[list[Source], dict[str, str]]:
 
 
 def _pins_of(source: Source, python: str | None) -> Environment:
-    facts: Environment = requirements.readers()[source.kind].read(source.path, python)
-    return facts
+    return requirements.readers()[source.kind].read(source.path, python)
 
 
 def requirements_among(paths: Sequence[str]) -> tuple[str, ...]:

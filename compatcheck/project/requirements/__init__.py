@@ -1,21 +1,32 @@
 """What will be installed, one reader per kind of file: requirements, locks, project files, conda, images.
 
-A reader is a module with ``TITLE``, ``recognises(path)`` and ``read(path, python)``; its name is the kind of the file.
+A reader is a module that keeps to `Reader`; its name is the kind of the file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import ModuleType
+from typing import Protocol, cast
 
+from compatcheck.environment import Environment
 from compatcheck.files.units import units
 
 PLAIN = "requirements_txt"
 
 
-def readers() -> Mapping[str, ModuleType]:
+class Reader(Protocol):
+    """``python`` is the version whose markers count."""
+
+    TITLE: str
+
+    def recognises(self, path: str) -> bool: ...
+
+    def read(self, path: str, python: str | None = None) -> Environment: ...
+
+
+def readers() -> Mapping[str, Reader]:
     """The readers by name, one per unit of `formats`."""
-    return units(f"{__name__}.formats")
+    return cast(Mapping[str, Reader], units(f"{__name__}.formats"))
 
 
 def identify(path: str) -> str | None:
