@@ -65,7 +65,7 @@ def _deepspeed_file(environment: Environment) -> str:
     return files.pop() if len(files) == 1 else marked("the DeepSpeed JSON")
 
 
-def _nested_json(keys: str, value: Any) -> str:
+def _nested_json(keys: str, value: object) -> str:
     *sections, name = keys.split(".")
     text = f"{json.dumps(name)}: {json.dumps(value)}"
     for section in reversed(sections):

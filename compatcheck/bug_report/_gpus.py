@@ -76,7 +76,7 @@ class Gpus(NamedTuple):
     names: tuple[str, ...]
     number: int | None = None
 
-    def value(self) -> list[dict[str, Any]]:
+    def value(self) -> list[dict[str, object]]:
         return listed(gpu(self.names[0]), self.number)
 
 

@@ -6,7 +6,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from compatcheck.cluster import _watch
 from compatcheck.cluster._hub import Heard
@@ -20,7 +20,7 @@ _JOINED = -1
 _IMPORT_ERROR = "ImportError: "
 
 Case = dict[str, object]
-Answer = dict[str, Any]
+Answer = dict[str, object]
 
 
 class Plan(NamedTuple):

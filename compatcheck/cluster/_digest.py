@@ -33,7 +33,7 @@ def digest(snapshot: Mapping[str, Any]) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def leaves(snapshot: Mapping[str, Any]) -> dict[Path, Any]:
+def leaves(snapshot: Mapping[str, Any]) -> dict[Path, object]:
     """Each comparable fact by its path; of a list, each entry by its number."""
     return dict(_leaves(comparable(snapshot), ()))
 

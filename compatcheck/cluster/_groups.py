@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from compatcheck.cluster import _digest
 from compatcheck.environment import Environment, Unknown
@@ -58,7 +57,7 @@ def _values(
     return tuple((value, tuple(of)) for value, of in labels.values())
 
 
-def _below_another(path: _digest.Path, leaves: Mapping[str, Mapping[_digest.Path, Any]]) -> bool:
+def _below_another(path: _digest.Path, leaves: Mapping[str, Mapping[_digest.Path, object]]) -> bool:
     """Whether some group states a whole above the path, such as a null, so that the difference is told there."""
     return any(path[:length] in each for each in leaves.values() for length in range(1, len(path)))
 

@@ -7,7 +7,7 @@ import selectors
 import socket
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from compatcheck.cluster import _messages, _network
 from compatcheck.cluster._channel import Channel
@@ -92,7 +92,7 @@ class Participant:
         place = f"{self.launch.address}, ports {first} to {last}"
         raise CompatcheckError(f"rank {self.launch.rank}: finding rank 0 at", place, self.stopping or seen, advice)
 
-    def _serve(self, channel: Channel, digest: str, snapshot: Mapping[str, Any]) -> int:
+    def _serve(self, channel: Channel, digest: str, snapshot: Mapping[str, object]) -> int:
         with selectors.DefaultSelector() as selector:
             selector.register(channel, selectors.EVENT_READ)
             selector.register(self.listener, selectors.EVENT_READ)

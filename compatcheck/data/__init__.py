@@ -31,7 +31,7 @@ def judge_embedding(folder: str, tokens: Mapping[int, str]) -> tuple[DataProblem
     return (_token_checks.untrained([tokens[row] for row in rows]),) if rows else ()
 
 
-def explained(problems: Iterable[DataProblem], entries: Iterable[Mapping[str, Any]]) -> tuple[DataProblem, ...]:
+def explained(problems: Iterable[DataProblem], entries: Iterable[Mapping[str, object]]) -> tuple[DataProblem, ...]:
     """The problems with the entries that name all of their symptoms, or their trait."""
     known = list(entries)
     return tuple(problem._replace(entries=tuple(_entries_of(problem, known))) for problem in problems)

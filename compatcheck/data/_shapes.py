@@ -95,7 +95,7 @@ def _xtuner_messages(turn: Mapping[str, object]) -> Iterator[dict[str, Any]]:
             yield {"role": role, "content": turn[key]}
 
 
-def _has_roles(turns: list[Any]) -> bool:
+def _has_roles(turns: list[object]) -> bool:
     return bool(turns) and isinstance(turns[0], Mapping) and "role" in turns[0]
 
 

@@ -90,7 +90,7 @@ class Environment(NamedTuple):
         value = self.get(path)
         return value if isinstance(value, Mapping) else {}
 
-    def flat(self) -> dict[str, Any]:
+    def flat(self) -> dict[str, object]:
         """Each fact by its path."""
         return dict(paths.flatten(self.facts))
 

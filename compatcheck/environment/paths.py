@@ -34,7 +34,7 @@ def is_within(path: str, section: str) -> bool:
     return path == section or path.startswith(f"{section}.")
 
 
-def flatten(known: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, object]]:
+def flatten(known: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
     """Each fact with its path; a section that holds nothing is a fact itself."""
     for key, value in known.items():
         if isinstance(value, Mapping) and value and above not in NAMED:
@@ -43,7 +43,7 @@ def flatten(known: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, ob
             yield f"{above}{key}", value
 
 
-def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
+def nest(flat: Mapping[str, Any]) -> dict[str, object]:
     """Facts by path as a snapshot nests them; a parent that is known to be absent gives way to its parts."""
     result: dict[str, Any] = {}
     for keys, value in sorted(((parts(path), value) for path, value in flat.items()), key=lambda fact: len(fact[0])):

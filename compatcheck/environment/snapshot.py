@@ -55,7 +55,7 @@ def _require_version(document: dict[str, object], source: str) -> None:
     raise InputError(_DOING, source, seen, advice)
 
 
-def require_types(document: Mapping[str, Any], source: str, doing: str = _DOING) -> None:
+def require_types(document: Mapping[str, object], source: str, doing: str = _DOING) -> None:
     """Raise `InputError` where the value of a key that is known has another type or is none of the words it may be."""
     from compatcheck.environment.schema import faults, schema
 

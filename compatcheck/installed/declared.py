@@ -176,7 +176,7 @@ def _requires_txt(path: str) -> Iterator[str]:
 
 def _unmet(
     lines: list[_Line], inventory: Inventory, markers: Mapping[str, str], problems: list[dict[str, str]]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     installed = {found.name: found.version for found in inventory.installed}
     unmet: list[dict[str, Any]] = []
     for line in lines:

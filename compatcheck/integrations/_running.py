@@ -52,7 +52,7 @@ def with_trainer(environment: Environment, args: object, model: object, tokenize
     return _with_deepspeed(environment, deepspeed) if isinstance(deepspeed, Mapping) else environment
 
 
-def _gpus() -> list[dict[str, Any]]:
+def _gpus() -> list[dict[str, object]]:
     import torch
 
     if not torch.cuda.is_available():
@@ -64,7 +64,7 @@ def _gpus() -> list[dict[str, Any]]:
     ]
 
 
-def _training(args: Any, model: Any, tokenizer: Any) -> dict[str, Any]:
+def _training(args: Any, model: Any, tokenizer: Any) -> dict[str, object]:
     stated = {key: getattr(args, key, None) for key in _COPIED}
     training = {key: value for key, value in stated.items() if _is_of(value, _COPIED[key])}
     training["framework"] = "trl" if type(args).__module__.startswith("trl.") else "transformers"

@@ -105,7 +105,7 @@ class CompatGuard(TrainerCallback):  # type: ignore[misc]
         for alarm in self.logs.feed(state.global_step, logs or {}, losses_seen_finite=finite and self.alone):
             self._raise(alarm, control, alarm.stops)
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+    def on_train_end(self, args: object, state: object, control: object, **kwargs: object) -> None:
         self._look(control)
         self._unhook()
 
@@ -149,7 +149,7 @@ class CompatGuard(TrainerCallback):  # type: ignore[misc]
             seen = "; ".join(f"{finding.id} {finding.title}" for finding in bad)
             raise TrainingRefused("starting", "the training", seen, "see the fixes above, or set on='warn'")
 
-    def _look(self, control: Any) -> None:
+    def _look(self, control: object) -> None:
         passes = self.passes.drain() if self.passes is not None else []
         if passes:
             healthy = not any(each.nonfinite or each.masked for each in passes)

@@ -146,7 +146,7 @@ def _ranges(table: Conditions) -> dict[str, str]:
 
 
 def _findings(
-    raw: dict[str, Any], verdict: Verdict, ranges: tuple[Mapping[str, str], ...], environment: Environment
+    raw: dict[str, object], verdict: Verdict, ranges: tuple[Mapping[str, str], ...], environment: Environment
 ) -> Iterator[Finding]:
     from compatcheck.matrix.entry import Entry
 

@@ -299,6 +299,6 @@ def search(matrix: Matrix, words: Iterable[str]) -> list[dict[str, Any]]:
     return found
 
 
-def _text(entry: Mapping[str, Any]) -> str:
+def _text(entry: Mapping[str, object]) -> str:
     fields = ("id", "title", "summary", "mechanism", "symptoms", "misleading", "packages", "affected")
     return json.dumps([entry.get(field) for field in fields], ensure_ascii=False).casefold()

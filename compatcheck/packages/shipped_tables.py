@@ -22,7 +22,7 @@ def shipped_table(name: str) -> Mapping[str, Any]:
     compiled = os.path.join(_COMPILED, f"{name}.json")
     if os.path.exists(compiled):
         with open(compiled, encoding="utf-8") as stream:
-            table: Mapping[str, Any] = json.load(stream)
+            table: Mapping[str, object] = json.load(stream)
         return table
     if name == "frameworks":
         folder = os.path.join(_SOURCES, name)

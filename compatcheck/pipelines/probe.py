@@ -39,7 +39,7 @@ def context(model: str | None, training: str | None) -> dict[str, Any]:
 
 def probe(
     names: Sequence[str],
-    asked: Mapping[str, Any],
+    asked: Mapping[str, object],
     python: str | None = None,
     *,
     budget_seconds: float | None = None,

@@ -99,7 +99,7 @@ def _belongs(each: Card, profile: str, request: Request) -> bool:
     return asked or PROFILES.index(each.profile) <= PROFILES.index(profile)
 
 
-def _states(request: Any, key: str) -> bool:
+def _states(request: object, key: str) -> bool:
     """Whether a request has something at a dotted key."""
     for part in key.split("."):
         request = request.get(part) if isinstance(request, Mapping) else None

@@ -124,7 +124,7 @@ def _agree(first: ProbeResult, second: ProbeResult, seed: int) -> ProbeResult:
     return second._replace(why=f"failed with seed {seed} ({first.why}), then: {second.why}")
 
 
-def _rows_so_far(trace: Trace) -> dict[str, Any]:
+def _rows_so_far(trace: Trace) -> dict[str, object]:
     rows = [event["row"] for event in trace.events if event["event"] == "row"]
     return {"rows": rows} if rows else {}
 

@@ -12,7 +12,7 @@ from compatcheck.report import FORMATS, PAGE_FORMATS
 if TYPE_CHECKING:
     from compatcheck.settings import Settings
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Command = TypeVar("_Command", bound=Callable[..., object])
 
 python = click.option(
     "--python",

@@ -191,7 +191,7 @@ def _match_gpus(conditions: Conditions, environment: Environment) -> Verdict:
     )
 
 
-def _match_every_gpu(path: str, condition: Any, environment: Environment) -> Verdict:
+def _match_every_gpu(path: str, condition: object, environment: Environment) -> Verdict:
     """Whether a condition holds on each GPU; what is missing is told by the name that a GPU's own fact has."""
     gpus, fact = environment.get("gpus"), path.partition(".")[2]
     if isinstance(gpus, Unknown):
@@ -217,7 +217,7 @@ def _match_key(path: str, condition: Any, environment: Environment, inferred: In
     return bounded(path, condition, environment, inferred) if bounded else Verdict(None, (path,))
 
 
-def _match_runtime(path: str, condition: Any, environment: Environment, inferred: Inferred) -> Verdict:
+def _match_runtime(path: str, condition: object, environment: Environment, inferred: Inferred) -> Verdict:
     """A torch that is built with some CUDA has a runtime, of whatever version."""
     known = inferred.has_cuda and condition in ("present", "absent")
     return Verdict(condition == "present") if known else Verdict(None, (path,))
@@ -267,7 +267,7 @@ def _match_runs_on(condition: Any, environment: Environment, inferred: Inferred,
     return verdict._replace(narrowed=verdict.holds is True)
 
 
-def _match_ranks(path: str, condition: Any, environment: Environment, inferred: Inferred) -> Verdict:
+def _match_ranks(path: str, condition: object, environment: Environment, inferred: Inferred) -> Verdict:
     """Where it is known that there are several ranks, and not how many."""
     if environment.get("training.several_ranks") is not True:
         return Verdict(None, (path,))
@@ -275,7 +275,7 @@ def _match_ranks(path: str, condition: Any, environment: Environment, inferred: 
     return Verdict(held.pop(), narrowed=True) if len(held) == 1 else Verdict(None, (path,))
 
 
-_BOUNDED: Mapping[str, Callable[[str, Any, Environment, Inferred], Verdict]] = {
+_BOUNDED: Mapping[str, Callable[[str, object, Environment, Inferred], Verdict]] = {
     "cuda.runtime": _match_runtime,
     "distributions": _match_version,
     "environ": _match_variable,
@@ -297,7 +297,7 @@ def _is_singular(trait: TraitVerdict) -> bool:
     return trait.holds and not trait.presumed
 
 
-def _is_excluded(condition: Any, implied: str | None) -> bool:
+def _is_excluded(condition: object, implied: str | None) -> bool:
     """Whether no version in the range that other facts imply meets the condition."""
     from compatcheck.matrix.matching import requested_ranges
 

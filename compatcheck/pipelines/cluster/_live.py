@@ -31,7 +31,7 @@ class Trials(NamedTuple):
     names: tuple[str, ...]
     device: str
     seconds: float
-    request: Mapping[str, Any] = {}
+    request: Mapping[str, object] = {}
 
 
 class Live(NamedTuple):
@@ -208,7 +208,7 @@ class _Part:
             if not self.participant.stopping:
                 print(f"compatcheck: {error}", file=sys.stderr)
 
-    def _look(self) -> tuple[Has, Mapping[str, Any]]:
+    def _look(self) -> tuple[Has, Mapping[str, object]]:
         presented = self.look()
         self.executable = presented.target.executable if presented.target else ""
         return presented.has, presented.snapshot

@@ -246,7 +246,7 @@ def _construct(model_class: Any, config: Any, attention: Optional[str]) -> Modul
     return model_class(own)
 
 
-def _attentions(model_class: Any) -> Tuple[str, ...]:
+def _attentions(model_class: object) -> Tuple[str, ...]:
     return ("eager", "sdpa") if getattr(model_class, "_supports_sdpa", False) else ("eager",)
 
 

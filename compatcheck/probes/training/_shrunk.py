@@ -242,7 +242,7 @@ def _vocabulary(config: Config) -> None:
             config[key] = small if isinstance(value, list) else small[0]
 
 
-def _moved(number: Any, size: int, moved: Dict[int, int]) -> Any:
+def _moved(number: Any, size: int, moved: Dict[int, int]) -> object:
     if not isinstance(number, int) or number < size:
         return number
     return moved.setdefault(number, size - 1 - len(moved) % 16)

@@ -191,7 +191,7 @@ def _id_of(tokenizer: Any, vocabulary: Mapping[str, int], text: str) -> Optional
     return _own_tokens(tokenizer).get(text)
 
 
-def _own_tokens(tokenizer: Any) -> Dict[str, int]:
+def _own_tokens(tokenizer: object) -> Dict[str, int]:
     """The special tokens that the ChatGLM family keeps beside what transformers knows of."""
     found = [getattr(each, "special_tokens", None) for each in (tokenizer, getattr(tokenizer, "tokenizer", None))]
     pairs = [pair for each in found if isinstance(each, dict) for pair in each.items()]
@@ -370,7 +370,7 @@ class _Row:
         words = {str(word) for word in self.special.values() if len(str(word)) > 2}
         return sorted(word for word in words if any(word in text for text in texts))[:4]
 
-    def pieces(self, limit: Optional[int]) -> List[List[Any]]:
+    def pieces(self, limit: Optional[int]) -> List[List[object]]:
         """The tokens around the first label, each with whether it is labelled and kept."""
         first = self.labelled.index(True) if True in self.labelled else 0
         start = max(0, min(first - MOST_PIECES // 2, len(self.ids) - MOST_PIECES))

@@ -151,7 +151,7 @@ def _models(request: Request) -> Dict[str, Make]:
 
     class IgnoredKwargs(NoKwargs):
         def forward(
-            self, input_ids: Tensor = None, attention_mask: Tensor = None, labels: Tensor = None, **kwargs: Any
+            self, input_ids: Tensor = None, attention_mask: Tensor = None, labels: Tensor = None, **kwargs: object
         ) -> Row:
             return super().forward(input_ids, attention_mask, labels)
 
@@ -228,7 +228,7 @@ def _plain_update(make: Make, samples: List[Tensors], steps: int, device: str) -
     return before, _flat(model)
 
 
-def _arguments(folder: str, batch_size: int, steps: int, device: str) -> Any:
+def _arguments(folder: str, batch_size: int, steps: int, device: str) -> object:
     """Arguments spelt as every Trainer since 4.31 knows them; one GPU at most."""
     import torch
     from transformers import TrainingArguments

@@ -205,7 +205,7 @@ class _Living:
         self.mode.__enter__()
         return self
 
-    def __exit__(self, *raised: Any) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.mode.__exit__(*raised)
 
     def count(self, made: Any) -> None:

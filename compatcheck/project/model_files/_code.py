@@ -121,7 +121,7 @@ def read_code(path: str) -> str:
     return read_text(path, _LARGEST_CODE)
 
 
-def _auto_classes(folder: str, names: list[str], config: dict[str, Any]) -> dict[str, str]:
+def _auto_classes(folder: str, names: list[str], config: dict[str, object]) -> dict[str, str]:
     """What ``auto_map`` of the configuration and of the tokenizer's names, by auto class."""
     mapped = _auto_map(config)
     if "tokenizer_config.json" in names:

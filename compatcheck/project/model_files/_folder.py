@@ -85,7 +85,7 @@ def code_files(folder: str) -> tuple[str, ...]:
 
 def _config_facts(config: dict[str, Any], path: str) -> dict[str, Any]:
     """What the configuration itself states; keys it lacks are left out."""
-    stated: dict[str, Any] = {}
+    stated: dict[str, object] = {}
     for fact, key, kind in (("type", "model_type", str), ("architectures", "architectures", list)):
         value = config.get(key)
         if isinstance(value, kind):
@@ -115,7 +115,7 @@ def _quantization(config: dict[str, Any]) -> dict[str, object]:
     return {"method": method, "bits": bits} if type(bits) is int else {"method": method}
 
 
-def _name(folder: str, config: dict[str, Any]) -> str:
+def _name(folder: str, config: dict[str, object]) -> str:
     """The name that the configuration states, else the folder's."""
     named = config.get("_name_or_path")
     if isinstance(named, str) and named and not os.path.isabs(named) and not named.startswith("."):

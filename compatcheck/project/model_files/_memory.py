@@ -22,7 +22,7 @@ def consequences(
     ]
 
 
-def _explain_traits(traits: list[dict[str, Any]], config: Mapping[str, Any]) -> Iterator[str]:
+def _explain_traits(traits: list[dict[str, object]], config: Mapping[str, object]) -> Iterator[str]:
     layers = next((config[key] for key in _LAYERS if isinstance(config.get(key), int)), None)
     every = f"all {layers} layers" if layers else "every layer"
     gained = {each["trait"] for each in traits if each["change"] == "gained"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from compatcheck.project.model_files._safetensors import LFS_PROBLEM, HeaderError, is_lfs_pointer
 
@@ -109,6 +109,6 @@ def _string(stream: BinaryIO) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def facts_of(name: str, listing: Listing) -> dict[str, Any]:
+def facts_of(name: str, listing: Listing) -> dict[str, object]:
     """The listing as a plain value for reports."""
     return {"path": name, **{key: value for key, value in listing._asdict().items() if value not in (None, {})}}

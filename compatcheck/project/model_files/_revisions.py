@@ -116,7 +116,7 @@ def _syntax(function: Function) -> str:
     return ast.dump(function.args) + "".join(map(ast.dump, (*function.decorator_list, *body)))
 
 
-def _settings(old: str, new: str, names: list[list[str]]) -> list[dict[str, Any]]:
+def _settings(old: str, new: str, names: list[list[str]]) -> list[dict[str, object]]:
     rows = []
     for file in _SETTINGS:
         before, after = (
@@ -157,7 +157,7 @@ def _template(old: str, new: str, names: list[list[str]]) -> dict[str, object] |
     }
 
 
-def _tensors(old: str, new: str, names: list[list[str]]) -> dict[str, Any]:
+def _tensors(old: str, new: str, names: list[list[str]]) -> dict[str, object]:
     """The tensors that differ by name, shape or dtype, as far as safetensors headers tell."""
     before, after = (_named_tensors(folder, side) for folder, side in zip((old, new), names))
     if before is None or after is None:

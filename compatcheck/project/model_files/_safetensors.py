@@ -91,7 +91,7 @@ def summary(shards: Iterable[Shard]) -> dict[str, object]:
     return {"elements": elements, "bytes": sum(dtypes.values()), "bytes_by_dtype": dict(sorted(dtypes.items()))}
 
 
-def _object(text: str) -> dict[str, Any]:
+def _object(text: str) -> dict[str, object]:
     try:
         header = json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:

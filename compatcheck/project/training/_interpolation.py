@@ -32,7 +32,7 @@ def _resolve(value: object, top: Mapping[str, object]) -> Any:
     return None if value == _MISSING else _substitute(value, top, _DEEPEST)
 
 
-def _substitute(value: object, top: Mapping[str, object], depth: int) -> Any:
+def _substitute(value: object, top: Mapping[str, object], depth: int) -> object:
     if not isinstance(value, str) or "${" not in value:
         return value
     if depth == 0:

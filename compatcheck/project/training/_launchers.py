@@ -251,13 +251,13 @@ def _flags(words: Sequence[Word]) -> tuple[dict[str, Any], dict[str, int], list[
     return flags, lines, positional
 
 
-def _typed(values: list[str]) -> Any:
+def _typed(values: list[str]) -> object:
     if not values:
         return True
     return _scalar(values[0]) if len(values) == 1 else [_scalar(value) for value in values]
 
 
-def _scalar(text: str) -> Any:
+def _scalar(text: str) -> object:
     if is_open(text):
         return Open("a variable or command of the script gives it")
     if text.lower() in ("true", "false"):

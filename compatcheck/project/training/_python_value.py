@@ -131,7 +131,7 @@ class Evaluator:
             return self._base_reference(expression)
         return self._computed(expression)
 
-    def _computed(self, expression: ast.expr) -> Any:
+    def _computed(self, expression: ast.expr) -> object:
         if isinstance(expression, ast.BinOp):
             left, right = self.value(expression.left).value, self.value(expression.right).value
             if isinstance(expression.op, ast.Add) and type(left) is type(right) and isinstance(left, (list, str)):

@@ -238,7 +238,7 @@ def _run_shape(run: Run) -> dict[str, Any]:
     }
 
 
-def _moment_shape(moment: Moment | None) -> dict[str, Any] | None:
+def _moment_shape(moment: Moment | None) -> dict[str, object] | None:
     if moment is None:
         return None
     return {

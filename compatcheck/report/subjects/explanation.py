@@ -46,7 +46,7 @@ def document_of_list(entries: Sequence[Mapping[str, object]]) -> Document:
     return Document(Line(), tuple(map(_row, entries)), lambda: {"entries": [_brief(entry) for entry in entries]})
 
 
-def _brief(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+def _brief(entry: Mapping[str, object]) -> Mapping[str, Any]:
     return {key: entry[key] for key in ("id", "title", "impact", "confidence", "packages", "summary")}
 
 
@@ -101,7 +101,7 @@ def _conditions(tables: Sequence[Mapping[str, object]]) -> Iterator[Line]:
         yield from (Line(condition_in_words(path, condition), indent=2) for path, condition in table.items())
 
 
-def condition_in_words(path: str, condition: Any) -> str:
+def condition_in_words(path: str, condition: object) -> str:
     name = path.removeprefix("distributions.")
     if isinstance(condition, list):
         return _("{fact} is {values}").format(fact=name, values=_(" or ").join(map(str, condition)))

@@ -54,7 +54,7 @@ def _title(report: Report) -> str:
     return ", ".join(parts) or _("no known fault")
 
 
-def _shape(report: Report) -> Mapping[str, Any]:
+def _shape(report: Report) -> Mapping[str, object]:
     environment = report.environment
     return {
         "model": environment.facts["model"],

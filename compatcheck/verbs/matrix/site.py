@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -42,7 +42,7 @@ def _source(folder: str | None) -> Source:
     known = matrix.load(folder)
     patterns = known.patterns()
 
-    def suspected(facts: Mapping[str, Any]) -> set[str]:
+    def suspected(facts: Mapping[str, object]) -> set[str]:
         judged = matrix.infer(known, Environment(facts))
         return {each.finding.id for each in matrix.suspects(known, judged) if each.fit is not None}
 

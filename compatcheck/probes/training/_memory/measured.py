@@ -222,7 +222,7 @@ def _adapt(model: Module, setup: Setup) -> None:
     dtype = torch.float32 if setup.engine != "deepspeed" else getattr(torch, setup.weights)
     output = model.get_output_embeddings()
 
-    def add(module: Module, positional: Sequence[Any], result: Any) -> Any:
+    def add(module: Module, positional: Sequence[Any], result: Any) -> object:
         down, up = adapters[module]
         return (result + up(down(positional[0].to(dtype)))).to(result.dtype)
 

@@ -127,7 +127,7 @@ def _dtypes(request: Request, engine: str) -> List[Tuple[str, str]]:
     return [(compute, weights) for weights in ([loaded] if loaded in WIDTH else [compute, "float32"])]
 
 
-def _named(device: Any) -> bool:
+def _named(device: object) -> bool:
     return str(device or "none").lower() not in ("none", "")
 
 

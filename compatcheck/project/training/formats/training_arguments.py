@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from compatcheck.project.training._parallel import read_deepspeed, read_fsdp
 from compatcheck.project.training._rows import is_left_open, rows
@@ -241,7 +240,7 @@ def _data(sheet: Sheet) -> None:
         sheet.state("training.objective", named.lower(), ("objective" if sheet.has("objective") else "trainer_type",))
 
 
-def _json(text: str) -> Any:
+def _json(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -53,7 +53,7 @@ def render(document: Document, screen: Screen) -> str:
     return json.dumps(finite(log), indent=2, ensure_ascii=False) + "\n"
 
 
-def _driver(report: Report, rules: list[dict[str, Any]]) -> dict[str, Any]:
+def _driver(report: Report, rules: list[dict[str, object]]) -> dict[str, Any]:
     matrix = {
         "matrixRevision": report.matrix_revision,
         "matrixDate": report.matrix_date,

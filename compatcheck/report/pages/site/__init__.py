@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
 
 from compatcheck.report.pages import styles
 from compatcheck.report.pages.site import _entry, _index, _version_map
@@ -41,5 +40,5 @@ def _text(name: str) -> str:
     return files(__name__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _as_json(value: Mapping[str, Any]) -> str:
+def _as_json(value: Mapping[str, object]) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1, default=str) + "\n"

@@ -40,7 +40,7 @@ def _short_part(label: str, text: Any) -> Html:
     return tag("p", label, _short(text)) if isinstance(text, str) else Html()
 
 
-def _short(text: Any) -> str:
+def _short(text: object) -> str:
     flat = " ".join(str(text).split())
     return flat if len(flat) <= _MOST_WORDS else f"{flat[:_MOST_WORDS].rpartition(' ')[0]} …"
 

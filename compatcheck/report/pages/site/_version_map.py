@@ -126,7 +126,7 @@ def _runs(marks: Iterable[str]) -> Iterator[str]:
 
 def _measured(
     source: Source, name: str, torch: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], places: Mapping[str, int]
-) -> Iterator[list[Any]]:
+) -> Iterator[list[object]]:
     """Column, row, the entry's place, whether its probe passed, and the versions it was measured with."""
     columns = {minor: place for place, (minor, _) in enumerate(torch)}
     lines = {minor: place for place, (minor, _) in enumerate(rows)}
