@@ -49,10 +49,10 @@ def marks(wanted: Wanted, solution: Solution, moves: Mapping[str, Move], previou
     said = [*earlier, *((line.text, line.comment) for line in wanted.lines)]
     elsewhere = {line.text for line in wanted.lines if line.asked is None and not brought(line)}
     here = [(pin_in(text), mark_in(comment)) for text, comment in said if text not in elsewhere]
-    told = {pin: mark for pin, mark in here if pin and mark}
+    known = {pin: mark for pin, mark in here if pin and mark}
     every = sorted({entry for move in moves.values() for entry in move.entries})
     fresh = {name: _mark(moves[name], every, wanted.complete) for name in solution.versions if name in moves}
-    return {**{name: told[name, v] for name, v in solution.versions.items() if (name, v) in told}, **fresh}
+    return {**{name: known[name, v] for name, v in solution.versions.items() if (name, v) in known}, **fresh}
 
 
 def _mark(move: Move, every: list[str], complete: bool) -> str:

@@ -63,10 +63,10 @@ def claims(blocks: Sequence[Block]) -> Iterator[Claim]:
     accelerate = [said for part in by_role.get("accelerate", ()) if (said := _read(part))]
     if len(own) == 1 and len(accelerate) == 1:
         own, accelerate = [(own[0][0], over_accelerate(accelerate[0][1], own[0][1]))], []
-    for part, told in (*own, *accelerate):
-        yield from _claims_of(told.facts, part.line)
-        if told.names.get("model"):
-            yield Claim("model.name", _model_name(told.names["model"]), part.line)
+    for part, read in (*own, *accelerate):
+        yield from _claims_of(read.facts, part.line)
+        if read.names.get("model"):
+            yield Claim("model.name", _model_name(read.names["model"]), part.line)
     trainer = _agreed(said.facts for _, said in own or accelerate)
     for part in (*by_role.get("deepspeed", ()), *_deepspeed_parts([*own, *accelerate], by_role)):
         found = _deepspeed(part, trainer)

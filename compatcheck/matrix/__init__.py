@@ -32,15 +32,15 @@ from compatcheck.matrix.matching.match import (
     TraitFinder,
     Verdict,
     any_of,
+    is_reported,
     match_table,
     status_of,
-    told,
 )
 from compatcheck.matrix.matching.suspicion import nearest
 from compatcheck.results.findings import Finding, Remedy
 
 if TYPE_CHECKING:
-    from compatcheck.matrix._survey import Told
+    from compatcheck.matrix._survey import Reach
     from compatcheck.matrix.entry import Entry
     from compatcheck.matrix.lint import Fault
     from compatcheck.packages.versions import Interval
@@ -120,13 +120,13 @@ def _match(matrix: Matrix, judged: Judged, suspected: int) -> tuple[Finding, ...
             for table in candidate["affected"]
         ]
         verdict = any_of(verdicts)
-        if not (told(verdict) or verdict.one_package_away):
+        if not (is_reported(verdict) or verdict.one_package_away):
             continue
         ranges = tuple(
             _ranges(table) for table, each in zip(candidate["affected"], verdicts) if each.holds is verdict.holds
         )
         for raw in matrix.read([tuple(candidate["at"])]):
-            if told(verdict):
+            if is_reported(verdict):
                 findings += _findings(in_language(matrix, raw), verdict, ranges, environment)
             else:
                 away.append((raw, verdict, ranges))
@@ -228,10 +228,10 @@ def suspects(matrix: Matrix, judged: Judged) -> Iterator[Suspect]:
         against: tuple[str, ...] = ()
         if verdict.holds is False:
             fit, against = None, min((_failing(table, judged, traits) for table in tables), key=len)
-        told = in_language(matrix, raw)
-        entry = Entry.model_validate(told)
+        shown = in_language(matrix, raw)
+        entry = Entry.model_validate(shown)
         finding = _finding(entry, verdict, next(iter(verdict.occurrences), None), environment)
-        yield Suspect(told, finding, fit, against)
+        yield Suspect(shown, finding, fit, against)
 
 
 def ruled_out(matrix: Matrix, judged: Judged, ids: Collection[str]) -> dict[str, bool]:
@@ -271,7 +271,7 @@ def patterns(matrix: Matrix) -> tuple[Pattern, ...]:
 
 def survey(
     matrix: Matrix, shared: Sequence[Sequence[Mapping[str, object]]], added: Sequence[Sequence[Mapping[str, object]]]
-) -> list[list[Told]]:
+) -> list[list[Reach]]:
     """What `judge` would find for every combination of choices, entry by entry, one list for each dimension added.
 
     A choice is a part of a snapshot; an environment is one choice of each shared dimension and one of an added one,

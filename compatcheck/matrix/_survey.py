@@ -18,9 +18,9 @@ from compatcheck.matrix.matching.match import (
     TraitVerdict,
     Verdict,
     any_of,
+    is_reported,
     match_table,
     status_of,
-    told,
 )
 from compatcheck.results.findings import Status
 
@@ -37,8 +37,8 @@ _INFERRED = {
 """What `infer` derives, and the facts that it reads for it."""
 
 
-class Told(NamedTuple):
-    """Where one entry is told: its status by the places of the choices in those ``dimensions`` that decide about it."""
+class Reach(NamedTuple):
+    """The status of an entry by the places of the choices in those ``dimensions`` that decide about it."""
 
     id: str
     dimensions: tuple[int, ...]
@@ -74,8 +74,8 @@ class _Survey(NamedTuple):
         return self.matcher(tuple(sorted(chosen)))
 
 
-def survey(matrix: Matrix, shared: Sequence[Choices], added: Sequence[Choices]) -> list[list[Told]]:
-    """What is told of every combination of one choice from each shared dimension and one from an added one.
+def survey(matrix: Matrix, shared: Sequence[Choices], added: Sequence[Choices]) -> list[list[Reach]]:
+    """What is reported of every combination of one choice from each shared dimension and one from an added one.
 
     One list for each of the added dimensions, which takes the place after the shared ones; an entry that it does not
     decide about is judged once for all. A choice that fails a table by itself does so in every combination, as facts
@@ -83,20 +83,20 @@ def survey(matrix: Matrix, shared: Sequence[Choices], added: Sequence[Choices]) 
     """
     within = _prepared(matrix, shared, added)
     common = tuple(range(len(shared)))
-    found: list[list[Told]] = [[] for _ in added]
+    found: list[list[Reach]] = [[] for _ in added]
     for entry in all_entries(matrix):
         if entry.get("withdrawn"):
             continue
         without = None
-        for number, told_with in enumerate(found):
+        for number, reaches in enumerate(found):
             own = len(shared) + number
             if any(_decides(own, table, within) for table in entry["affected"]):
-                result = _told(entry, within, (*common, own))
+                result = _reach(entry, within, (*common, own))
             else:
-                result = without = without or _told(entry, within, common)
+                result = without = without or _reach(entry, within, common)
             if result.statuses:
                 places = tuple(min(at, len(shared)) for at in result.dimensions)
-                told_with.append(result._replace(dimensions=places))
+                reaches.append(result._replace(dimensions=places))
     return found
 
 
@@ -138,7 +138,7 @@ def _sways(trait: str, dimension: int, within: _Survey) -> bool:
     return False
 
 
-def _told(entry: Mapping[str, Any], within: _Survey, among: Sequence[int]) -> Told:
+def _reach(entry: Mapping[str, Any], within: _Survey, among: Sequence[int]) -> Reach:
     tables = entry["affected"]
     deciding = tuple(at for at in among if any(_decides(at, table, within) for table in tables))
     places = {place for table in tables for place in product(*(_open(table, at, within) for at in deciding))}
@@ -146,9 +146,9 @@ def _told(entry: Mapping[str, Any], within: _Survey, among: Sequence[int]) -> To
     for place in places:
         whole = within.at(zip(deciding, place))
         verdict = any_of(whole.verdict(each) for each in tables)
-        if told(verdict):
+        if is_reported(verdict):
             statuses[place] = status_of(verdict, entry["confidence"])
-    return Told(entry["id"], deciding, statuses)
+    return Reach(entry["id"], deciding, statuses)
 
 
 def _open(table: Conditions, dimension: int, within: _Survey) -> list[int]:

@@ -27,7 +27,7 @@ from compatcheck.results.logs import ERROR_MARKS, LONGEST_MATCHED
 
 REVIEW_DAYS = 180
 _EXPECTATIONS = {True: "affected", False: "unaffected", None: "undetermined"}
-_TOLD = ("training.", "model.")
+_RUN_FACTS = ("training.", "model.")
 _SUPPORTED_PARTS = ("affected", "impact", "mechanism", "misleading", "probe", "remedies", "summary", "symptoms")
 
 
@@ -56,7 +56,7 @@ def lint(
     entries: Mapping[Path, Entry], table: Table, probes: Sequence[str], today: date, only: Sequence[str] = ()
 ) -> list[Fault]:
     """Every fault of the entries ``only``, or of all, each beside the whole matrix. ``probes`` are those there are."""
-    active = [_spoken_of(entry) for entry in entries.values() if entry.withdrawn is None]
+    active = [_other(entry) for entry in entries.values() if entry.withdrawn is None]
     faults: list[Fault] = []
     for path, entry in entries.items():
         if only and entry.id not in only:
@@ -102,9 +102,9 @@ def _misplaced(path: Path, entry: Entry) -> Iterator[str]:
 
 def _unfinished(path: Path, entry: Entry) -> Iterator[str]:
     """What a draft leaves to be filled in, and what it asks in comments."""
-    told = {"title": [entry.title], "summary": [entry.summary], "mechanism": [entry.mechanism]}
-    told |= {f"remedies.{n}": [each.why, each.code or ""] for n, each in enumerate(entry.remedies, 1)}
-    yield from (f"{part} is still to be written" for part, texts in told.items() if any("TODO" in t for t in texts))
+    texts = {"title": [entry.title], "summary": [entry.summary], "mechanism": [entry.mechanism]}
+    texts |= {f"remedies.{n}": [each.why, each.code or ""] for n, each in enumerate(entry.remedies, 1)}
+    yield from (f"{part} is still to be written" for part, parts in texts.items() if any("TODO" in t for t in parts))
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     notes = (line.strip() for line in lines if line.lstrip().startswith("# TODO"))
     yield from (f"settle and drop the comment {note!r}" for note in notes)
@@ -301,7 +301,7 @@ def _still_bad(entry: Entry, before: Example, after: Example, active: Sequence[_
             yield f"walks into {other.id} ({other.title})"
 
 
-def _spoken_of(entry: Entry) -> _Other:
+def _other(entry: Entry) -> _Other:
     paths = frozenset(path for table in entry.affected for path in table)
     return _Other(entry, paths, tuple(_needed(table) for table in entry.affected))
 
@@ -309,14 +309,14 @@ def _spoken_of(entry: Entry) -> _Other:
 def _needed(conditions: Mapping[str, Any]) -> frozenset[str]:
     """The packages without which a table cannot hold, and what must be told of the training and of the model."""
     packages = {path for path, value in conditions.items() if path.startswith("distributions.") and value != "absent"}
-    told = {path for path in conditions if path.startswith(_TOLD) and path != "training.world_size"}
-    return frozenset(packages | {".".join(path.split(".")[:2]) for path in told})
+    facts = {path for path in conditions if path.startswith(_RUN_FACTS) and path != "training.world_size"}
+    return frozenset(packages | {".".join(path.split(".")[:2]) for path in facts})
 
 
 def _stated_facts(environment: Mapping[str, Any]) -> set[str]:
     packages = (*environment.get("distributions", ()), *environment.get("distribution_ranges", ()))
-    told = {f"{section}{fact}" for section in _TOLD for fact in environment.get(section[:-1], ())}
-    return told.union(f"distributions.{name}" for name in packages)
+    facts = {f"{section}{fact}" for section in _RUN_FACTS for fact in environment.get(section[:-1], ())}
+    return facts.union(f"distributions.{name}" for name in packages)
 
 
 def apply_remedy(remedy: RemedyEntry, example: Example) -> Example:

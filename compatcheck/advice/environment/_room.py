@@ -40,10 +40,10 @@ def _size(package: Mapping[str, Any], offline: bool) -> int:
     """The largest of the wheels; only where there are none, of what they would be built from."""
     others = [package[key] for key in ("sdist", "archive") if key in package]
     files = package.get("wheels") or others
-    told = [int(file["size"]) if "size" in file else _local_size(file) for file in files]
-    if files and not any(told) and not offline:
+    sizes = [int(file["size"]) if "size" in file else _local_size(file) for file in files]
+    if files and not any(sizes) and not offline:
         return _remote_size(files[0].get("url", ""))
-    return max(told, default=0)
+    return max(sizes, default=0)
 
 
 def _local_size(file: Mapping[str, Any]) -> int:

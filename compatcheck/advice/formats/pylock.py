@@ -21,10 +21,10 @@ def render(
     packages: Any = document.get("packages", ())
     for package in packages:
         name = normalised(str(package["name"]))
-        told = _table(moves[name], every) if name in moves else earlier.get((name, str(package.get("version"))))
-        if told:
+        moved = _table(moves[name], every) if name in moves else earlier.get((name, str(package.get("version"))))
+        if moved:
             inner, outer = tomlkit.inline_table(), tomlkit.inline_table()
-            inner.update(told)
+            inner.update(moved)
             package["tool"] = outer.append("compatcheck", inner)
     return document.as_string()
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from compatcheck.advice.model import Demands, Solution
 from compatcheck.advice.search._cost import GONE, specifiers
 
-_TOLD = 8
+_MOST = 8
 """How many dead ends a person reads before the rest is only counted."""
 
 
@@ -43,18 +43,18 @@ class Conflict(NamedTuple):
 
 def explain(conflict: Conflict) -> str:
     """The conflict as lines of text: under each entry what would clear it, and what forbids that."""
-    told: dict[tuple[str, str, str], dict[str, str]] = {}
+    failures: dict[tuple[str, str, str], dict[str, str]] = {}
     for attempt in sorted(conflict.attempts, key=lambda attempt: len(attempt.after)):
         after = " and ".join(dict.fromkeys(f"{spell(step.way)} (for {step.id})" for step in attempt.after))
-        told.setdefault((attempt.id, attempt.title, after), {}).setdefault(attempt.demand, attempt.why)
+        failures.setdefault((attempt.id, attempt.title, after), {}).setdefault(attempt.demand, attempt.why)
     lines = []
-    for (entry, title, after), reasons in list(told.items())[:_TOLD]:
+    for (entry, title, after), reasons in list(failures.items())[:_MOST]:
         lines.append(f"{entry} ({title}) cannot be cleared{f' with {after}' if after else ''}:")
         for why in dict.fromkeys(reasons.values()):
             demands = [demand for demand, reason in reasons.items() if reason == why]
             lines.append(f"  {' or '.join(demands)}: {why}")
-    if len(told) > _TOLD:
-        lines.append(f"and {len(told) - _TOLD} more combinations fail in the same way")
+    if len(failures) > _MOST:
+        lines.append(f"and {len(failures) - _MOST} more combinations fail in the same way")
     return "".join(line + "\n" for line in lines)
 
 

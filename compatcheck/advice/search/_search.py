@@ -151,7 +151,7 @@ class _Run:
     def _try_near(self, state: State, spans: list[tuple[str, Span]]) -> None:
         """Take the nearest versions that the demands allow; the resolver by itself would take the newest."""
         near, parts = narrow(state, spans), list(complement(state, spans))
-        solution = self._solution(near, told=not parts)
+        solution = self._solution(near, recorded=not parts)
         if solution:
             self._push(near._replace(solution=solution))
             for part in parts:
@@ -159,17 +159,17 @@ class _Run:
         elif parts:
             self._push(state._replace(missed=True))
 
-    def _solution(self, state: State, *, told: bool = True) -> Solution | None:
+    def _solution(self, state: State, *, recorded: bool = True) -> Solution | None:
         """The resolver's answer; once there is a clean set only a nearer one is asked for.
 
-        ``told`` says that a refusal belongs in the account of a conflict.
+        ``recorded`` says that a refusal belongs in the account of a conflict.
         """
         demands: Demands | None = state.demands
         if not self.best.broken:
-            demands, told = self._scale.tighten(state, self.best.distance), False
+            demands, recorded = self._scale.tighten(state, self.best.distance), False
         answer = self._answer(demands) if demands else None
         if isinstance(answer, Unsolvable):
-            if told and not state.rest:
+            if recorded and not state.rest:
                 self._record(state.path[-1], state.path[:-1], answer.seen)
             return None
         return answer

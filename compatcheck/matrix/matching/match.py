@@ -91,13 +91,13 @@ class Verdict(NamedTuple):
     one_package_away: bool = False
 
 
-def told(verdict: Verdict) -> bool:
-    """Whether an entry with this verdict is told at all: one that lacks facts only where it is narrowed."""
+def is_reported(verdict: Verdict) -> bool:
+    """Whether an entry with this verdict is reported at all: one that lacks facts only where it is narrowed."""
     return verdict.holds is True or (verdict.holds is None and verdict.narrowed)
 
 
 def status_of(verdict: Verdict, confidence: str) -> Status:
-    """As what an entry is told; a report that nobody has confirmed is never a fact."""
+    """The status to report; an unconfirmed entry is at most possible."""
     return "affected" if verdict.holds and confidence != "reported" else "possible"
 
 
@@ -237,7 +237,7 @@ def _match_variable(path: str, condition: object, environment: Environment, infe
 def _match_version(path: str, condition: object, environment: Environment, inferred: Inferred) -> Verdict:
     """A distribution whose version is unknown has one in the range asked for, and one that was out by the day."""
     name = distribution_of(path) or ""
-    asked, limit = _asked(environment, inferred, name), inferred.limits.get(name)
+    asked, limit = _required_range(environment, inferred, name), inferred.limits.get(name)
     if asked is not None:
         return _match_range(path, condition, asked, limit)
     if limit is not None and limit.coming is not None and _is_excluded(condition, limit.coming):
@@ -285,7 +285,7 @@ _BOUNDED: Mapping[str, Callable[[str, object, Environment, Inferred], Verdict]] 
 """How a fact is matched that is unknown and yet bounded by others, by its path or section."""
 
 
-def _asked(environment: Environment, inferred: Inferred, name: str) -> str | None:
+def _required_range(environment: Environment, inferred: Inferred, name: str) -> str | None:
     """The range in which a distribution is to be there, as somebody states it or other facts imply it."""
     stated: str | None = environment.section("distribution_ranges").get(name)
     return inferred.required.get(name) if stated is None else stated

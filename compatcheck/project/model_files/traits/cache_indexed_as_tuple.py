@@ -23,7 +23,7 @@ def find(code: Code) -> int | None:
     """
     if any(_knows_caches(each) for each in code.nodes):
         return None
-    if any(_is_past(argument) or last_name(argument) == "Cache" for argument in _asked(code)):
+    if any(_is_past(argument) or last_name(argument) == "Cache" for argument in _type_tests(code)):
         return None
     asked = (each for each in code.nodes if isinstance(each, ast.If) and _is_past(each.test))
     let_be = inside(statement for each in asked for statement in each.body)
@@ -45,7 +45,7 @@ def _knows_caches(node: ast.AST) -> bool:
     return last_name(node) in _KNOWS_CACHES if isinstance(node, (ast.Attribute, ast.Name)) else False
 
 
-def _asked(code: Code) -> list[ast.expr]:
+def _type_tests(code: Code) -> list[ast.expr]:
     """What ``isinstance`` and ``hasattr`` are asked of and about, of a tuple of classes each."""
     wanted = [each for name in ("isinstance", "hasattr") for call in calls(code.tree, name) for each in call.args]
     return [one for each in wanted for one in (each.elts if isinstance(each, ast.Tuple) else [each])]

@@ -110,13 +110,15 @@ def _next(version: Version) -> Version:
 def _details(entry: Mapping[str, Any]) -> Iterator[str]:
     yield entry["summary"]
     yield entry["mechanism"]
-    tables = [" and ".join(f"`{path}` {_asked(asked)}" for path, asked in table.items()) for table in entry["affected"]]
+    tables = [
+        " and ".join(f"`{path}` {_condition(asked)}" for path, asked in table.items()) for table in entry["affected"]
+    ]
     joined = any(len(table) > 1 for table in entry["affected"])
     yield f"Applies where {'; or where '.join(tables)}." + (" The versions alone do not decide." if joined else "")
     yield "What to do, the best first:\n" + "\n".join(f"- {_remedy(remedy)}" for remedy in entry["remedies"])
 
 
-def _asked(asked: object) -> str:
+def _condition(asked: object) -> str:
     return " or ".join(map(str, asked)) if isinstance(asked, list) else str(asked)
 
 
