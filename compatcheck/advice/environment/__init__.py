@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from compatcheck.advice import _uv, resolver
 from compatcheck.advice._credentials import redacted
-from compatcheck.advice.environment import _leftovers, _room
+from compatcheck.advice.environment import _room
 from compatcheck.advice.model import Demands, Line, Place, Solution, Wanted
 from compatcheck.errors import InputError
 from compatcheck.files.storage import cache_folder
@@ -112,7 +112,7 @@ def _swept(cache: str) -> Iterator[None]:
     finally:
         if not done:
             with _undisturbed():
-                _leftovers.remove(cache, started)
+                _remove_leftovers(cache, started)
 
 
 def _venv(folder: str, place: Place) -> str:
@@ -158,3 +158,18 @@ def _require_room(folder: str, requirements: Sequence[str], here: Place, torch_b
 def _last(done: _uv.Done) -> str:
     """The error in one line."""
     return _uv.shortened(" ".join(redacted(done.stderr).partition("error: ")[2].split()) or f"status {done.status}")
+
+
+def _remove_leftovers(cache: str, since: float) -> None:
+    """Remove what an installation that was ended early left in uv's cache since then, unless some uv is still at work.
+
+    Each uv holds the lock of the cache while it works, and one that starts meanwhile waits.
+    """
+    if sys.platform != "win32":
+        import fcntl
+
+        with contextlib.suppress(OSError), open(os.path.join(cache, ".lock"), "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for entry in os.scandir(cache):
+                if entry.name.startswith(".tmp") and entry.stat(follow_symlinks=False).st_mtime >= since:
+                    shutil.rmtree(entry.path, ignore_errors=True)

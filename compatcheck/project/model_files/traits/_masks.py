@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator
 
 from compatcheck.files.python_syntax import calls, inside, last_name
 from compatcheck.project.model_files.traits._code import Code
-from compatcheck.project.model_files.traits._imports import line_of_import
 
 _FUNCTIONS = ("create_causal_mask", "create_sliding_window_causal_mask", "create_chunked_causal_mask")
 _SPEAKS_OF_RELEASES = ("version", "signature", "param", "transformers")
@@ -35,9 +34,10 @@ def line_of_mask_argument(code: Code, arguments: Collection[str]) -> int | None:
 
 
 def _imported(code: Code) -> list[str]:
-    """The names under which the file has the functions of transformers, less those that it binds again."""
-    if line_of_import(code, r"transformers\.masking_utils", _FUNCTIONS) is None:
-        return []
+    """The names under which the file has the functions of transformers, less those that it binds again.
+
+    Only an import outside of functions and conditions counts: the rest is tried, or made for some releases.
+    """
     names = [
         each.asname or each.name
         for node in code.tree.body
