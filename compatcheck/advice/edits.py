@@ -45,11 +45,11 @@ def setting(path: str, value: object, environment: Environment) -> Step:
             return Step("set", (_nested_json(fact.deepspeed, value),), file)
         return Step("set", (path.partition(".")[2],), file, json.dumps(value))
     if fact and fact.python:
-        return Step("set", (fact.python.format(_in_python(path, value)),))
+        return Step("set", (fact.python.format(_python_line(path, value)),))
     return Step("set", (f"{path} = {json.dumps(value)}",))
 
 
-def _in_python(path: str, value: Any) -> str:
+def _python_line(path: str, value: Any) -> str:
     if path == "training.dtype":
         return _TRAINER_DTYPES.get(value) or str(value)
     return str(value) if path == "training.load_dtype" else repr(value)

@@ -74,10 +74,10 @@ def _row(stream: Any, table: _Table, number: int) -> Sequence[float]:
     raw: bytes = stream.read(size)
     if len(raw) < size:
         raise ValueError(table.path)
-    return _as_floats(raw, table.dtype)
+    return _decode_floats(raw, table.dtype)
 
 
-def _as_floats(raw: bytes, dtype: str) -> Sequence[float]:
+def _decode_floats(raw: bytes, dtype: str) -> Sequence[float]:
     if dtype == "F16":
         return struct.unpack(f"<{len(raw) // 2}e", raw)
     if dtype == "BF16":

@@ -35,7 +35,7 @@ class HttpFetcher(FetcherInterface):
 
     def _fetch(self, url: str) -> Iterator[bytes]:
         deadline = time.monotonic() + self._file_seconds
-        with _as_tuf_errors(url):
+        with _translate_errors(url):
             response = self._client.send(self._client.build_request("GET", url), stream=True)
         if response.status_code != 200:
             response.close()
@@ -43,7 +43,7 @@ class HttpFetcher(FetcherInterface):
         return self._chunks(url, response, deadline)
 
     def _chunks(self, url: str, response: httpx.Response, deadline: float) -> Iterator[bytes]:
-        with closing(response), _as_tuf_errors(url):
+        with closing(response), _translate_errors(url):
             for chunk in response.iter_raw():
                 if time.monotonic() > deadline:
                     raise SlowRetrievalError(f"{url}: not there after {self._file_seconds:g} s")
@@ -51,7 +51,7 @@ class HttpFetcher(FetcherInterface):
 
 
 @contextmanager
-def _as_tuf_errors(url: str) -> Iterator[None]:
+def _translate_errors(url: str) -> Iterator[None]:
     """What goes wrong on the way, as TUF's own errors."""
     import httpx
 

@@ -35,9 +35,9 @@ def contents_of_image(view: Environment, table: Table) -> InferredFacts:
 
 def _contents(view: Environment, row: Mapping[str, Any], table: Table) -> dict[str, str | None]:
     libc = table("ngc-pytorch")["libc"].get(row.get("ubuntu"))
-    implied, own = _of_system(row, libc), _has_torch_of(view, row)
+    implied, own = _system_facts(row, libc), _has_torch_of(view, row)
     if own:
-        implied |= _of_torch(row)
+        implied |= _torch_facts(row)
     contents: dict[str, str | None] = {
         path: value for path, value in implied.items() if value and view.get(path) == Unknown()
     }
@@ -49,7 +49,7 @@ def _contents(view: Environment, row: Mapping[str, Any], table: Table) -> dict[s
     return contents
 
 
-def _of_system(row: Mapping[str, Any], libc: str | None) -> dict[str, str | None]:
+def _system_facts(row: Mapping[str, Any], libc: str | None) -> dict[str, str | None]:
     return {
         "platform.system": "Linux",
         "platform.libc": libc and f"glibc {libc}",
@@ -58,7 +58,7 @@ def _of_system(row: Mapping[str, Any], libc: str | None) -> dict[str, str | None
     }
 
 
-def _of_torch(row: Mapping[str, Any]) -> dict[str, str | None]:
+def _torch_facts(row: Mapping[str, Any]) -> dict[str, str | None]:
     return {
         "cuda.runtime": _minor(row.get("cuda")),
         **{f"cuda.{name}": row.get(name) for name in ("cudnn", "nccl")},

@@ -28,7 +28,7 @@ def limits_by_day(environment: Environment, table: Table) -> dict[str, Limit]:
     if day is None:
         return {}
     history = table("release-history")
-    known_until = _as_date(history["reviewed"])
+    known_until = _parse_day(history["reviewed"])
     if day > known_until:
         return {}
     return {name: _limit(releases, day, known_until) for name, releases in history["releases"].items()}
@@ -37,7 +37,7 @@ def limits_by_day(environment: Environment, table: Table) -> dict[str, Limit]:
 def newest_by_day(view: Environment, table: Table) -> InferredFacts:
     """The ranges of what a report calls the latest, where it states neither a version nor a range."""
     called, day = view.section("report").get("newest") or {}, day_of_report(view)
-    if day is None or not called or day > _as_date(table("release-history")["reviewed"]):
+    if day is None or not called or day > _parse_day(table("release-history")["reviewed"]):
         return
     history, ranges = table("release-history")["releases"], view.section("distribution_ranges")
     for name, is_newest in called.items():
@@ -61,7 +61,7 @@ def _limit(releases: Mapping[str, object], day: date, known_until: date) -> Limi
 
 
 def _days(releases: Mapping[str, object]) -> Iterator[tuple[str, date]]:
-    return ((version, _as_date(out)) for version, out in releases.items())
+    return ((version, _parse_day(out)) for version, out in releases.items())
 
 
 def _newest(releases: Mapping[str, Any], day: date) -> str | None:
@@ -76,5 +76,5 @@ def day_of_report(environment: Environment) -> date | None:
     return date.fromisoformat(stated) if isinstance(stated, str) else None
 
 
-def _as_date(day: Any) -> date:
+def _parse_day(day: Any) -> date:
     return date.fromisoformat(day) if isinstance(day, str) else day

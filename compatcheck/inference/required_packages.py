@@ -40,7 +40,7 @@ def _required(environment: Environment, table: Table) -> Iterator[tuple[str, str
             yield from ((other, asked) for other, (_, _, asked) in rows_of(release, demands.get(name, {})))
     asked_for = environment.section("distribution_ranges")
     for name in asked_for:
-        yield from ((other, "") for other in _of_newest(demands.get(name, {})))
+        yield from ((other, "") for other in _newest_requirements(demands.get(name, {})))
     for name, other in _UNVERSIONED:
         if isinstance(stated.get(name), str) or name in asked_for:
             yield other, ""
@@ -53,7 +53,7 @@ def _required(environment: Environment, table: Table) -> Iterator[tuple[str, str
         yield from ((name, "") for name in (framework.needs if framework else ()))
 
 
-def _of_newest(rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
+def _newest_requirements(rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
     """What the newest release demands that was looked up."""
     newest = max((Version(listed[-1][1]) for listed in rows.values()), default=None)
     return (other for other, listed in rows.items() if Version(listed[-1][1]) == newest)

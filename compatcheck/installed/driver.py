@@ -78,15 +78,15 @@ def _why_not(nvml: Any, error: Any) -> str:
 def _describe(nvml: Any, version: str | None) -> Environment:
     cuda: dict[str, Any] = {}
     reasons: dict[str, str] = {}
-    driver = asked(nvml, nvml.nvmlSystemGetDriverVersion)
-    api = asked(nvml, nvml.nvmlSystemGetCudaDriverVersion)
+    driver = query(nvml, nvml.nvmlSystemGetDriverVersion)
+    api = query(nvml, nvml.nvmlSystemGetCudaDriverVersion)
     for key, value in (("driver", _text(driver) or version), ("driver_api", _api_level(api))):
         if value is None:
             reasons[f"cuda.{key}"] = "NVML does not tell"
         else:
             cuda[key] = value
     known: dict[str, Any] = {"cuda": cuda} if cuda else {}
-    count = asked(nvml, nvml.nvmlDeviceGetCount)
+    count = query(nvml, nvml.nvmlDeviceGetCount)
     if count is None:
         reasons["gpus"] = "NVML does not tell how many GPUs there are"
     else:
@@ -96,21 +96,21 @@ def _describe(nvml: Any, version: str | None) -> Environment:
 
 def _gpu(nvml: Any, index: int) -> dict[str, Any]:
     """One GPU; what the driver refuses to tell, as it may for a MIG slice, is left out."""
-    handle = asked(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
+    handle = query(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
     if handle is None:
         return {}
-    capability = asked(nvml, nvml.nvmlDeviceGetCudaComputeCapability, handle)
-    memory = asked(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
+    capability = query(nvml, nvml.nvmlDeviceGetCudaComputeCapability, handle)
+    memory = query(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
     found = {
-        "name": _text(asked(nvml, nvml.nvmlDeviceGetName, handle)),
+        "name": _text(query(nvml, nvml.nvmlDeviceGetName, handle)),
         "compute_capability": ".".join(map(str, capability)) if capability else None,
         "memory_mib": memory.total >> 20 if memory else None,
-        "uuid": _text(asked(nvml, nvml.nvmlDeviceGetUUID, handle)),
+        "uuid": _text(query(nvml, nvml.nvmlDeviceGetUUID, handle)),
     }
     return {key: value for key, value in found.items() if value is not None}
 
 
-def asked(nvml: Any, question: Callable[..., Any], *arguments: Any) -> Any:
+def query(nvml: Any, question: Callable[..., Any], *arguments: Any) -> Any:
     """The answer to one question, None where NVML refuses it."""
     try:
         return question(*arguments)

@@ -6,7 +6,7 @@ from typing import Any
 
 from compatcheck.environment import Environment, Target
 from compatcheck.installed import driver
-from compatcheck.installed.driver import asked
+from compatcheck.installed.driver import query
 
 # Reasons to run below the clock that mean trouble: hardware slowdown, thermal and power brake (nvml.h).
 _TROUBLED = {0x8: "hardware slowdown", 0x40: "thermal slowdown", 0x80: "power brake"}
@@ -25,7 +25,7 @@ def collect_gpu_state(target: Target) -> Environment:
     except pynvml.NVMLError:
         return Environment({})
     try:
-        count = asked(pynvml, pynvml.nvmlDeviceGetCount) or 0
+        count = query(pynvml, pynvml.nvmlDeviceGetCount) or 0
         return Environment({"gpu_state": [_state(pynvml, index) for index in range(count)]})
     finally:
         pynvml.nvmlShutdown()
@@ -33,29 +33,29 @@ def collect_gpu_state(target: Target) -> Environment:
 
 def _state(nvml: Any, index: int) -> dict[str, Any]:
     """What the driver tells of one GPU; what it refuses is left out."""
-    handle = asked(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
+    handle = query(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
     if handle is None:
         return {}
-    ecc = asked(nvml, nvml.nvmlDeviceGetEccMode, handle)
-    errors = asked(
+    ecc = query(nvml, nvml.nvmlDeviceGetEccMode, handle)
+    errors = query(
         nvml,
         nvml.nvmlDeviceGetTotalEccErrors,
         handle,
         nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
         nvml.NVML_VOLATILE_ECC,
     )
-    power = asked(nvml, nvml.nvmlDeviceGetPowerManagementLimit, handle)
-    throttled = asked(nvml, nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
+    power = query(nvml, nvml.nvmlDeviceGetPowerManagementLimit, handle)
+    throttled = query(nvml, nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
     found = {
-        "max_sm_clock_mhz": asked(nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
-        "max_memory_clock_mhz": asked(nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_MEM),
-        "application_clock_mhz": asked(nvml, nvml.nvmlDeviceGetApplicationsClock, handle, nvml.NVML_CLOCK_SM),
+        "max_sm_clock_mhz": query(nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
+        "max_memory_clock_mhz": query(nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_MEM),
+        "application_clock_mhz": query(nvml, nvml.nvmlDeviceGetApplicationsClock, handle, nvml.NVML_CLOCK_SM),
         "power_limit_w": power // 1000 if power else None,
         "ecc": None if ecc is None else bool(ecc[0]),
         "uncorrected_ecc_errors": None if errors is None else bool(errors),
-        "persistence": _flag(asked(nvml, nvml.nvmlDeviceGetPersistenceMode, handle)),
-        "mig": _flag((asked(nvml, nvml.nvmlDeviceGetMigMode, handle) or (None,))[0]),
-        "pcie_width": asked(nvml, nvml.nvmlDeviceGetCurrPcieLinkWidth, handle),
+        "persistence": _flag(query(nvml, nvml.nvmlDeviceGetPersistenceMode, handle)),
+        "mig": _flag((query(nvml, nvml.nvmlDeviceGetMigMode, handle) or (None,))[0]),
+        "pcie_width": query(nvml, nvml.nvmlDeviceGetCurrPcieLinkWidth, handle),
         "slowed_by": [name for bit, name in _TROUBLED.items() if throttled and throttled & bit] or None,
     }
     return {key: value for key, value in found.items() if value is not None}

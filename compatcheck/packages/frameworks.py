@@ -91,11 +91,11 @@ def _framework(name: str, row: Mapping[str, object]) -> Framework:
 
 def framework_of(value: object) -> Framework | None:
     """The framework that a value of ``training.framework`` means; None for one that is unknown or no framework."""
-    return _by_value().get(value) if isinstance(value, str) else None
+    return _framework_by_value().get(value) if isinstance(value, str) else None
 
 
 @cache
-def _by_value() -> Mapping[str, Framework]:
+def _framework_by_value() -> Mapping[str, Framework]:
     return {value: each for name, each in frameworks().items() for value in (name, *each.also)}
 
 

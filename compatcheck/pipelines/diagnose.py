@@ -122,12 +122,12 @@ def _explanation(
     for signature in shown:
         shared = sorted(signature.symptoms.intersection(suspect.entry["symptoms"]))
         why.append(_("it causes what the log shows: {symptoms}").format(symptoms=", ".join(shared)))
-    why.append(_(_MEANING[suspect.fit]) + _stated(suspect, environment))
+    why.append(_(_MEANING[suspect.fit]) + _holding_facts(suspect, environment))
     finding = next(iter(advice.recommend(environment, [suspect.finding])))
     return Explanation(finding, suspect.fit, tuple(why), (), tuple(suspect.entry.get("misleading", ())), hit)
 
 
-def _stated(suspect: Suspect, environment: Environment) -> str:
+def _holding_facts(suspect: Suspect, environment: Environment) -> str:
     """The facts on which its conditions hold, with their places in the log or the user's files."""
     paths = {path for table in suspect.entry["affected"] for path in table} - set(suspect.finding.missing)
     said = []

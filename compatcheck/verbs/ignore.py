@@ -42,17 +42,17 @@ def command(entry: str, reason: str | None, until: str | None, paths: tuple[str,
         path, text, same = settings.without_ignore(".", entry.upper(), paths)
         _require_removed(same, path, entry.upper(), paths)
         storage.write(path, text)
-        click.echo(f"{path}: {entry.upper()} is ignored no more{_in_paths(paths)}")
+        click.echo(f"{path}: {entry.upper()} is ignored no more{_path_scope(paths)}")
         return
     found = matrix.find_entry(matrix.load(), entry)
     ignore = settings.Ignore(found["id"], *_parse_reason_and_day(found["id"], reason, until), paths)
     path, text, same = settings.with_ignore(".", ignore)
     storage.write(path, text)
     again = "now " if same else ""
-    click.echo(f"{path}: {found['id']} is ignored{_in_paths(paths)} {again}until {ignore.until}: {found['title']}")
+    click.echo(f"{path}: {found['id']} is ignored{_path_scope(paths)} {again}until {ignore.until}: {found['title']}")
 
 
-def _in_paths(paths: tuple[str, ...]) -> str:
+def _path_scope(paths: tuple[str, ...]) -> str:
     return f" in {', '.join(paths)}" if paths else ""
 
 
@@ -60,7 +60,7 @@ def _require_removed(same: int, path: str, entry: str, paths: tuple[str, ...]) -
     from compatcheck.errors import InputError
 
     if not same:
-        seen = f"{entry} is not ignored{_in_paths(paths)} there"
+        seen = f"{entry} is not ignored{_path_scope(paths)} there"
         raise InputError("removing an ignore from", path, seen, "give ID and every --path as written there")
 
 

@@ -37,12 +37,12 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
         elif pin and plausible(pin[1]):
             yield distribution_claim(pin[1], pin[2], line.number)
         elif place:
-            yield _placed(place[1], place[2], line.number)
+            yield _url_claim(place[1], place[2], line.number)
         elif editable:
             yield _unversioned(editable[1], "a checkout", line.number)
 
 
-def _placed(name: str, url: str, number: int) -> Claim:
+def _url_claim(name: str, url: str, number: int) -> Claim:
     wheel = _WHEEL.match(url)
     if wheel and normalised(wheel[1]) == normalised(name):
         return distribution_claim(name, wheel[2].replace("%2B", "+").replace("%2b", "+"), number)

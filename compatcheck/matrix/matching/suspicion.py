@@ -33,7 +33,7 @@ def nearest(
     day = day_of_report(environment) or _day_of_releases(environment, releases)
     if day is None:
         return frozenset()
-    published = {entry["id"]: (_as_date(entry["published"]) - day).days for entry in entries}
+    published = {entry["id"]: (_parse_day(entry["published"]) - day).days for entry in entries}
     distances = sorted((abs(days), identifier) for identifier, days in published.items() if -_OLDEST <= days <= _LATEST)
     return frozenset(identifier for _, identifier in distances[:number])
 
@@ -41,8 +41,8 @@ def nearest(
 def _day_of_releases(environment: Environment, releases: Releases) -> date | None:
     stated = environment.section("distributions")
     days = (releases.get(name, {}).get(version.partition("+")[0]) for name, version in stated.items() if version)
-    return max((_as_date(day) for day in days if day), default=None)
+    return max((_parse_day(day) for day in days if day), default=None)
 
 
-def _as_date(day: date | str) -> date:
+def _parse_day(day: date | str) -> date:
     return date.fromisoformat(day) if isinstance(day, str) else day

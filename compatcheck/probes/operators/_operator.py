@@ -86,7 +86,7 @@ def rounded(tensors: Tensors, dtype: str, wide: Tuple[str, ...] = ()) -> Tensors
     return {name: stored(name, value) if value.is_floating_point() else value for name, value in tensors.items()}
 
 
-def placed(tensors: Tensors, dtype: str, device: str) -> Tensors:
+def place(tensors: Tensors, dtype: str, device: str) -> Tensors:
     """Fresh leaves of the dtype on the device; floating ones take gradients."""
     import torch
 
@@ -151,7 +151,7 @@ def attempt(run: Callable[[], Tensors]) -> Tuple[Tensors, Dict[str, str]]:
         return {name: value.detach().double().cpu() for name, value in run().items()}, {}
     except (RuntimeError, AttributeError, TypeError) as error:
         reason = str(error).strip().split("\n")[0][:160]
-        lacking = any(word in reason for word in LACKING) or isinstance(error, AttributeError) and _of_library(error)
+        lacking = any(word in reason for word in LACKING) or isinstance(error, AttributeError) and _lacks_name(error)
         if not lacking and not isinstance(error, RuntimeError):
             raise
         if any(word in str(error) for word in FATAL):
@@ -162,7 +162,7 @@ def attempt(run: Callable[[], Tensors]) -> Tuple[Tensors, Dict[str, str]]:
         return {}, raised
 
 
-def _of_library(error: AttributeError) -> bool:
+def _lacks_name(error: AttributeError) -> bool:
     """Whether a module or class lacks a name, or code outside the probes met an attribute that is not there."""
     if str(error).startswith(("module '", "type object '")):
         return True

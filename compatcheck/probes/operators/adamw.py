@@ -77,13 +77,13 @@ def measure(request: Request, stage: Stage) -> Measuring:
             stage(f"{layout} {dtype}")
             uncommon = layout == TRANSPOSED and not request.get("transposed_gradients")
             given = _draw(request, dtype, device, layout)
-            yield from _rows(layout, given, _by_torch, not_run, {"fused": UNCOMMON} if uncommon else {})
+            yield from _rows(layout, given, _torch_step, not_run, {"fused": UNCOMMON} if uncommon else {})
     stage("gradient scaler")
     if _grad_scaler(device) is None:
         not_run["gradient scaler"] = f"torch {torch.__version__} has none for {device}"
     else:
         given = _draw(request, "float32", device, "contiguous")
-        yield from _rows("an inf under a GradScaler", given, _by_torch_scaled, not_run, {})
+        yield from _rows("an inf under a GradScaler", given, _scaled_torch_step, not_run, {})
     stage("facts")
     return {"device": device, "facts": _facts(device), "not_run": not_run}
 
@@ -108,18 +108,18 @@ def _rows(
 ) -> Iterator[Row]:
     """One row an implementation, and the control; ``recorded`` says which are not judged, and why."""
     steps = given.gradients
-    if run is _by_torch_scaled:
+    if run is _scaled_torch_step:
         steps = [step for number, step in enumerate(steps) if number != LOST_STEP]
     exact, budget = _exact(given, steps)
     baseline = {PARAMETERS: _flat(_written_out(given, steps, "cpu"))}
     problem = Problem(case, given.dtype, {}, {PARAMETERS: exact}, {PARAMETERS: budget}, baseline)
-    yield trial(problem, "written out", _named, _written_out, given, steps, given.device, control=True)
+    yield trial(problem, "written out", _parameters, _written_out, given, steps, given.device, control=True)
     for variant, options in VARIANTS.items():
         why = _lacking(given, options)
         if why:
             not_run[variant] = why
             continue
-        row = trial(problem, variant, _named, run, given, options)
+        row = trial(problem, variant, _parameters, run, given, options)
         yield {"recorded": recorded[variant], **row} if variant in recorded else row
 
 
@@ -134,7 +134,7 @@ def _lacking(given: Given, options: Mapping[str, bool]) -> str:
     return ""
 
 
-def _named(_: Problem, run: Callable[..., List[Tensor]], *arguments: Any) -> Row:
+def _parameters(_: Problem, run: Callable[..., List[Tensor]], *arguments: Any) -> Row:
     return {PARAMETERS: _flat(run(*arguments))}
 
 
@@ -198,7 +198,7 @@ def _gradient(value: Tensor, given: Given) -> Tensor:
     return gradient
 
 
-def _by_torch(given: Given, options: Mapping[str, bool]) -> List[Tensor]:
+def _torch_step(given: Given, options: Mapping[str, bool]) -> List[Tensor]:
     parameters, optimizer = _optimizer(given, options)
     for gradients in given.gradients:
         for parameter, gradient in zip(parameters, gradients):
@@ -207,8 +207,8 @@ def _by_torch(given: Given, options: Mapping[str, bool]) -> List[Tensor]:
     return parameters
 
 
-def _by_torch_scaled(given: Given, options: Mapping[str, bool]) -> List[Tensor]:
-    """As ``_by_torch``, with scaled gradients of which one step's holds an inf."""
+def _scaled_torch_step(given: Given, options: Mapping[str, bool]) -> List[Tensor]:
+    """As ``_torch_step``, with scaled gradients of which one step's holds an inf."""
     import torch
 
     parameters, optimizer = _optimizer(given, options)

@@ -142,10 +142,10 @@ def measure(request: Request, stage: Stage) -> Measuring:
     backends = () if place.device == "cpu" and _profile(request) == "smoke" else place.backends
     for case in _cases(request, place):
         if case.group == "shifted_logits" and place.capability not in (None, (9, 0)):
-            yield {**_named(case), "variant": "default", "dtype": "", "recorded": "needs compute capability 9.0"}
+            yield {**_case_row(case), "variant": "default", "dtype": "", "recorded": "needs compute capability 9.0"}
             continue
         for dtype in _dtypes(case, place):
-            stage(f"{_named(case)['case']} {dtype}")
+            stage(f"{_case_row(case)['case']} {dtype}")
             prepared = _prepare(case, dtype, request, place)
             for backend in ("plain attention", "default", *backends):
                 yield _row(case, dtype, backend, prepared, place)
@@ -194,7 +194,7 @@ def _cases(request: Request, place: Place) -> Iterator[Case]:
                     yield Case(group, mask, length, layout)
 
 
-def _named(case: Case) -> Row:
+def _case_row(case: Case) -> Row:
     layout = "" if case.layout in ("contiguous", "transposed") else f", {case.layout}"
     return {"case": f"{case.group}, {case.mask}{layout}, length {case.length}", **case._asdict()}
 
@@ -273,7 +273,7 @@ def _allowed(case: Case) -> Tuple[Tensor, Tensor]:
 
 def _row(case: Case, dtype: str, backend: str, prepared: Prepared, place: Place) -> Row:
     """One kernel on one case; a kernel asked for by name that refuses is recorded, not judged."""
-    row: Row = {**_named(case), "variant": backend, "dtype": dtype}
+    row: Row = {**_case_row(case), "variant": backend, "dtype": dtype}
     if backend == "plain attention":
         row["control"] = True
         candidate, raised = attempt(lambda: prepared.attention.plain(place.device))

@@ -33,7 +33,7 @@ from compatcheck.probes._criterion import (
     judge_rows,
 )
 from compatcheck.probes._device import NO_DEVICE, device_of
-from compatcheck.probes.operators._operator import Problem, draw, dtypes_of, placed, rounded, trial
+from compatcheck.probes.operators._operator import Problem, draw, dtypes_of, place, rounded, trial
 
 if TYPE_CHECKING:
     from compatcheck.results.findings import Outcome
@@ -93,10 +93,10 @@ def _operations(request: Request, dtype: str, device: str) -> Dict[str, Callable
     import torch
     import torch.nn.functional as F
 
-    i = placed(draw(request, "product", a=(SIZE, SIZE), b=(SIZE, SIZE)), dtype, device)
+    i = place(draw(request, "product", a=(SIZE, SIZE), b=(SIZE, SIZE)), dtype, device)
     heads = (2, 8, 192, 64)
-    q, k, v = placed(draw(request, "attention", q=heads, k=heads, v=heads), dtype, device).values()
-    n = placed(draw(request, "norm", x=(SIZE, 1024), w=(1024,), b=(1024,)), dtype, device)
+    q, k, v = place(draw(request, "attention", q=heads, k=heads, v=heads), dtype, device).values()
+    n = place(draw(request, "norm", x=(SIZE, 1024), w=(1024,), b=(1024,)), dtype, device)
 
     operations: Dict[str, Callable[[], Tensor]] = {
         "product": lambda: i["a"] @ i["b"],
@@ -129,7 +129,7 @@ def _embedding_gradient(request: Request, device: str) -> Callable[[], Tensor]:
     import torch.nn.functional as F
 
     drawn = draw(request, "embedding", table=(16, 64), upstream=(2048, 64))
-    leaves = placed(drawn, "float32", device)
+    leaves = place(drawn, "float32", device)
     rows = torch.arange(2048, device=device) % 16
 
     def run() -> Tensor:

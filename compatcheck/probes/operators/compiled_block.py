@@ -25,7 +25,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Tuple
 from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Stage, Tensor, Tensors
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
-from compatcheck.probes.operators._operator import Problem, attempt, draw, placed, rounded, worst_of
+from compatcheck.probes.operators._operator import Problem, attempt, draw, place, rounded, worst_of
 
 NEEDS: Dict[str, str] = {"torch": ">=2.1"}
 TIMEOUT: float = 600.0
@@ -122,7 +122,7 @@ def _run(case: Case, function: Function, inputs: Tensors, device: str) -> Tensor
 
     import torch
 
-    leaves = placed(inputs, "float32" if case.autocast else case.dtype, device)
+    leaves = place(inputs, "float32" if case.autocast else case.dtype, device)
     upstream = leaves.pop("upstream").detach()
     mixed = torch.autocast(device, dtype=torch.bfloat16) if case.autocast else contextlib.nullcontext()
     with mixed:

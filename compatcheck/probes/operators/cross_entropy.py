@@ -24,7 +24,7 @@ from typing import Dict, Iterator
 from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensor, Tensors, accumulation
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
-from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, placed, solved, trial
+from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, place, solved, trial
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 60.0
@@ -87,7 +87,7 @@ def _rows(case: str, dtype: str, inputs: Tensors, reduction: str, device: str) -
 def _candidate(problem: Problem, device: str, reduction: str, upcast: bool) -> Tensors:
     import torch.nn.functional as F
 
-    leaves = placed(problem.inputs, problem.dtype, device)
+    leaves = place(problem.inputs, problem.dtype, device)
     logits = leaves["x"].float() if upcast else leaves["x"]
     loss = F.cross_entropy(logits, leaves["labels"], ignore_index=IGNORED, reduction=reduction)
     loss.backward()
@@ -98,11 +98,11 @@ def _formula(i: Tensors, reduction: str) -> Tensors:
     x, kept = i["x"], i["labels"] != IGNORED
     shifted = x - x.amax(-1, keepdim=True)
     logs = shifted - shifted.exp().sum(-1, keepdim=True).log()
-    at, weight = _at_label(i), 1.0 / float(kept.sum()) if reduction == "mean" else 1.0
+    at, weight = _label_logits(i), 1.0 / float(kept.sum()) if reduction == "mean" else 1.0
     return {"loss": -(logs * at).sum() * weight, "dx": (logs.exp() - at) * kept[:, None] * weight}
 
 
-def _at_label(i: Tensors) -> Tensor:
+def _label_logits(i: Tensors) -> Tensor:
     """1 at every label that counts."""
     import torch
 
@@ -120,12 +120,12 @@ def _budget(i: Tensors, exact: Tensors, dtype: str, reduction: str) -> Tensors:
     weight = 1.0 / tokens if reduction == "mean" else 1.0
     lse, top = x.logsumexp(-1, keepdim=True), x.amax(-1, keepdim=True)
     each = A * (8 + 8 * columns**0.5) * (lse.abs() + x.abs().amax(-1, keepdim=True)) * kept[:, None]
-    terms = ((x - lse) * _at_label(i)).norm()
+    terms = ((x - lse) * _label_logits(i)).norm()
     p = (x - lse).exp() * kept[:, None]
     relative = A * (2 * (top - x) + 8 + 8 * columns**0.5)
     return {
         "loss": weight * (each.sum() + accumulation(tokens, exact["loss"] / weight, terms, A, False)),
-        "dx": u * exact["dx"].abs() + weight * (p * relative + 4 * A * _at_label(i)),
+        "dx": u * exact["dx"].abs() + weight * (p * relative + 4 * A * _label_logits(i)),
     }
 
 
@@ -135,7 +135,7 @@ def _stored(problem: Problem, reduction: str) -> Tensors:
     kept = (problem.inputs["labels"] != IGNORED)[:, None]
     weight = 1.0 / float(kept.sum()) if reduction == "mean" else 1.0
     logs = x - x.logsumexp(-1, keepdim=True)
-    loss = 8 * u * (logs * _at_label(problem.inputs)).norm() * weight + 2 * u * problem.exact["loss"].abs()
+    loss = 8 * u * (logs * _label_logits(problem.inputs)).norm() * weight + 2 * u * problem.exact["loss"].abs()
     return {"loss": loss, "dx": u * problem.exact["dx"].abs() + u * logs.abs() * logs.exp() * kept * weight}
 
 

@@ -23,7 +23,7 @@ from typing import Callable, Dict
 from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Stage, Tensor, Tensors, accumulation
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
-from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, narrow_sums, placed, solved, trial
+from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, narrow_sums, place, solved, trial
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 60.0
@@ -68,7 +68,7 @@ def _inputs(request: Request, case: str, vocabulary: int, sign: str) -> Tensors:
 
 
 def _candidate(problem: Problem, device: str, way: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensors:
-    leaves = placed(problem.inputs, problem.dtype, device)
+    leaves = place(problem.inputs, problem.dtype, device)
     return {"dw": way(leaves["w"], leaves["tokens"], leaves["g"].detach())}
 
 

@@ -28,7 +28,7 @@ from typing import Dict, Tuple
 from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensor, Tensors, accumulation
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
-from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, narrow_sums, placed, solved, trial
+from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, narrow_sums, place, solved, trial
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 60.0
@@ -68,7 +68,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
 def _candidate(problem: Problem, device: str, *tensors: str) -> Tensors:
     import torch.nn.functional as F
 
-    leaves = placed(problem.inputs, problem.dtype, device)
+    leaves = place(problem.inputs, problem.dtype, device)
     x, w, b = leaves["x"], leaves["w"], leaves["b"]
     y = F.layer_norm(x, w.shape, w, b, EPSILON)
     y.backward(leaves["g"].detach())

@@ -45,7 +45,7 @@ from compatcheck.probes.operators._operator import (
     draw,
     dtypes_of,
     gradients,
-    placed,
+    place,
     rounded,
     solved,
     trial,
@@ -102,7 +102,7 @@ def _candidate(problem: Problem, device: str) -> Tensors:
     import torch
     import torch.nn.functional as F
 
-    leaves = placed(problem.inputs, problem.dtype, device)
+    leaves = place(problem.inputs, problem.dtype, device)
     if leaves["x"].shape[0] > 1:
         y = torch.baddbmm(leaves["b"], leaves["x"], leaves["w"].transpose(1, 2))
     else:

@@ -43,7 +43,7 @@ from compatcheck.probes._criterion import (
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._bitsandbytes import blockwise, native_library, native_rows
-from compatcheck.probes.operators._operator import Problem, attempt, draw, dtypes_of, placed, rounded, trial, worst_of
+from compatcheck.probes.operators._operator import Problem, attempt, draw, dtypes_of, place, rounded, trial, worst_of
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13", "bitsandbytes": ">=0.42"}
 TIMEOUT: float = 120.0
@@ -96,7 +96,7 @@ def _stored(request: Request, kind: str, block: int, shape: Tuple[int, int], dty
     case = f"{kind} in blocks of {block}, rows of {shape[1]}"
     weight = rounded(draw(request, "weight", w=shape), dtype)["w"]
     row = {"case": f"{case}, quantised", "variant": "quantize_4bit", "dtype": dtype}
-    narrow = placed({"w": weight}, dtype, device)["w"].detach()
+    narrow = place({"w": weight}, dtype, device)["w"].detach()
     kept: Row = {}
 
     def quantise() -> Tensors:
@@ -216,7 +216,7 @@ def _plain(problem: Problem, weight: Weight, device: str) -> Tensors:
 def _through(problem: Problem, weight: Weight, device: str, training: bool) -> Tensors:
     import torch
 
-    leaves = placed({name: problem.inputs[name] for name in ("x", "g")}, problem.dtype, device)
+    leaves = place({name: problem.inputs[name] for name in ("x", "g")}, problem.dtype, device)
     weight.layer.train(training)
     if not training:
         with torch.no_grad():

@@ -27,7 +27,7 @@ from compatcheck.probes._criterion import (
 )
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
-from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, placed, solved, trial
+from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, place, solved, trial
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 60.0
@@ -51,7 +51,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
         for dtype in dtypes_of(request, device):
             stage(f"{case} {dtype}")
             problem = solved(case, dtype, inputs, _formula, _budget, FEW)
-            yield control(problem, _by_halves, device)
+            yield control(problem, _pairwise_sum, device)
             yield trial(problem, "sum, mean and norm", _candidate, device, False)
             yield trial(problem, "of a strided view", _candidate, device, True)
     return {"device": device}
@@ -61,7 +61,7 @@ def _candidate(problem: Problem, device: str, strided: bool) -> Tensors:
     """The reductions; ``strided`` takes every other column of a wider tensor."""
     import torch
 
-    x = placed(problem.inputs, problem.dtype, device)["x"].detach()
+    x = place(problem.inputs, problem.dtype, device)["x"].detach()
     if strided:
         wide = torch.full((ROWS, 2 * COLUMNS), 7.0, dtype=x.dtype, device=device)
         wide[:, ::2] = x
@@ -85,7 +85,7 @@ def _formula(i: Tensors) -> Tensors:
     }
 
 
-def _by_halves(i: Tensors) -> Tensors:
+def _pairwise_sum(i: Tensors) -> Tensors:
     """The same by halving and adding: another order of summation."""
     x = i["x"]
     first, last = _halved(x), _halved(x.transpose(0, 1))

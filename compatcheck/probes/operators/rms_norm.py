@@ -34,7 +34,7 @@ from compatcheck.probes._criterion import (
 )
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
-from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, placed, solved, trial
+from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, place, solved, trial
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 60.0
@@ -85,7 +85,7 @@ def _by_release(row: Measured, request: Request) -> bool:
 def _candidate(
     problem: Problem, device: str, function: Callable[[Tensor, Tensor, float], Tensor], epsilon: float
 ) -> Tensors:
-    leaves = placed(problem.inputs, problem.dtype, device)
+    leaves = place(problem.inputs, problem.dtype, device)
     y = function(leaves["x"], leaves["w"], epsilon)
     y.backward(leaves["g"].detach())
     return {"y": y, "dx": leaves["x"].grad, "dw": leaves["w"].grad}

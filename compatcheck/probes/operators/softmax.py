@@ -20,7 +20,7 @@ from typing import Dict
 from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensor, Tensors, accumulation
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
-from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, placed, solved, trial
+from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, place, solved, trial
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13"}
 TIMEOUT: float = 60.0
@@ -64,7 +64,7 @@ def _candidate(problem: Problem, device: str, name: str, inside: str) -> Tensors
     import torch
     import torch.nn.functional as F
 
-    leaves = placed(problem.inputs, problem.dtype, device)
+    leaves = place(problem.inputs, problem.dtype, device)
     y = getattr(F, name)(leaves["x"], dim=-1, dtype=getattr(torch, inside)).to(leaves["x"].dtype)
     y.backward(leaves["g"].detach())
     return {"y": y, "dx": leaves["x"].grad}

@@ -25,7 +25,7 @@ from typing import Any, Callable, Dict, Tuple
 from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Row, Stage, Tensors, accumulation
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
-from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, placed, solved, worst_of
+from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, place, solved, worst_of
 
 NEEDS: Dict[str, str] = {"torch": ">=2.0", "triton": ">=2.0"}
 TIMEOUT: float = 120.0
@@ -94,7 +94,7 @@ def _normalised(problem: Problem, device: str) -> Tensors:
 
     from compatcheck.probes.operators import _triton_kernels
 
-    i = {name: value.detach() for name, value in placed(problem.inputs, problem.dtype, device).items()}
+    i = {name: value.detach() for name, value in place(problem.inputs, problem.dtype, device).items()}
     y = torch.empty_like(i["x"])
     _triton_kernels.normalise[(ROWS,)](i["x"], i["w"], y, COLUMNS, EPSILON, BLOCK=1024)
     return {"y": y}
@@ -105,7 +105,7 @@ def _multiplied(problem: Problem, device: str) -> Tensors:
 
     from compatcheck.probes.operators import _triton_kernels
 
-    i = {name: value.detach() for name, value in placed(problem.inputs, problem.dtype, device).items()}
+    i = {name: value.detach() for name, value in place(problem.inputs, problem.dtype, device).items()}
     c = torch.empty(SIDE, SIDE, dtype=i["a"].dtype, device=device)
     _triton_kernels.multiply[(1,)](i["a"], i["b"], c, INNER, N=SIDE, BLOCK=BLOCK)
     return {"y": c}

@@ -55,7 +55,7 @@ def measure(request: Request, stage: Stage) -> Row:
         return {"unsupported": f"no adapters to look at for base weights in {dtype}"}
     stage(f"adapters on a {dtype} model")
     model = _adapted(request, dtype, device)
-    measured: Row = {"dtype": dtype, "device": device, "trainable": _by_dtype(model)}
+    measured: Row = {"dtype": dtype, "device": device, "trainable": _trainables_by_dtype(model)}
     stage("one step")
     measured["step"] = _step(model, device, int(request["seed"]))
     stage("facts")
@@ -116,7 +116,7 @@ def _trainable(model: Module) -> Row:
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
-def _by_dtype(model: Module) -> Dict[str, Row]:
+def _trainables_by_dtype(model: Module) -> Dict[str, Row]:
     found: Dict[str, Row] = {}
     for name, parameter in _trainable(model).items():
         entry = found.setdefault(str(parameter.dtype).replace("torch.", ""), {"count": 0, "example": name})

@@ -55,12 +55,12 @@ def read_toml(path: str) -> Sheet:
     try:
         return Sheet(path, text, tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise InputError(_DOING, path, *_seen(str(error), text)) from None
+        raise InputError(_DOING, path, *_parse_fault(str(error), text)) from None
     except RecursionError:
         raise OversizeError(_DOING, path, "it is nested too deeply", "give an ordinary file") from None
 
 
-def _seen(message: str, text: str) -> tuple[str, str]:
+def _parse_fault(message: str, text: str) -> tuple[str, str]:
     found = _PLACE.search(message)
     last = len(text.rstrip().splitlines())
     line = int(found[1]) if found and found[1] else last

@@ -265,7 +265,7 @@ class Evaluator:
 
     def _augment(self, statement: ast.AugAssign) -> None:
         read: Any = ast.copy_location(
-            ast.BinOp(_as_expression(statement.target), statement.op, statement.value), statement
+            ast.BinOp(_expression(statement.target), statement.op, statement.value), statement
         )
         node = self.value(read)
         if isinstance(statement.target, ast.Name):
@@ -339,7 +339,7 @@ class Evaluator:
         return Node(value, self.path, getattr(at, "lineno", 1))
 
 
-def _as_expression(target: ast.expr) -> ast.expr:
+def _expression(target: ast.expr) -> ast.expr:
     """The target of an assignment as the expression that reads it."""
     return ast.copy_location(ast.parse(ast.unparse(target), mode="eval").body, target)
 

@@ -85,7 +85,7 @@ def _findings(found: Findings, document: Document) -> Iterator[str]:
         return
     yield from _table(found.findings, document.report, root)
     for finding in _first_of_each(found.findings):
-        yield from ("", *_folded(f"<b>{finding.id}</b> {_html(finding.title)}", _in_full(finding)))
+        yield from ("", *_folded(f"<b>{finding.id}</b> {_html(finding.title)}", _full_finding(finding)))
 
 
 def _settings(report: Report) -> Iterator[str]:
@@ -129,7 +129,7 @@ def _first_step(finding: Finding) -> str:
     return "<br>".join(cell(step) for step in step_texts(first))
 
 
-def _in_full(finding: Finding) -> Iterator[str]:
+def _full_finding(finding: Finding) -> Iterator[str]:
     yield from (f"{_(finding.impact)}, {_(finding.confidence)}, {', '.join(map(code, finding.packages))}", "")
     yield from (cell(finding.summary), "")
     if finding.mechanism:

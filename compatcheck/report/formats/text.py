@@ -47,17 +47,17 @@ def _block(block: Block, screen: Screen) -> Iterator[Line]:
         drawn = curves.terminal(block.curves, width=screen.width - margin - 4)
         yield from (Line(), *(Line(head=f"{'':{margin}}{row}") for row in drawn.splitlines())) if drawn else ()
     elif block.lead:
-        yield from _in_brief(block.findings, block.lead, block.verbose)
+        yield from _brief_lines(block.findings, block.lead, block.verbose)
     else:
         for above, finding in zip([None, *block.findings], block.findings):
             if above is None or (above.id, above.status) != (finding.id, finding.status):
                 yield Line()
-                yield from _in_full(finding, block.verbose)
+                yield from _full_lines(finding, block.verbose)
             else:
                 yield from _again(finding, above)
 
 
-def _in_full(finding: Finding, verbose: bool) -> Iterator[Line]:
+def _full_lines(finding: Finding, verbose: bool) -> Iterator[Line]:
     links = _links(finding)
     yield Line(finding.title, "bold", f"{finding.status:<10}{finding.id}", STYLES[finding.status], 24, links)
     place = f", {finding.location}" if finding.location else ""
@@ -99,7 +99,7 @@ def _labelled(label: str, text: str, style: str = "") -> Line:
     return Line(text, style, f"{'':10}{label}", style, 17)
 
 
-def _in_brief(findings: Sequence[Finding], lead: str, verbose: bool) -> Iterator[Line]:
+def _brief_lines(findings: Sequence[Finding], lead: str, verbose: bool) -> Iterator[Line]:
     status = findings[0].status
     yield Line()
     yield Line(lead, "dim", status, STYLES[status], 10)

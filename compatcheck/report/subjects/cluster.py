@@ -50,7 +50,7 @@ def _lines(report: ClusterReport) -> Iterator[Line]:
             size = _ranks(len(group.members)) if group.split else _node_count(len(group.nodes))
             yield _labelled("", f"{size} {group.label}: {_nodes(group)}")
     else:
-        yield _labelled("", _named(report.groups[0].nodes))
+        yield _labelled("", _node_names(report.groups[0].nodes))
     for label, text in described(report.groups[0].inferred.judged(report.groups[0].environment)):
         if label != _("environment"):
             several = len(report.groups) > 1
@@ -242,10 +242,10 @@ def _nodes(group: Group) -> str:
         f"{node} ({ngettext('rank {ranks}', 'ranks {ranks}', len(ranks)).format(ranks=_few(ranks))})"
         for node, ranks in group.split.items()
     )
-    return _named([*whole, *parts])
+    return _node_names([*whole, *parts])
 
 
-def _named(nodes: Sequence[str]) -> str:
+def _node_names(nodes: Sequence[str]) -> str:
     more = _(" and {count} more").format(count=len(nodes) - _MOST_NODES) if len(nodes) > _MOST_NODES else ""
     return ", ".join(nodes[:_MOST_NODES]) + more
 

@@ -26,7 +26,7 @@ _MOST_REMEDIES = {"affected": 4, "possible": 3, "open": 1}
 
 
 def document(diagnosis: Diagnosis, *, verbose: bool = False) -> Document:
-    body = (*_head(diagnosis), *_seen(diagnosis), *_explained(diagnosis, verbose), *_left(diagnosis, verbose))
+    body = (*_head(diagnosis), *_run_blocks(diagnosis), *_explained(diagnosis, verbose), *_left(diagnosis, verbose))
     return Document(
         _verdict(diagnosis),
         body,
@@ -81,7 +81,7 @@ def _head(diagnosis: Diagnosis) -> Iterator[Line]:
             yield _labelled("", note)
 
 
-def _seen(diagnosis: Diagnosis) -> Iterator[Block]:
+def _run_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
     run, path = diagnosis.run, diagnosis.log.path
     yield Line()
     yield _labelled(_("shows"), _(run.signature.words), "bold green" if diagnosis.healthy else "bold red")

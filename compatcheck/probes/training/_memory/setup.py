@@ -103,8 +103,8 @@ def stated(request: Request, devices: int) -> Stated:
         "engine": engine,
         "stage": stage,
         "world": world or (devices if engine else 0) or 1,
-        "offload_optimizer": bool(offload) or _named(deepspeed.get("offload_optimizer_device")),
-        "offload_params": "param" in offload or _named(deepspeed.get("offload_param_device")),
+        "offload_optimizer": bool(offload) or _has_name(deepspeed.get("offload_optimizer_device")),
+        "offload_params": "param" in offload or _has_name(deepspeed.get("offload_param_device")),
         "bucket": _number(deepspeed.get("reduce_bucket_size")),
         "overlap": deepspeed.get("overlap_comm"),
         "fused_loss": bool(training.get("use_liger_kernel") or training.get("unsloth")),
@@ -127,7 +127,7 @@ def _dtypes(request: Request, engine: str) -> List[Tuple[str, str]]:
     return [(compute, weights) for weights in ([loaded] if loaded in WIDTH else [compute, "float32"])]
 
 
-def _named(device: object) -> bool:
+def _has_name(device: object) -> bool:
     return str(device or "none").lower() not in ("none", "")
 
 

@@ -63,7 +63,7 @@ def states(setup: Setup, counts: Counts) -> Dict[str, Range]:
     low, high = _optimizer(setup, width, mixed)
     masters = 4 * trained / shared[1] if mixed or setup.engine == "deepspeed" and setup.stage >= 1 else 0.0
     resident = 0.0 if setup.offload_optimizer else 1.0
-    step = 4 * trained / shared[1] if mixed else width * trained / shared[1] if _by_foreach(setup) else 0.0
+    step = 4 * trained / shared[1] if mixed else width * trained / shared[1] if _uses_foreach(setup) else 0.0
     return {
         "parameters": tuple(each / shared[3] for each in _parameters(setup, counts)),  # type: ignore[dict-item]
         "gradients": (gradients, gradients),
@@ -108,7 +108,7 @@ def _optimizer(setup: Setup, width: int, mixed: bool) -> Range:
     return (0.0 if "paged" in setup.optimizer else low), high
 
 
-def _by_foreach(setup: Setup) -> bool:
+def _uses_foreach(setup: Setup) -> bool:
     """Whether the step makes a copy of the second moments, as torch's multi-tensor Adam does."""
     return setup.optimizer.startswith("adam") and not any(
         word in setup.optimizer for word in ("fused", "bit", "bnb", "mini", "apex")

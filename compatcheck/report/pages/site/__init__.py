@@ -29,10 +29,10 @@ def render(source: Source) -> dict[str, str]:
     }
     for entry in source.entries:
         pages[f"entries/{entry['id']}.html"] = _entry.render(entry, source, footer)
-        pages[f"entries/{entry['id']}.json"] = _as_json(entry)
+        pages[f"entries/{entry['id']}.json"] = _json(entry)
     cited = {each["url"] for entry in source.entries for each in entry["evidence"]}
     for path in sorted(cited & set(source.records)):
-        pages[path] = _as_json(source.records[path])
+        pages[path] = _json(source.records[path])
     return pages
 
 
@@ -40,5 +40,5 @@ def _text(name: str) -> str:
     return files(__name__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _as_json(value: Mapping[str, object]) -> str:
+def _json(value: Mapping[str, object]) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1, default=str) + "\n"

@@ -38,7 +38,10 @@ def search_data(source: Source) -> str:
     cannot), and a text that stands in every match.
     """
     held = {
-        entry["id"]: [_words(entry), [(*in_browser(regex), literal) for regex, literal in source.patterns(entry["id"])]]
+        entry["id"]: [
+            _words(entry),
+            [(*js_regex(regex), literal) for regex, literal in source.patterns(entry["id"])],
+        ]
         for entry in source.entries
         if not entry.get("withdrawn")
     }
@@ -109,7 +112,7 @@ def _words(entry: Entry) -> str:
     return " ".join((entry["mechanism"], *entry.get("symptoms", ()), *lines))
 
 
-def in_browser(regex: str) -> tuple[str, str]:
+def js_regex(regex: str) -> tuple[str, str]:
     """A safe expression of ours in the syntax of browsers, and its flags; empty where the two part ways."""
     flags = ""
     leading = re.match(r"\(\?([ims]+)\)", regex)
