@@ -226,7 +226,7 @@ def _label(curve: Curve) -> str:
 
 
 def _axis(curve: Curve) -> str:
-    return _(_AXES[curve.axis])
+    return _(_AXES.get(curve.axis, curve.axis))
 
 
 def _text(text: str) -> str:
