@@ -177,7 +177,7 @@ def test_adapters_named_are_counted() -> None:
 @pytest.mark.parametrize("recipe", ["float32, short", "bfloat16, long", "checkpointing, long"])
 def test_a_run_takes_what_was_foretold(recipe: str) -> None:
     pytest.importorskip("transformers")
-    path = Path(__file__).parents[1] / "benchmarks" / "memory_estimates.py"
+    path = Path(__file__).parents[2] / "tools" / "benchmarks" / "memory_estimates.py"
     spec = importlib.util.spec_from_file_location("memory_estimates", path)
     assert spec and spec.loader
     benchmark = importlib.util.module_from_spec(spec)
