@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from compatcheck.environment import Environment, Target
-from compatcheck.import_check import _cache, _process
+from compatcheck.import_check import _cache
 
 
 def with_imports(
@@ -49,6 +49,8 @@ def collect(
     ``model_folders`` hold code of models' own that is to be imported as well. The result for the environment itself
     is kept until a distribution changes.
     """
+    from compatcheck.import_check import _process
+
     found = _cache.recall(target)
     if found is None:
         found = _process.failures(target, on_module)

@@ -36,8 +36,6 @@ def environment(
     interpreter; None takes what is remembered of them. ``pins`` is what requirements mean beside it; None takes what
     the way it was named suggests.
     """
-    from compatcheck.environment.assumptions import assume_all
-
     found, target = (_recorded(snapshot), None) if snapshot is not None else _installed(python, known)
     found = _not_of_the_run(found) if _is_our_own(python, target) else found
     pins = pins or _pins_mode(python, target)
@@ -46,7 +44,11 @@ def environment(
         from compatcheck.project.overlay import with_paths
 
         stated = with_paths(found, paths, pins=pins, weights=hash_weights, target=target)
-    judged = assume_all(stated, assume)
+    judged = stated
+    if assume:
+        from compatcheck.environment.assumptions import assume_all
+
+        judged = assume_all(stated, assume)
     if target is None or judged.facts.get("distributions") != found.facts.get("distributions"):
         return judged, None
     return (judged if imports is False else _with_imports(judged, target, paths, examine=bool(imports))), target

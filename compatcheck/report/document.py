@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from compatcheck.errors import InputError
 from compatcheck.results.findings import Finding, Report
-from compatcheck.results.logs import Curve
 from compatcheck.terminal.lines import Line
 from compatcheck.terminal.screen import WIDEST
+
+if TYPE_CHECKING:
+    from compatcheck.results.logs import Curve
 
 STYLES = {
     **dict.fromkeys(("confirmed", "affected", "fail", "crash", "timeout", "problem", "not reproduced"), "bold red"),

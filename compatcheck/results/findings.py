@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
 from compatcheck.environment import Environment, Location
@@ -160,5 +159,7 @@ def failing(fail_on: str) -> tuple[Status, ...]:
 
 def fingerprint(finding: Finding) -> str:
     """What makes a finding the same in another run: its entry and its file, not the line or the status."""
+    from hashlib import sha256
+
     file = repository.below(finding.location.file, repository.root()) if finding.location else ""
     return sha256(f"{finding.id}\n{file}".encode(errors="surrogateescape")).hexdigest()[:32]
