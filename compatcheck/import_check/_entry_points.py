@@ -1,4 +1,4 @@
-"""What a training run imports: the statements whose failure is worth telling, by the distribution they need."""
+"""What a training run imports: the statements whose failure is worth reporting, by the distribution they need."""
 
 from __future__ import annotations
 

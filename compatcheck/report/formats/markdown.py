@@ -99,7 +99,7 @@ def _settings(report: Report) -> Iterator[str]:
 
 
 def _first_of_each(findings: Iterable[Finding]) -> Iterable[Finding]:
-    """An entry that applies in several places is told in full once; the table has them all."""
+    """Show an entry that applies in several places in full once; the table lists them all."""
     return list({finding.id: finding for finding in reversed(list(findings))}.values())[::-1]
 
 

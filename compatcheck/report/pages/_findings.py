@@ -138,7 +138,7 @@ def _evidence(addresses: Iterable[str]) -> Html:
 
 
 def set_aside(suppressed: Sequence[Suppressed]) -> Html:
-    """What the user does not want to be told again, folded, with the reasons."""
+    """What the user has set aside, folded, with the reasons."""
     if not suppressed:
         return Html()
     rows = [

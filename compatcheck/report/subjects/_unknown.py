@@ -15,7 +15,7 @@ def unstated(environment: Environment) -> list[str]:
 
 
 def by_reason(environment: Environment) -> dict[str, list[str]]:
-    """Why something that was looked for could not be told, and all that this is true of."""
+    """Why something that was looked for is unknown, and every fact that this reason covers."""
     paths: dict[str, list[str]] = {}
     for path, reason in environment.reasons.items():
         paths.setdefault(reason, []).append(path)
