@@ -13,9 +13,10 @@ class Call(NamedTuple):
 
     ``callee`` is the imported name, as ``transformers.TrainingArguments`` or ``peft.LoraConfig``, of a class of the
     script's own that of its imported base; of a method of an object ``.gradient_checkpointing_enable``, with the
-    ``owner``. A value is a str, int, float, bool, None, list or dict, a `Reference` to an imported name, the `Call` that
-    made an object, or `Open` with the reason why it is not known. ``places`` has the line of each argument, by its
-    name or position. ``gap`` says why there may be arguments that were not seen; ``doubt`` why the call may not happen.
+    ``owner``. A value is a str, int, float, bool, None, list or dict, a `Reference` to an imported name, the `Call`
+    that made an object, or `Open` with the reason why it is not known. ``places`` has the line of each argument, by
+    its name or position. ``gap`` says why there may be arguments that were not seen; ``doubt`` why the call may not
+    happen.
     """
 
     callee: str
