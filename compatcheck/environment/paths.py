@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-NAMED = ("distributions.", "distribution_ranges.", "environ.", "model.files.")
+NAMED = ("distributions.", "distribution_ranges.", "environ.", "model.files.", "training.calls.")
 
 
 def parts(path: str) -> list[str]:

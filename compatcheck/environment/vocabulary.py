@@ -160,6 +160,13 @@ FACTS: tuple[Fact, ...] = (
     Fact("training.optimizer", TEXT, meaning="in the words of transformers, as `adamw_torch_fused`, where it has one"),
     Fact("training.template", TEXT),
     Fact(
+        "training.calls.*",
+        LABELS,
+        used_by="inference",
+        meaning="names of all arguments that a call was given: of `transformers.TrainingArguments` and other classes, of"
+        " `transformers.from_pretrained` for the model",
+    ),
+    Fact(
         "training.dtype", DTYPE, python="TrainingArguments(..., {})", meaning="dtype that the forward pass computes in"
     ),
     Fact(
