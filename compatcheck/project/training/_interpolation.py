@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from compatcheck.project.training._python_value import Open
+from compatcheck.project.python_values import Open
 from compatcheck.project.training.document import Document
 
 _REFERENCE = re.compile(r"\$\{([^${}]*)\}")

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from compatcheck.packages.frameworks import LaunchCommand, frameworks
-from compatcheck.project.training._python_value import Open
+from compatcheck.project.python_values import Open
 from compatcheck.project.training._shell import OPEN, Command, Word, is_open
 from compatcheck.project.training._values import parse_number
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from compatcheck.project.training._python_value import Open
+from compatcheck.project.python_values import Open
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import FLAG, NUMBER, TEXT, Kind
 from compatcheck.project.training.document import Keys

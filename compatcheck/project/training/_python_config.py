@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from compatcheck.environment import Location
 from compatcheck.errors import InputError
 from compatcheck.files.reading import OversizeError
-from compatcheck.project.training._python_value import DOING, Evaluator, Node, Open, Reference
+from compatcheck.project.python_values import Open, Reference
+from compatcheck.project.training._python_value import DOING, Evaluator, Node
 from compatcheck.project.training.document import Document, Keys, open_document
 
 _MOST_FILES = 50

@@ -1,56 +1,29 @@
-"""The values of Python expressions and assignments, as far as they are literals; nothing is called.
-
-Arithmetic is on small numbers alone, so no expression costs more than the text it is written in.
-"""
+"""The values of Python expressions and assignments, as far as they are literals; nothing is called."""
 
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from compatcheck.files.reading import OversizeError
+from compatcheck.project.python_values import (
+    LARGEST_NUMBER,
+    LONGEST,
+    NOT_RUN,
+    OUT_OF_PROPORTION,
+    Open,
+    Reference,
+    apply_sign,
+    combine,
+    compare,
+    is_number,
+    truth_of,
+)
 
 DOING = "reading the Python configuration"
-_LARGEST_NUMBER = 10**18
-_LARGEST_EXPONENT = 64
-_LONGEST = 10_000
 _MOST_COPIED = 1_000_000
-_OUT_OF_PROPORTION = "it is out of all proportion"
-_NOT_RUN = "it is computed by code, which is not run"
-_ARITHMETIC: dict[type[ast.operator], Callable[[object, object], object]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-}
 _NUMBERS: dict[str, Callable[[Any], Any]] = {"int": int, "float": float}
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-}
-
-
-class Reference(NamedTuple):
-    """Something imported, by its whole dotted name, as ``torch.float16``."""
-
-    name: str
-
-
-class Open(NamedTuple):
-    """A value that the text does not give, with the reason in words."""
-
-    why: str
 
 
 class Node:
@@ -62,10 +35,6 @@ class Node:
         self.value = value
         self.file = file
         self.line = line
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, complex)
 
 
 class Evaluator:
@@ -113,7 +82,7 @@ class Evaluator:
         if isinstance(expression, (ast.Attribute, ast.Subscript)):
             return self._part(expression)
         if isinstance(expression, ast.IfExp):
-            test = _truth_of(self.value(expression.test).value)
+            test = truth_of(self.value(expression.test).value)
             if test is not None:
                 return self.value(expression.body if test else expression.orelse)
         return self._node(self._literal(expression), expression)
@@ -135,20 +104,20 @@ class Evaluator:
         if isinstance(expression, ast.BinOp):
             left, right = self.value(expression.left).value, self.value(expression.right).value
             if isinstance(expression.op, ast.Add) and type(left) is type(right) and isinstance(left, (list, str)):
-                return self._copy(left + right) if len(left) + len(right) <= _LONGEST else Open(_OUT_OF_PROPORTION)
-            return _combine(expression.op, left, right)
+                return self._copy(left + right) if len(left) + len(right) <= LONGEST else Open(OUT_OF_PROPORTION)
+            return combine(expression.op, left, right)
         if isinstance(expression, ast.UnaryOp):
-            return _apply_sign(expression.op, self.value(expression.operand).value)
+            return apply_sign(expression.op, self.value(expression.operand).value)
         if isinstance(expression, (ast.Compare, ast.BoolOp)):
             return self._truth(expression)
-        return Open(_NOT_RUN)
+        return Open(NOT_RUN)
 
     def _constant(self, value: Any) -> Any:
         if isinstance(value, str) and "{{" in value:
             return Open("mmengine puts another text in its place")
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _LARGEST_NUMBER:
-            return Open(_OUT_OF_PROPORTION)
-        return value if isinstance(value, (str, int, float, bool, type(None))) else Open(_NOT_RUN)
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST_NUMBER:
+            return Open(OUT_OF_PROPORTION)
+        return value if isinstance(value, (str, int, float, bool, type(None))) else Open(NOT_RUN)
 
     def _list(self, parts: list[ast.expr]) -> object:
         result: list[Node] = []
@@ -156,13 +125,13 @@ class Evaluator:
             if isinstance(part, ast.Starred):
                 inner = self.value(part.value).value
                 if not isinstance(inner, list):
-                    return Open(_NOT_RUN)
+                    return Open(NOT_RUN)
                 self._spend(len(inner))
                 result.extend(inner)
             else:
                 result.append(self.value(part))
-            if len(result) > _LONGEST:
-                return Open(_OUT_OF_PROPORTION)
+            if len(result) > LONGEST:
+                return Open(OUT_OF_PROPORTION)
         return result
 
     def _mapping(self, pairs: Any) -> Any:
@@ -176,9 +145,9 @@ class Evaluator:
                 self._spend(len(node.value))
                 result.update(node.value)
             elif not isinstance(name, (int, float, bool)):
-                return Open(_NOT_RUN)
-            if len(result) > _LONGEST:
-                return Open(_OUT_OF_PROPORTION)
+                return Open(NOT_RUN)
+            if len(result) > LONGEST:
+                return Open(OUT_OF_PROPORTION)
         return result
 
     def _call(self, call: ast.Call) -> object:
@@ -188,10 +157,10 @@ class Evaluator:
             return self._dict(call)
         if name in ("list", "tuple") and len(call.args) <= 1 and not call.keywords:
             given = self.value(call.args[0]).value if call.args else []
-            return self._copy(given) if isinstance(given, list) else Open(_NOT_RUN)
+            return self._copy(given) if isinstance(given, list) else Open(NOT_RUN)
         if name in ("int", "float") and len(call.args) == 1 and not call.keywords:
             given = self.value(call.args[0]).value
-            return _NUMBERS[name](given) if _is_number(given) and abs(given) <= _LARGEST_NUMBER else Open(_NOT_RUN)
+            return _NUMBERS[name](given) if is_number(given) and abs(given) <= LARGEST_NUMBER else Open(NOT_RUN)
         return Open(f"{ast.unparse(call.func):.60}(...) is called, and nothing is run")
 
     def _dict(self, call: ast.Call) -> object:
@@ -199,7 +168,7 @@ class Evaluator:
         given = self.value(call.args[0]).value if call.args else {}
         own = self._mapping((each.arg, each.value) for each in call.keywords)
         if len(call.args) > 1 or not isinstance(given, dict) or not isinstance(own, dict):
-            return Open(_NOT_RUN)
+            return Open(NOT_RUN)
         self._spend(len(given))
         return {**given, **own}
 
@@ -217,36 +186,31 @@ class Evaluator:
             part = owner[key]
         if part is not None:
             return part
-        return self._node(owner if isinstance(owner, Open) else Open(_NOT_RUN), expression)
+        return self._node(owner if isinstance(owner, Open) else Open(NOT_RUN), expression)
 
     def _base_reference(self, expression: ast.Set) -> Any:
         """``{{_base_.name}}``, which mmengine replaces before Python sees it."""
         inner = expression.elts[0] if len(expression.elts) == 1 else None
         if isinstance(inner, ast.Set) and len(inner.elts) == 1 and isinstance(inner.elts[0], ast.Attribute):
             return self.value(inner.elts[0]).value
-        return Open(_NOT_RUN)
+        return Open(NOT_RUN)
 
     def _truth(self, expression: ast.Compare | ast.BoolOp) -> object:
         if isinstance(expression, ast.BoolOp):
             stops_at = isinstance(expression.op, ast.Or)
-            value: Any = Open(_NOT_RUN)
+            value: Any = Open(NOT_RUN)
             for each in expression.values:
                 value = self.value(each).value
-                truth = _truth_of(value)
+                truth = truth_of(value)
                 if truth is None:
-                    return Open(_NOT_RUN)
+                    return Open(NOT_RUN)
                 if truth is stops_at:
                     return value
             return value
-        compare = _COMPARISONS.get(type(expression.ops[0])) if len(expression.ops) == 1 else None
+        if len(expression.ops) > 1:
+            return Open(NOT_RUN)
         left, right = self.value(expression.left).value, self.value(expression.comparators[0]).value
-        simple = all(isinstance(each, (str, int, float, bool, type(None))) for each in (left, right))
-        if compare is None or not simple:
-            return Open(_NOT_RUN)
-        try:
-            return compare(left, right)
-        except TypeError:
-            return Open(_NOT_RUN)
+        return compare(expression.ops[0], left, right)
 
     def _assign(self, target: ast.expr, node: Node) -> None:
         if isinstance(target, ast.Name):
@@ -254,7 +218,7 @@ class Evaluator:
         elif isinstance(target, (ast.Tuple, ast.List)):
             parts = node.value if isinstance(node.value, list) and len(node.value) == len(target.elts) else None
             for i, each in enumerate(target.elts):
-                self._assign(each, parts[i] if parts else self._node(Open(_NOT_RUN), each))
+                self._assign(each, parts[i] if parts else self._node(Open(NOT_RUN), each))
         elif isinstance(target, (ast.Attribute, ast.Subscript)):
             owner = self.value(target.value).value
             key = target.attr if isinstance(target, ast.Attribute) else self.value(target.slice).value
@@ -276,7 +240,7 @@ class Evaluator:
         self._assign(statement.target, node)
 
     def _branch(self, statement: ast.If) -> None:
-        test = _truth_of(self.value(statement.test).value)
+        test = truth_of(self.value(statement.test).value)
         if test is None:
             self._spoil(statement)
             return
@@ -309,7 +273,7 @@ class Evaluator:
                 if held is not None and isinstance(held.value, (dict, list)):
                     held.value = Open(f"line {line}: code that is not run may change it")
                 elif isinstance(inner.ctx, (ast.Store, ast.Del)):
-                    self.names[inner.id] = Node(Open(f"line {line}: {_NOT_RUN}"), self.path, line)
+                    self.names[inner.id] = Node(Open(f"line {line}: {NOT_RUN}"), self.path, line)
             elif isinstance(inner, (ast.Import, ast.ImportFrom)):
                 self._import(inner)
 
@@ -342,31 +306,3 @@ class Evaluator:
 def _expression(target: ast.expr) -> ast.expr:
     """The target of an assignment as the expression that reads it."""
     return ast.copy_location(ast.parse(ast.unparse(target), mode="eval").body, target)
-
-
-def _combine(op: ast.operator, left: Any, right: Any) -> Any:
-    compute = _ARITHMETIC.get(type(op))
-    if compute is None or not (_is_number(left) and _is_number(right)):
-        return Open(_NOT_RUN)
-    if isinstance(op, ast.Pow) and not (abs(right) <= _LARGEST_EXPONENT and abs(left) <= _LARGEST_NUMBER):
-        return Open(_OUT_OF_PROPORTION)
-    try:
-        result = compute(left, right)
-        fits = isinstance(result, (int, float)) and abs(result) <= _LARGEST_NUMBER
-    except (ArithmeticError, ValueError):
-        return Open("it cannot be computed")
-    return result if fits else Open(_OUT_OF_PROPORTION)
-
-
-def _apply_sign(op: ast.unaryop, value: Any) -> Any:
-    if isinstance(op, ast.Not):
-        truth = _truth_of(value)
-        return Open(_NOT_RUN) if truth is None else not truth
-    if isinstance(op, (ast.USub, ast.UAdd)) and _is_number(value):
-        return -value if isinstance(op, ast.USub) else value
-    return Open(_NOT_RUN)
-
-
-def _truth_of(value: Any) -> bool | None:
-    """What a value counts as in a condition; ``None`` where that is not known."""
-    return None if isinstance(value, (Open, Reference)) else bool(value)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
-from compatcheck.project.training._python_value import Open
+from compatcheck.project.python_values import Open
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import Kind
 from compatcheck.project.training.document import Keys

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compatcheck.environment import Environment, Location
-from compatcheck.project.training._python_value import Open
+from compatcheck.project.python_values import Open
 from compatcheck.project.training._values import Kind, Value, explain_mismatch, is_auto, is_placeholder
 from compatcheck.project.training.document import Configuration, Document, Keys
 

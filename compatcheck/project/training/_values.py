@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from compatcheck.project.training._python_value import Open, Reference
+from compatcheck.project.python_values import Open, Reference
 
 Value = TypeVar("Value")
 

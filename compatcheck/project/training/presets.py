@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compatcheck.project.training._python_value import Open
+from compatcheck.project.python_values import Open
 from compatcheck.project.training.document import Document
 
 _AUTO = {"enabled": "auto"}

@@ -12,9 +12,9 @@ import pytest
 
 from compatcheck.environment import Unknown
 from compatcheck.environment.snapshot import load_snapshot
+from compatcheck.project.python_values import Open, Reference
 from compatcheck.project.reading import read_paths
 from compatcheck.project.training import readers
-from compatcheck.project.training._python_value import Open, Reference
 from compatcheck.project.training._values import ATTENTION, DTYPE, FLAG, LABELS, NUMBER, SIDE, TEXT, WHOLE, Kind
 from compatcheck.project.training.document import Document, open_document
 from tests.project.training import test_recognition, test_verl

@@ -10,8 +10,8 @@ import pytest
 
 from compatcheck.environment import Unknown
 from compatcheck.environment.snapshot import load_snapshot
+from compatcheck.project.python_values import Open
 from compatcheck.project.training import reader_of, readers
-from compatcheck.project.training._python_value import Open
 from compatcheck.project.training.document import open_document
 
 TRAINER = """\

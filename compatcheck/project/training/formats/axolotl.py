@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from compatcheck.project.python_values import Open
 from compatcheck.project.training._parallel import read_deepspeed, read_fsdp, read_fsdp_section
-from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._rows import Row, is_left_open, read_model, read_rows, rows, state_unquantized
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import (

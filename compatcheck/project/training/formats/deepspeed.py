@@ -12,7 +12,7 @@ from typing import Any
 
 from compatcheck.environment import Environment, Unknown, vocabulary
 from compatcheck.environment.vocabulary import Fact
-from compatcheck.project.training._python_value import Open
+from compatcheck.project.python_values import Open
 from compatcheck.project.training._rows import is_left_open
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import FLAG, NUMBER, WHOLE, Kind, is_auto, parse_flag

@@ -15,9 +15,9 @@ from compatcheck.environment import Environment, Location, Unknown
 from compatcheck.environment.paths import merge, nest
 from compatcheck.errors import InputError
 from compatcheck.packages.frameworks import frameworks
+from compatcheck.project.python_values import Open
 from compatcheck.project.training import readers
 from compatcheck.project.training._launchers import Launch, launch_of, world_size
-from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._shell import Word, commands, is_open
 from compatcheck.project.training.agreement import agreed, given, over_accelerate

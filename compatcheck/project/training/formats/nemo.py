@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from compatcheck.project.python_values import Open
 from compatcheck.project.training._interpolation import interpolate
-from compatcheck.project.training._python_value import Open
 from compatcheck.project.training._rows import is_left_open, read_rows, rows
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import FLAG, NUMBER, TEXT, WHOLE

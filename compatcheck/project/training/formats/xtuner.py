@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from compatcheck.errors import InputError
+from compatcheck.project.python_values import Open, Reference
 from compatcheck.project.training._python_config import evaluated
-from compatcheck.project.training._python_value import Open, Reference
 from compatcheck.project.training._rows import OPTIMIZERS, Row, read_model, read_rows, rows, state_unquantized
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import (
