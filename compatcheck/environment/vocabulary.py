@@ -205,6 +205,26 @@ FACTS: tuple[Fact, ...] = (
     Fact("training.gradient_checkpointing_kwargs.use_reentrant", FLAG),
     Fact("training.torch_compile", FLAG, python="TrainingArguments(..., torch_compile={})"),
     *_each("training", FLAG, "packing padding_free group_by_length use_cache predict_with_generate use_vllm unsloth"),
+    *_each("training.arguments", FLAG, "fp16 bf16"),
+    Fact(
+        "training.arguments.complete",
+        FLAG,
+        used_by="the DeepSpeed reader",
+        meaning="what is not given has its default",
+    ),
+    Fact("training.arguments.auto_find_batch_size", FLAG, used_by="the DeepSpeed reader"),
+    *_each(
+        "training.arguments",
+        NUMBER,
+        "weight_decay adam_beta1 adam_beta2 adam_epsilon",
+        used_by="the DeepSpeed reader",
+    ),
+    *_each(
+        "training.contradictions[]", TEXT, "rule setting value other other_value file", used_by="traits", required=True
+    ),
+    Fact("training.contradictions[].line", WHOLE, used_by="traits"),
+    Fact("training.contradictions[].other_file", TEXT, used_by="traits"),
+    Fact("training.contradictions[].other_line", WHOLE, used_by="traits"),
     Fact("training.several_ranks", FLAG, meaning="more than one rank is certain, their number is not"),
     *_each("training", FLAG, "kbit_prepared use_liger_kernel save_safetensors resume_from_checkpoint"),
     *_each("training", FLAG, "tf32 cudnn_sdp deterministic fill_uninitialized_memory downcast_bf16"),

@@ -160,6 +160,8 @@ def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, envi
     if occurrence:
         ways = (pins for pins in (occurrence.pins, occurrence.instead) if pins)
         remedies = (*(Remedy("pins", _(occurrence.why), pins) for pins in ways), *remedies)
+        if occurrence.config:
+            remedies = (Remedy("config", _(occurrence.why), config=occurrence.config), *remedies)
     return Finding(
         id=entry.id,
         title=entry.title,

@@ -41,7 +41,8 @@ _SEVERAL = (2, 3, 4, 8, 16, 64, 1024)
 class Occurrence(NamedTuple):
     """One place where a trait holds: what is seen there, who is at fault, the pins that mend it, and others that do.
 
-    ``why`` says of the pins why they mend it; ``location`` is the line that shows it, where one does.
+    ``why`` says of the pins, or of the settings of ``config``, why they mend it; ``location`` is the line that shows
+    it, where one does.
     """
 
     summary: str
@@ -50,6 +51,7 @@ class Occurrence(NamedTuple):
     instead: Mapping[str, str] = {}
     why: str = marked("what belongs together by its own metadata")
     location: Location | None = None
+    config: Mapping[str, Any] = {}
 
 
 class TraitVerdict(NamedTuple):

@@ -15,6 +15,7 @@ from compatcheck.environment.vocabulary import Fact
 from compatcheck.project.python_values import Open
 from compatcheck.project.training._rows import is_left_open
 from compatcheck.project.training._sheet import Sheet
+from compatcheck.project.training._trainer_match import contradictions, spell
 from compatcheck.project.training._values import FLAG, NUMBER, WHOLE, Kind, is_auto, parse_flag
 from compatcheck.project.training.document import Configuration, Document
 
@@ -92,6 +93,8 @@ def read(document: Document, trainer: Environment = _NOTHING) -> Configuration:
     else:
         _apply_xtuner(sheet, trainer)
     _dtype(sheet, trainer)
+    if refused := contradictions(sheet, trainer):
+        sheet.state("training.contradictions", refused)
     return sheet.configuration()
 
 
@@ -212,13 +215,9 @@ def _match(sheet: Sheet, keys: tuple[str, ...], fact: str, ours: object, name: s
     if _is_auto(sheet, keys):
         sheet.state(fact, ours, keys)
     elif sheet.is_stated(fact) and sheet.fact(fact) != ours and sheet.get(*keys) is not None:
-        theirs = f"{'.'.join(keys)} is {_spell(sheet.fact(fact))}"
-        why = f"{theirs}, but the trainer's {name.partition('.')[2]} is {_spell(ours)}, and transformers refuses both"
+        theirs = f"{'.'.join(keys)} is {spell(sheet.fact(fact))}"
+        why = f"{theirs}, but the trainer's {name.partition('.')[2]} is {spell(ours)}"
         sheet.unknown(fact, why, keys)
-
-
-def _spell(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _apply_xtuner(sheet: Sheet, trainer: Environment) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from compatcheck.project.training._parallel import read_deepspeed, read_fsdp
 from compatcheck.project.training._rows import is_left_open, read_model, read_rows, rows, state_unquantized
 from compatcheck.project.training._sheet import Sheet
+from compatcheck.project.training._trainer_arguments import read_arguments
 from compatcheck.project.training._values import (
     ATTENTION,
     FLAG,
@@ -82,6 +83,7 @@ def read(document: Document) -> Configuration:
     _packing(sheet)
     _optimizer(sheet)
     _precision(sheet)
+    read_arguments(sheet, complete=True)
     _attention(sheet)
     _checkpointing(sheet)
     _quantization(sheet, model)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from compatcheck.project.training._parallel import read_deepspeed, read_fsdp
 from compatcheck.project.training._rows import is_left_open, rows
 from compatcheck.project.training._sheet import Sheet
+from compatcheck.project.training._trainer_arguments import read_arguments
 from compatcheck.project.training._values import (
     ATTENTION,
     DTYPE,
@@ -83,10 +84,11 @@ def recognises(document: Document) -> bool:
     return any(sure in names for sure in _SURE) and len(names & _USUAL) >= 3
 
 
-def read(document: Document, framework: str | None = None) -> Configuration:
+def read(document: Document, framework: str | None = None, *, complete: bool = False) -> Configuration:
     """What the arguments decide; a default is stated where every release shares it.
 
-    ``framework`` is known where the arguments come from a command line.
+    ``framework`` is known where the arguments come from a command line, and ``complete`` says that no other code gives
+    any.
     """
     sheet = Sheet(document)
     sections = ("training_args",) if isinstance(sheet.get("training_args"), dict) else ()
@@ -98,6 +100,7 @@ def read(document: Document, framework: str | None = None) -> Configuration:
         if not sheet.has(*sections, fact):
             sheet.state(f"training.{fact}", default)
     _precision(sheet, sections, framework)
+    read_arguments(sheet, sections, complete=complete or bool(sections) or _is_trl_file(sheet))
     _optimizer(sheet, sections)
     _checkpointing(sheet, sections)
     _parallel(sheet, sections)
@@ -106,6 +109,10 @@ def read(document: Document, framework: str | None = None) -> Configuration:
     _lora(sheet)
     _data(sheet)
     return sheet.configuration()
+
+
+def _is_trl_file(sheet: Sheet) -> bool:
+    return sheet.fact("training.framework") == "trl" and sheet.document.path.endswith(SUFFIXES)
 
 
 def _all_names(value: Mapping[str, object]) -> list[str]:
