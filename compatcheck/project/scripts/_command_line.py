@@ -1,0 +1,485 @@
+"""What the parsers of a script give it: the values of its launch line, and the script's own defaults for the rest."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from compatcheck.environment import Location
+from compatcheck.project.python_values import NOT_RUN, Open, Reference, is_plain
+from compatcheck.project.scripts._heap import (
+    OPENED,
+    Arguments,
+    DictValue,
+    Field,
+    FunctionValue,
+    Instance,
+    ListValue,
+    Node,
+    Object,
+    OwnClass,
+    Parser,
+    PathText,
+)
+from compatcheck.project.scripts._interpreter import Interpreter
+from compatcheck.project.scripts._library import load_file
+
+REQUIRED = Open("it is given on the command line")
+_FROM_COMMAND_LINE = "its arguments come from the command line"
+
+
+class Option(NamedTuple):
+    """An argument that an ``argparse`` parser takes: its names, and the keywords it was added with."""
+
+    names: tuple[str, ...]
+    keywords: Mapping[str, Node]
+    at: Node
+
+
+class _Given(NamedTuple):
+    """What a command line says for one option."""
+
+    value: object
+    place: Location | None
+
+
+def _flag_name(name: str) -> str:
+    return name.lstrip("-").replace("-", "_")
+
+
+def _flag(run: Interpreter, names: tuple[str, ...]) -> _Given | None:
+    """What the launch line gives under one of these names."""
+    command = run.command
+    if command is None:
+        return None
+    wanted = {_flag_name(name) for name in names}
+    for name, value in command.flags.items():
+        if _flag_name(name) in wanted:
+            return _Given(value, command.places.get(name))
+    return None
+
+
+def _made(run: Interpreter, value: object, given: _Given, at: ast.AST) -> Node:
+    """A value of the command line, at its place there."""
+    node = _nested(run, value, at)
+    if given.place:
+        node.file, node.line = given.place.file, given.place.line or 1
+    return node
+
+
+def _nested(run: Interpreter, value: object, at: ast.AST) -> Node:
+    if isinstance(value, (list, tuple)):
+        return run.node(ListValue(_nested(run, each, at) for each in value), at)
+    if isinstance(value, dict):
+        return run.node(DictValue({key: _nested(run, each, at) for key, each in value.items()}), at)
+    return run.node(value if is_plain(value) or isinstance(value, (Open, Reference)) else Open(NOT_RUN), at)
+
+
+# -- argparse
+
+
+def _parser(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    return Parser()
+
+
+def _add_argument(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    parser = arguments.positional[0].value
+    names = tuple(each.value for each in arguments.positional[1:])
+    named = [name for name in names if isinstance(name, str)]
+    if len(named) < len(names) or not named or arguments.gap:
+        run.heap.open(parser, Open("it has arguments whose names are computed by code"))
+        return None
+    given = arguments.keywords.get("dest")
+    long = next((name for name in named if name.startswith("--")), named[0])
+    dest = given.value if given else _flag_name(long)
+    if isinstance(dest, str):
+        run.heap.write(
+            parser.slots, dest, Node(Option(tuple(named), arguments.keywords, run.node(None, at)), *run.at(at))
+        )
+    return None
+
+
+def _set_defaults(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    parser = arguments.positional[0].value
+    for name, node in arguments.keywords.items():
+        held = parser.slots.get(name)
+        option = held.value if held else Option((), {}, node)
+        changed = option._replace(keywords={**option.keywords, "default": node})
+        run.heap.write(parser.slots, name, Node(changed, node.file, node.line))
+    if arguments.gap:
+        run.heap.open(parser, Open(arguments.gap))
+    return None
+
+
+def _same_parser(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    return arguments.positional[0]
+
+
+def _parse_args(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    parser = arguments.positional[0].value
+    if parser.classes:
+        return _parse_into_classes(run, arguments, at)
+    lacking = parser.opened.why if parser.opened else "no argument of this name is added in the file"
+    namespace = Instance(None, lacking=lacking)
+    explicit = len(arguments.positional) > 1 or arguments.keywords
+    words = iter(run.command.positional if run.command else ())
+    position = 0
+    for name, node in parser.slots.items():
+        if name is OPENED:
+            namespace.slots[OPENED] = node
+            continue
+        option: Option = node.value
+        if explicit:
+            namespace.slots[name] = run.node(Open("the script gives its arguments itself"), option_node(option))
+        elif option.names and not option.names[0].startswith("-"):
+            namespace.slots[name] = _word(run, option, words, position)
+            position += 1
+        else:
+            namespace.slots[name] = _option_value(run, name, option)
+    return namespace
+
+
+def _parse_known_args(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    parsed = run.node(_parse_args(run, arguments, at), at)
+    return ListValue((parsed, run.node(Open("it is what the command line has more"), at)))
+
+
+def option_node(option: Option) -> ast.AST:
+    return ast.Pass(lineno=option.at.line, col_offset=0)
+
+
+def _word(run: Interpreter, option: Option, words: Iterator[object], position: int) -> Node:
+    """The value of an argument without a flag."""
+    at = option_node(option)
+    many = option.keywords.get("nargs")
+    if many is not None:
+        return run.node(REQUIRED, at)
+    given = next(words, None)
+    if given is None:
+        return run.node(REQUIRED, at)
+    place = run.command.places.get(position) if run.command else None
+    return _converted(run, option, _Given(given, place), at)
+
+
+def _option_value(run: Interpreter, dest: str, option: Option) -> Node:
+    at = option_node(option)
+    action = option.keywords.get("action")
+    kind = action.value if action else "store"
+    if isinstance(kind, Reference):
+        kind = kind.name
+    given = _flag(run, (dest, *option.names))
+    negated = _flag(run, tuple(f"no_{_flag_name(name)}" for name in option.names))
+    if given is None and not (negated and "BooleanOptionalAction" in str(kind)):
+        return _default(run, dest, option, str(kind), at)
+    if given is None:
+        return _made(run, False, negated, at)  # type: ignore[arg-type]
+    if kind == "store_true" or kind == "store_false":
+        return _made(run, kind == "store_true", given, at)
+    if "BooleanOptionalAction" in str(kind):
+        return _made(run, given.value is not False, given, at)
+    if kind == "store_const":
+        const = option.keywords.get("const")
+        return _made(run, const.value if const else None, given, at)
+    if kind != "store":
+        return run.node(REQUIRED, at)
+    return _converted(run, option, given, at)
+
+
+def _default(run: Interpreter, dest: str, option: Option, kind: str, at: ast.AST) -> Node:
+    flag = next((name for name in option.names if name.startswith("--")), option.names[0] if option.names else dest)
+    assumed = flag if run.command is None else ""
+    required = option.keywords.get("required")
+    if required is not None and run.truth(required) is not False:
+        return run.node(REQUIRED, at)
+    default = option.keywords.get("default")
+    if default is None:
+        value = {"store_true": False, "store_false": True}.get(kind)
+        return run.node(value, at, assumed)
+    if isinstance(default.value, str) and "type" in option.keywords:
+        default = _typed(run, option, default, at)
+    return Node(default.value, default.file, default.line, assumed)
+
+
+def _converted(run: Interpreter, option: Option, given: _Given, at: ast.AST) -> Node:
+    value = given.value
+    if value is True and "const" in option.keywords:
+        return _made(run, option.keywords["const"].value, given, at)
+    many = option.keywords.get("nargs")
+    if many is not None and many.value != "?":
+        words = value if isinstance(value, (list, tuple)) else [value]
+        parts = [_typed(run, option, _made(run, each, given, at), at) for each in words]
+        return _placed(run.node(ListValue(parts), at), given)
+    return _placed(_typed(run, option, _made(run, value, given, at), at), given)
+
+
+def _placed(node: Node, given: _Given) -> Node:
+    if given.place is None:
+        return node
+    return Node(node.value, given.place.file, given.place.line or 1)
+
+
+def _typed(run: Interpreter, option: Option, node: Node, at: ast.AST) -> Node:
+    """A word of the command line as the ``type`` of its option makes it."""
+    kind = option.keywords.get("type")
+    if kind is None or kind.value == Reference("builtins.str"):
+        return run.node(_word_of(node.value), at)
+    if kind.value == Reference("builtins.bool"):
+        known = is_plain(node.value) and node.value is not None
+        return run.node(node.value != "" if known else Open(NOT_RUN), at)
+    word = node.value if kind.value in _NUMBERS and is_plain(node.value) else _word_of(node.value)
+    return run.call_value(kind, Arguments((run.node(word, at),)), at)
+
+
+_NUMBERS = (Reference("builtins.int"), Reference("builtins.float"))
+
+
+def _word_of(value: object) -> object:
+    """The text of a word that may have been taken for a number already."""
+    if isinstance(value, float):
+        return Open(f"{value} may be written otherwise on the command line")
+    return str(value) if isinstance(value, (int, bool)) else value
+
+
+# -- parsers of dataclasses
+
+
+def _class_parser(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    first = arguments.positional[0] if arguments.positional else arguments.keywords.get("dataclass_types")
+    if first is None:
+        return Open(NOT_RUN)
+    classes = run.items_of(first)
+    return Parser(classes if classes is not None else (first,))
+
+
+def _parse_into_classes(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    """``parse_args_into_dataclasses`` and ``parse_args_and_config``."""
+    parser = arguments.positional[0].value
+    if not parser.classes:
+        return Open(NOT_RUN)
+    if len(arguments.positional) > 1 or "args" in arguments.keywords:
+        return _filled(run, parser, None, at, "the script gives its arguments itself")
+    given: dict[str, Node] = {}
+    gap = "" if run.command else _FROM_COMMAND_LINE
+    if run.command:
+        config = _flag(run, ("config",))
+        if config and isinstance(config.value, str):
+            said = load_file(run, config.value)
+            if isinstance(said, DictValue):
+                given |= {_flag_name(key): node for key, node in said.entries() if isinstance(key, str)}
+            else:
+                gap = f"its arguments come from {config.value}, which is not read"
+        for name, value in run.command.flags.items():
+            given[_flag_name(name)] = _made(run, value, _Given(value, run.command.places.get(name)), at)
+    filled = _filled(run, parser, given, at, gap)
+    rest = arguments.keywords.get("return_remaining_strings")
+    if rest is not None and rest.value is not False and isinstance(filled, ListValue):
+        return ListValue((*filled.items, run.node(Open("it is what the command line has more"), at)))
+    return filled
+
+
+def _parse_file(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    parser = arguments.positional[0].value
+    named = [
+        *arguments.positional[1:],
+        *(arguments.keywords[key] for key in _FILE_KEYWORDS if key in arguments.keywords),
+    ]
+    path = named[0].value if named else None
+    text = path.text if isinstance(path, PathText) else path
+    said = load_file(run, text) if isinstance(text, str) else Open("its arguments come from a file that is not known")
+    return _from_mapping(run, parser, said, at)
+
+
+_FILE_KEYWORDS = ("json_file", "yaml_file")
+
+
+def _parse_dict(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    given = [*arguments.positional[1:], *(arguments.keywords[key] for key in ("args",) if key in arguments.keywords)]
+    said = run.mapping_of(given[0].value) if given else Open(NOT_RUN)
+    return _from_mapping(run, arguments.positional[0].value, said, at)
+
+
+def _from_mapping(run: Interpreter, parser: Parser, said: object, at: ast.AST) -> object:
+    if not isinstance(said, DictValue):
+        why = said.why if isinstance(said, Open) else NOT_RUN
+        return _filled(run, parser, None, at, why)
+    entries = {key: node for key, node in said.entries() if isinstance(key, str)}
+    return _filled(run, parser, entries, at, said.opened.why if said.opened else "", assumed=False)
+
+
+def _filled(
+    run: Interpreter, parser: Parser, given: Mapping[str, Node] | None, at: ast.AST, gap: str, assumed: bool = True
+) -> object:
+    """One object of each class, with what is given; the fields of the script's own classes have their defaults."""
+    made: list[Node] = []
+    own_names = {
+        name for each in parser.classes if isinstance(each.value, OwnClass) for name in each.value.all_fields()
+    }
+    for each in parser.classes:
+        value = each.value
+        if isinstance(value, OwnClass):
+            base = value.imported_base()
+            made.append(_own_filled(run, value, given, at, gap, assumed and run.command is None, own_names, bool(base)))
+        elif isinstance(value, Reference):
+            rest = {name: node for name, node in (given or {}).items() if name not in own_names}
+            made.append(run.record(value.name, Arguments((), rest, gap), at))
+        else:
+            made.append(run.node(Open(NOT_RUN), at))
+    return ListValue(made)
+
+
+def _own_filled(
+    run: Interpreter,
+    own: OwnClass,
+    given: Mapping[str, Node] | None,
+    at: ast.AST,
+    gap: str,
+    assumed: bool,
+    own_names: set[str],
+    library: bool,
+) -> Node:
+    keywords: dict[str, Node] = {}
+    lines = run.command is None and gap == _FROM_COMMAND_LINE
+    for name, field in own.all_fields().items():
+        if given is not None and name in given:
+            keywords[name] = _annotated(run, field, given[name], at)
+        elif gap and not lines:
+            keywords[name] = run.node(Open(gap), at)
+        elif field.default is None:
+            keywords[name] = run.node(REQUIRED, at)
+        else:
+            held = field.default()
+            keywords[name] = Node(held.value, held.file, held.line, f"--{name}" if assumed else "")
+    if library:
+        rest = {name: node for name, node in (given or {}).items() if name not in own_names}
+        return run.call_value(run.node(own, at), Arguments((), {**rest, **keywords}, gap), at)
+    instance = Instance(own, dict(keywords))
+    run.after_init(instance, own, at)
+    return run.node(instance, at)
+
+
+def _annotated(run: Interpreter, field: Field, node: Node, at: ast.AST) -> Node:
+    """A word as the annotation of its field makes it."""
+    value = node.value
+    text = ast.unparse(field.annotation).replace("'", "").replace('"', "") if field.annotation else ""
+    words = set(text.replace("[", " ").replace("]", " ").replace("|", " ").replace(",", " ").split())
+    made: Any = value
+    try:
+        if isinstance(value, str) and "bool" in words and value.lower() in _TRUTHS:
+            made = _TRUTHS[value.lower()]
+        elif isinstance(value, str) and "int" in words and "str" not in words:
+            made = int(value)
+        elif (
+            isinstance(value, str)
+            and "float" in words
+            and "str" not in words
+            or type(value) is int
+            and "float" in words
+            and "int" not in words
+        ):
+            made = float(value)
+        elif is_plain(value) and not isinstance(value, str) and words <= {"str", "Optional", "None"}:
+            made = _word_of(value)
+        elif is_plain(value) and words & {"list", "List"}:
+            made = ListValue((node,))
+    except ValueError:
+        made = Open("it is no number")
+    return Node(made, node.file, node.line)
+
+
+_TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+# -- functions that are a command
+
+
+def _command(run: Interpreter, function: FunctionValue, at: ast.AST) -> Arguments:
+    """The arguments with which fire, typer or click call a function."""
+    args = function.node.args
+    options = {name: call for call in function.options for name in _option_names(call)}
+    given: dict[str, Node] = {}
+    words = iter(run.command.positional if run.command else ())
+    for each in (*args.posonlyargs, *args.args, *args.kwonlyargs):
+        name = each.arg
+        found = _flag(run, (name,))
+        field = Field(None, each.annotation, each.lineno)
+        default = _parameter_default(run, function.defaults.get(name), options.get(name), each)
+        if found is not None:
+            given[name] = _annotated(run, field, _made(run, found.value, found, at), at)
+        elif default is not None:
+            given[name] = Node(default.value, default.file, default.line, f"--{name}" if run.command is None else "")
+        elif (word := next(words, None)) is not None:
+            given[name] = _annotated(run, field, _made(run, word, _Given(word, None), at), at)
+        else:
+            given[name] = run.node(REQUIRED, each)
+    return Arguments((), given)
+
+
+def _option_names(call: object) -> Iterator[str]:
+    for each in call.positional:  # type: ignore[attr-defined]
+        if isinstance(each, str):
+            for part in each.split("/"):
+                yield _flag_name(part)
+
+
+def _parameter_default(run: Interpreter, held: Node | None, option: Any, at: ast.AST) -> Node | None:
+    if option is not None:
+        if option.keywords.get("is_flag") is True:
+            return _nested(run, option.keywords.get("default", False), at)
+        return _nested(run, option.keywords["default"], at) if "default" in option.keywords else run.node(None, at)
+    if held is not None and isinstance(held.value, Object) and held.value.call.callee.startswith("typer."):
+        call = held.value.call
+        given = call.positional[0] if call.positional else call.keywords.get("default", REQUIRED)
+        return None if isinstance(given, Open) else Node(_nested(run, given, at).value, held.file, held.line)
+    return held
+
+
+def _fire(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    """``fire.Fire(main)``, ``typer.run(main)`` and ``tyro.cli(main)``; of a dataclass the object."""
+    target = arguments.positional[0] if arguments.positional else None
+    if target is None:
+        return Open(NOT_RUN)
+    if isinstance(target.value, FunctionValue):
+        return run.call_value(target, _command(run, target.value, at), at)
+    if isinstance(target.value, OwnClass) and target.value.is_dataclass:
+        parsed = _parse_into_classes(run, Arguments((run.node(Parser((target,)), at),)), at)
+        return parsed.items[0] if isinstance(parsed, ListValue) else parsed
+    run.escape(target.value, at)
+    return Open(NOT_RUN)
+
+
+def _argv(run: Interpreter, at: ast.AST) -> Node:
+    """``sys.argv`` of a script that is started with the launch line, or with no arguments."""
+    command = run.command
+    if command is None:
+        return Node(ListValue((run.node("script.py", at),)), *run.at(at), "the command line")
+    words = [run.node("script.py", at), *(run.node(each, at) for each in command.positional)]
+    for name in command.flags:
+        words += [run.node(Open(f"--{name}"), at), run.node(Open(NOT_RUN), at)]
+    return run.node(ListValue(words), at)
+
+
+PARSERS: Mapping[str, Any] = {
+    "argparse.ArgumentParser": _parser,
+    "parser.add_argument": _add_argument,
+    "parser.set_defaults": _set_defaults,
+    "parser.parse_args": _parse_args,
+    "parser.parse_known_args": _parse_known_args,
+    "parser.add_argument_group": _same_parser,
+    "parser.add_mutually_exclusive_group": _same_parser,
+    "parser.add_subparsers": _same_parser,
+    "parser.add_parser": _same_parser,
+    **{f"{where}HfArgumentParser": _class_parser for where in ("transformers.", "transformers.hf_argparser.")},
+    **{f"{where}TrlParser": _class_parser for where in ("trl.", "trl.commands.cli_utils.", "trl.scripts.utils.")},
+    "parser.parse_args_into_dataclasses": _parse_into_classes,
+    "parser.parse_args_and_config": _parse_into_classes,
+    "parser.parse_json_file": _parse_file,
+    "parser.parse_yaml_file": _parse_file,
+    "parser.parse_dict": _parse_dict,
+    "fire.Fire": _fire,
+    "typer.run": _fire,
+    "tyro.cli": _fire,
+    "simple_parsing.parse": _fire,
+    "command": _command,
+    "sys.argv:value": _argv,
+}

@@ -1,0 +1,506 @@
+"""What the functions of Python return that scripts build settings with.
+
+Each handler takes the interpreter, the arguments, of a method with the object first, and the place of the call.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from compatcheck.errors import InputError
+from compatcheck.project.python_values import (
+    LARGEST_NUMBER,
+    LONGEST,
+    NOT_RUN,
+    OUT_OF_PROPORTION,
+    Open,
+    is_plain,
+)
+from compatcheck.project.scripts._heap import (
+    ITEMS,
+    MISSING,
+    OPENED,
+    Arguments,
+    DictValue,
+    Instance,
+    ListValue,
+    Mutable,
+    Node,
+    Object,
+    Part,
+    Partial,
+    PathText,
+    join_paths,
+)
+from compatcheck.project.scripts._interpreter import Interpreter, Raised
+from compatcheck.project.scripts.calls import Call
+from compatcheck.project.training.document import Document, open_document
+
+Handler = Callable[[Interpreter, Arguments, Any], object]
+
+
+def _only(arguments: Arguments) -> Node | None:
+    """The one argument of a call that has no others."""
+    return (
+        arguments.positional[0]
+        if len(arguments.positional) == 1 and not arguments.keywords and not arguments.gap
+        else None
+    )
+
+
+def _dict(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    made = DictValue()
+    if len(arguments.positional) > 1:
+        return Open(NOT_RUN)
+    if arguments.positional:
+        if isinstance(arguments.positional[0].value, ListValue):
+            return _dict_of_pairs(run, arguments)
+        run.merge_into(made.slots, arguments.positional[0])
+    if arguments.gap:
+        made.slots[OPENED] = Open(arguments.gap)
+    made.slots.update(arguments.keywords)
+    return made
+
+
+def _dict_of_pairs(run: Interpreter, arguments: Arguments) -> object:
+    made = DictValue()
+    pairs = run.items_of(arguments.positional[0])
+    if pairs is None or arguments.gap:
+        return Open(NOT_RUN)
+    for pair in pairs:
+        items = run.items_of(pair)
+        if items is None or len(items) != 2 or not is_plain(items[0].value):
+            return Open(NOT_RUN)
+        made.slots[items[0].value] = items[1]
+    made.slots.update(arguments.keywords)
+    return made
+
+
+def _list(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    if not arguments.positional and not arguments.keywords and not arguments.gap:
+        return ListValue()
+    only = _only(arguments)
+    items = run.items_of(only) if only else None
+    return Open(NOT_RUN) if items is None else ListValue(items)
+
+
+def _text(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    only = _only(arguments)
+    if only is None:
+        return Open(NOT_RUN)
+    if isinstance(only.value, PathText):
+        return only.value.text
+    return run.node(str(only.value) if is_plain(only.value) else _reason(only.value), at, only.assumed)
+
+
+def _reason(value: object) -> Open:
+    return value if isinstance(value, Open) else Open(NOT_RUN)
+
+
+def _number(kind: Callable[[Any], Any]) -> Handler:
+    def convert(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+        only = _only(arguments)
+        if only is None or not isinstance(only.value, (str, int, float)):
+            return _reason(only.value) if only else Open(NOT_RUN)
+        if isinstance(only.value, str) and len(only.value) > 30:
+            return Open(OUT_OF_PROPORTION)
+        try:
+            made = kind(only.value)
+        except (ValueError, OverflowError):
+            return Open("it cannot be computed")
+        return run.node(made if abs(made) <= LARGEST_NUMBER else Open(OUT_OF_PROPORTION), at, only.assumed)
+
+    return convert
+
+
+def _bool(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    only = _only(arguments)
+    truth = run.truth(only) if only else None
+    return Open(NOT_RUN) if truth is None or only is None else run.node(truth, at, only.assumed)
+
+
+def _len(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    only = _only(arguments)
+    if only is None:
+        return Open(NOT_RUN)
+    if isinstance(only.value, str):
+        return len(only.value)
+    items = run.items_of(only)
+    return Open(NOT_RUN) if items is None else run.node(len(items), at, only.assumed)
+
+
+def _range(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    numbers = [each.value for each in arguments.positional]
+    if arguments.gap or not 1 <= len(numbers) <= 3 or not all(type(each) is int for each in numbers):
+        return Open(NOT_RUN)
+    if len(numbers) == 3 and not numbers[2]:
+        return Open(NOT_RUN)
+    found = range(*numbers)
+    if len(found) > LONGEST:
+        return Open(OUT_OF_PROPORTION)
+    run.spend(len(found))
+    return ListValue(run.node(each, at) for each in found)
+
+
+def _extreme(choose: Callable[..., Any]) -> Handler:
+    def find(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+        numbers = [each.value for each in arguments.positional]
+        plain = all(isinstance(each, (int, float)) for each in numbers)
+        return (
+            choose(numbers)
+            if len(numbers) > 1 and plain and not arguments.keywords and not arguments.gap
+            else Open(NOT_RUN)
+        )
+
+    return find
+
+
+def _getattr(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    if len(arguments.positional) < 2 or not isinstance(arguments.positional[1].value, str):
+        return Open(NOT_RUN)
+    owner, name = arguments.positional[0], arguments.positional[1].value
+    found = run.read_attribute(owner, name, at)
+    if isinstance(found.value, Open) and len(arguments.positional) > 2 and isinstance(owner.value, Instance):
+        complete = owner.value.own_class is None and not owner.value.opened
+        return arguments.positional[2] if complete and name not in owner.value.slots else found
+    return Open(NOT_RUN) if isinstance(found.value, Part) and len(arguments.positional) > 2 else found
+
+
+def _setattr(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    if len(arguments.positional) == 3 and isinstance(arguments.positional[1].value, str):
+        run.set_attribute(arguments.positional[0], arguments.positional[1].value, arguments.positional[2], at)
+    elif arguments.positional:
+        run.escape(arguments.positional[0].value, at)
+    return None
+
+
+def _vars(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    only = _only(arguments)
+    return DictValue(only.value.slots) if only and isinstance(only.value, Instance) else Open(NOT_RUN)
+
+
+def _asdict(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    only = _only(arguments)
+    return DictValue(dict(only.value.slots)) if only and isinstance(only.value, Instance) else Open(NOT_RUN)
+
+
+def _copy(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    only = _only(arguments)
+    return _copied(run, only, 20) if only else Open(NOT_RUN)
+
+
+def _copied(run: Interpreter, node: Node, depth: int) -> Node:
+    value = node.value
+    run.spend(1)
+    if isinstance(value, (ListValue, DictValue)) and not depth:
+        return Node(Open(OUT_OF_PROPORTION), node.file, node.line)
+    if isinstance(value, ListValue):
+        items = tuple(_copied(run, each, depth - 1) for each in value.items)
+        made = ListValue()
+        made.slots = {**value.slots, ITEMS: items}
+        return Node(made, node.file, node.line, node.assumed)
+    if isinstance(value, DictValue):
+        slots = {key: each if key is OPENED else _copied(run, each, depth - 1) for key, each in value.slots.items()}
+        return Node(DictValue(slots), node.file, node.line, node.assumed)
+    return Node(Open(NOT_RUN), node.file, node.line) if isinstance(value, Mutable) else node
+
+
+def _path(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    parts = [each.value for each in arguments.positional]
+    return Open(NOT_RUN) if arguments.gap else join_paths(parts or ["."])
+
+
+def _os_join(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    joined = _path(run, arguments, at)
+    return joined.text if isinstance(joined, PathText) else joined
+
+
+def _of_text(function: Callable[[str], str]) -> Handler:
+    def apply(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+        only = _only(arguments)
+        value = only.value if only else None
+        text = value.text if isinstance(value, PathText) else value
+        return function(text) if isinstance(text, str) else _reason(text)
+
+    return apply
+
+
+def _environment_variable(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    return Open("the environment gives it")
+
+
+def _ends(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    raise Raised
+
+
+def _partial(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    if not arguments.positional:
+        return Open(NOT_RUN)
+    return Partial(arguments.positional[0], arguments._replace(positional=arguments.positional[1:]))
+
+
+def _field(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    return Object(Call("dataclasses.field", run.location(at)), arguments.keywords)
+
+
+def _replace(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    first = arguments.positional[0].value if arguments.positional else None
+    if not isinstance(first, Instance) or first.call or arguments.gap:
+        return Open(NOT_RUN)
+    return Instance(first.own_class, {**first.slots, **arguments.keywords})
+
+
+def _file(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    """``open(path)``: the path stands for the open file."""
+    first = arguments.positional[0].value if arguments.positional else None
+    return PathText(first) if isinstance(first, str) else first if isinstance(first, PathText) else _reason(first)
+
+
+def _load(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    first = arguments.positional[0].value if arguments.positional else None
+    return load_file(run, first.text) if isinstance(first, PathText) else _reason(first)
+
+
+def load_file(run: Interpreter, name: str) -> object:
+    """What a YAML or JSON file beside the script says, each value with its place."""
+    path = name if os.path.isabs(name) else os.path.join(os.path.dirname(run.scope.path), name)
+    path = os.path.normpath(path)
+    if not path.endswith((".yaml", ".yml", ".json")) or not os.path.isfile(path):
+        return Open(f"it is read from {name}, which is not there")
+    try:
+        document = open_document(path)
+    except InputError:
+        return Open(f"it is read from {name}, which cannot be read")
+    return _from_document(run, document, document.value, ())
+
+
+def _from_document(run: Interpreter, document: Document, value: object, keys: tuple[str | int, ...]) -> object:
+    run.spend(1)
+    if isinstance(value, dict):
+        made = DictValue()
+        for key, inner in value.items():
+            made.slots[key] = _node_of(run, document, inner, (*keys, key))
+        return made
+    if isinstance(value, list):
+        return ListValue(_node_of(run, document, each, (*keys, i)) for i, each in enumerate(value))
+    return value if is_plain(value) else Open(NOT_RUN)
+
+
+def _node_of(run: Interpreter, document: Document, value: object, keys: tuple[str | int, ...]) -> Node:
+    place = document.place(keys)
+    return Node(_from_document(run, document, value, keys), place.file, place.line or 1)
+
+
+def _method(kind: type, name: str) -> Handler:
+    """A method of strings, on short ones."""
+
+    def apply(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+        values = [each.value for each in arguments.positional]
+        assumed = next((each.assumed for each in arguments.positional if each.assumed), "")
+        if arguments.keywords or arguments.gap or not all(isinstance(each, (str, int)) for each in values):
+            return next((each for each in values if isinstance(each, Open)), Open(NOT_RUN))
+        if sum(len(str(each)) for each in values) > 1000 or any(type(each) is int and each > 100 for each in values):
+            return Open(OUT_OF_PROPORTION)
+        try:
+            made = getattr(kind, name)(*values)
+        except (TypeError, ValueError, IndexError):
+            return Open("it cannot be computed")
+        if isinstance(made, list):
+            return ListValue(run.node(each, at, assumed) for each in made)
+        return run.node(made if is_plain(made) else Open(NOT_RUN), at, assumed)
+
+    return apply
+
+
+def _str_join(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    items = run.items_of(arguments.positional[1]) if len(arguments.positional) == 2 else None
+    between = arguments.positional[0].value
+    if items is None or not all(isinstance(each.value, str) for each in items):
+        return Open(NOT_RUN)
+    run.spend(len(items))
+    size = sum(len(each.value) + len(between) for each in items)
+    return between.join(each.value for each in items) if size <= LONGEST else Open(OUT_OF_PROPORTION)
+
+
+def _update(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    target = arguments.positional[0].value
+    made = _dict(run, arguments._replace(positional=arguments.positional[1:]), at)
+    if not isinstance(made, DictValue) or made.opened:
+        run.heap.open(target, made.opened or Open(NOT_RUN) if isinstance(made, DictValue) else _reason(made))
+    if isinstance(made, DictValue):
+        for key, node in made.entries():
+            run.heap.write(target.slots, key, node)
+    return None
+
+
+def _get(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    target = arguments.positional[0].value
+    key, *rest = [*arguments.positional[1:], run.node(Open(NOT_RUN), at)]
+    if not is_plain(key.value):
+        return Open(NOT_RUN)
+    found = target.slots.get(key.value)
+    if found is not None:
+        return found
+    return target.opened or (rest[0] if len(rest) > 1 else None)
+
+
+def _key(arguments: Arguments) -> object:
+    """The key that a method of a mapping is given; `Open` for none."""
+    return arguments.positional[1].value if len(arguments.positional) > 1 else Open(NOT_RUN)
+
+
+def _pop(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    found = _get(run, arguments, at)
+    target, key = arguments.positional[0].value, _key(arguments)
+    if is_plain(key):
+        run.heap.write(target.slots, key, MISSING)
+    else:
+        run.heap.open(target, Open(NOT_RUN))
+    return found
+
+
+def _setdefault(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    target, key = arguments.positional[0].value, _key(arguments)
+    found = _get(run, arguments, at)
+    if not is_plain(key) or target.opened:
+        run.heap.open(target, target.opened or Open(NOT_RUN))
+    elif key not in target.slots and len(arguments.positional) == 3:
+        run.heap.write(target.slots, key, arguments.positional[2])
+    return found
+
+
+def _items(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    value = arguments.positional[0].value
+    if value.opened:
+        return value.opened
+    return ListValue(run.node(ListValue((run.node(key, at), each)), at) for key, each in value.entries())
+
+
+def _keys(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    value = arguments.positional[0].value
+    return value.opened or ListValue(run.node(key, at) for key, _ in value.entries())
+
+
+def _values(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    value = arguments.positional[0].value
+    return value.opened or ListValue(each for _, each in value.entries())
+
+
+def _shallow(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    value = arguments.positional[0].value
+    made = ListValue() if isinstance(value, ListValue) else DictValue()
+    made.slots = dict(value.slots)
+    return made
+
+
+def _append(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    target = arguments.positional[0].value
+    if len(arguments.positional) == 2 and not target.opened:
+        run.write_items(target, (*target.items, arguments.positional[1]))
+    else:
+        run.heap.open(target, target.opened or Open(NOT_RUN))
+    return None
+
+
+def _extend(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    target = arguments.positional[0].value
+    items = run.items_of(arguments.positional[1]) if len(arguments.positional) == 2 else None
+    if items is None or target.opened:
+        run.heap.open(target, Open(NOT_RUN))
+    else:
+        run.write_items(target, (*target.items, *items))
+    return None
+
+
+def _same(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    return arguments.positional[0] if arguments.positional else Open(NOT_RUN)
+
+
+def _command_group(run: Interpreter, value: Object, arguments: Arguments, at: ast.AST) -> object:
+    """``app()`` of typer or click runs the commands that were added to it."""
+    commands = [each for each in run.functions if each.command and not each.called]
+    for each in commands:
+        run.call_value(run.node(each, at), Arguments(), at)
+    return None
+
+
+STRING_METHODS = (
+    *(
+        "lower",
+        "upper",
+        "strip",
+        "lstrip",
+        "rstrip",
+        "split",
+        "rsplit",
+        "startswith",
+        "endswith",
+        "title",
+        "capitalize",
+    ),
+    *("removeprefix", "removesuffix", "find", "count", "isdigit", "partition"),
+)
+LIBRARY: Mapping[str, Any] = {
+    "builtins.dict": _dict,
+    "builtins.list": _list,
+    "builtins.tuple": _list,
+    "builtins.str": _text,
+    "os.fspath": _text,
+    "builtins.int": _number(int),
+    "builtins.float": _number(float),
+    "builtins.abs": _number(abs),
+    "builtins.bool": _bool,
+    "builtins.len": _len,
+    "builtins.range": _range,
+    "builtins.max": _extreme(max),
+    "builtins.min": _extreme(min),
+    "builtins.getattr": _getattr,
+    "builtins.setattr": _setattr,
+    "builtins.vars": _vars,
+    "builtins.open": _file,
+    "builtins.exit": _ends,
+    "builtins.quit": _ends,
+    "sys.exit": _ends,
+    "os._exit": _ends,
+    "os.path.join": _os_join,
+    "os.path.basename": _of_text(os.path.basename),
+    "os.path.dirname": _of_text(os.path.dirname),
+    "os.environ.get": _environment_variable,
+    "os.getenv": _environment_variable,
+    "pathlib.Path": _path,
+    "pathlib.PurePath": _path,
+    "functools.partial": _partial,
+    "dataclasses.field": _field,
+    "dataclasses.asdict": _asdict,
+    "dataclasses.replace": _replace,
+    "copy.copy": _copy,
+    "copy.deepcopy": _copy,
+    "json.load": _load,
+    "yaml.safe_load": _load,
+    "yaml.full_load": _load,
+    "yaml.load": _load,
+    "deepspeed.add_config_arguments": _same,
+    **{f"str.{name}": _method(str, name) for name in STRING_METHODS},
+    "str.join": _str_join,
+    "path.joinpath": _path,
+    "path.as_posix": _text,
+    "path.resolve": lambda run, arguments, at: Open(NOT_RUN),
+    "path.open": _same,
+    "dict.update": _update,
+    "dict.get": _get,
+    "dict.pop": _pop,
+    "dict.setdefault": _setdefault,
+    "dict.items": _items,
+    "dict.keys": _keys,
+    "dict.values": _values,
+    "dict.copy": _shallow,
+    "list.copy": _shallow,
+    "list.append": _append,
+    "list.extend": _extend,
+    "typer.Typer().": _command_group,
+    "typer.Typer().__call__": _command_group,
+    "click.group().": _command_group,
+}

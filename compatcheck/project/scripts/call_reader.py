@@ -1,0 +1,87 @@
+"""Read what a Python script or notebook calls, and with which arguments, from its syntax tree; nothing is run."""
+
+from __future__ import annotations
+
+import ast
+import os
+import warnings
+
+from compatcheck.errors import InputError
+from compatcheck.files.reading import OversizeError, read_text
+from compatcheck.project.scripts._command_line import PARSERS
+from compatcheck.project.scripts._heap import Scope
+from compatcheck.project.scripts._interpreter import DOING, Interpreter
+from compatcheck.project.scripts._library import LIBRARY
+from compatcheck.project.scripts.calls import CommandLine, ScriptCalls
+
+LARGEST = 1 << 20
+_MOST_MODULES = 8
+_TABLE = {**LIBRARY, **PARSERS}
+
+
+def read_calls(path: str, command: CommandLine | None = None) -> ScriptCalls:
+    """The calls of a script, as its launch line starts it; without one, its own defaults hold.
+
+    Raises `InputError` where the file cannot be read or parsed or is out of all proportion.
+    """
+    return read_calls_in(read_text(path, LARGEST), path, command)
+
+
+def read_calls_in(text: str, path: str, command: CommandLine | None = None) -> ScriptCalls:
+    """As `read_calls`, of code in hand; ``path`` is the file that it came from, or stands for one."""
+    tree = _parse(text, path)
+    importer = _Importer(path)
+    run = Interpreter(command, _TABLE, importer)
+    try:
+        run.run_module(tree, Scope(path), "__main__")
+        run.run_uncalled()
+    except RecursionError:
+        raise OversizeError(DOING, path, "it is nested too deeply", "give an ordinary script") from None
+    return ScriptCalls(tuple(run.calls), tuple(run.assignments), frozenset(run.imports))
+
+
+def _parse(text: str, path: str) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            return ast.parse(text)
+    except SyntaxError as error:
+        seen = f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
+        raise InputError(DOING, path, seen, "give a script for Python 3") from None
+    except ValueError as error:
+        raise InputError(DOING, path, str(error), "give a script for Python 3") from None
+    except (RecursionError, MemoryError):
+        raise OversizeError(DOING, path, "it is nested too deeply", "give an ordinary script") from None
+
+
+class _Importer:
+    """The modules that stand beside a script, each read once."""
+
+    def __init__(self, path: str) -> None:
+        self._folder = os.path.dirname(path)
+        self._read: dict[str, Scope | None] = {}
+
+    def module(self, run: Interpreter, name: str, level: int) -> Scope | None:
+        """The names of a module of the user's own; None for any other."""
+        folder = os.path.dirname(run.scope.path) if level else self._folder
+        for _ in range(level - 1):
+            folder = os.path.join(folder, os.pardir)
+        stem = os.path.normpath(os.path.join(folder, *name.split(".")))
+        if stem not in self._read:
+            self._read[stem] = None
+            path = next(
+                (each for each in (f"{stem}.py", os.path.join(stem, "__init__.py")) if os.path.isfile(each)), None
+            )
+            if path and sum(map(bool, self._read.values())) < _MOST_MODULES:
+                self._read[stem] = _followed(run, path, name)
+        return self._read[stem]
+
+
+def _followed(run: Interpreter, path: str, name: str) -> Scope | None:
+    try:
+        tree = _parse(read_text(path, LARGEST), path)
+    except InputError:
+        return None
+    scope = Scope(path)
+    run.run_module(tree, scope, name)
+    return scope

@@ -1,0 +1,314 @@
+"""What is read of the calls in a script: snippets, and the arguments that a call in them is given."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from compatcheck.environment import Location
+from compatcheck.errors import InputError
+from compatcheck.project.python_values import Open, Reference
+from compatcheck.project.scripts.call_reader import read_calls, read_calls_in
+from compatcheck.project.scripts.calls import Call, CommandLine
+
+HEAD = "import argparse, os, sys, torch\nfrom dataclasses import dataclass, field\nfrom pathlib import Path\n"
+HEAD += "from transformers import HfArgumentParser, TrainingArguments, AutoModel\n"
+OPEN = "open"
+
+
+def arguments(code: str, command: CommandLine | None = None) -> list[dict[str, object]]:
+    """The keywords of each call of TrainingArguments; the word ``open`` for what is not known."""
+    read = read_calls_in(HEAD + textwrap.dedent(code), "train.py", command)
+    made = [call.keywords for call in read.calls if call.callee == "transformers.TrainingArguments"]
+    return [{name: OPEN if isinstance(value, Open) else value for name, value in each.items()} for each in made]
+
+
+SNIPPETS: dict[str, tuple[str, dict[str, object]]] = {
+    "names": (
+        """
+        LR = 1e-4
+        TrainingArguments(learning_rate=LR, bf16=not False)
+        """,
+        {"learning_rate": 0.0001, "bf16": True},
+    ),
+    "aliases": (
+        """
+        from transformers import TrainingArguments as T
+        T(seed=-1)
+        """,
+        {"seed": -1},
+    ),
+    "modules": (
+        """
+        import transformers as tf
+        tf.TrainingArguments(seed=1)
+        """,
+        {"seed": 1},
+    ),
+    "dicts": (
+        """
+        a = dict(x=1)
+        a['y'] = 2
+        a.update(z=3)
+        TrainingArguments(**{**a, 'x': 4})
+        """,
+        {"x": 4, "y": 2, "z": 3},
+    ),
+    "later changes": (
+        """
+        a = {'x': 1}
+        b = a
+        TrainingArguments(**b)
+        a['x'] = 2
+        """,
+        {"x": 1},
+    ),
+    "shared": (
+        """
+        a = {'x': 1}
+        b = a
+        a['x'] = 2
+        TrainingArguments(**b)
+        """,
+        {"x": 2},
+    ),
+    "strings": (
+        """
+        n = 'm'
+        TrainingArguments(a=f'o/{n}-{2}', b='o' + n, c=os.path.join('o', n), d=str(Path('o') / n))
+        """,
+        {"a": "o/m-2", "b": "om", "c": "o/m", "d": "o/m"},
+    ),
+    "torch": (
+        """
+        TrainingArguments(a=torch.float16, b=getattr(torch, 'bfloat16'))
+        """,
+        {"a": Reference("torch.float16"), "b": Reference("torch.bfloat16")},
+    ),
+    "environment": (
+        """
+        TrainingArguments(a=os.environ.get('A', 'b'), b=os.getenv('B'))
+        """,
+        {"a": OPEN, "b": OPEN},
+    ),
+    "main": (
+        """
+        def main(lr=1e-4):
+            TrainingArguments(lr=lr)
+        if __name__ == '__main__':
+            main(lr=2e-4)
+        """,
+        {"lr": 0.0002},
+    ),
+    "closures": (
+        """
+        def a(x):
+            def b():
+                return x
+            return b
+        TrainingArguments(x=a(1)())
+        """,
+        {"x": 1},
+    ),
+    "branches": (
+        """
+        if torch.cuda.is_available():
+            a, b = 1, 2
+        else:
+            a, b = 1, 3
+        TrainingArguments(a=a, b=b)
+        """,
+        {"a": 1, "b": OPEN},
+    ),
+    "loops": (
+        """
+        x = 1
+        for i in open('f'):
+            x = x + 1
+            y = 1
+        TrainingArguments(x=x, y=y)
+        """,
+        {"x": OPEN, "y": OPEN},
+    ),
+    "rounds": (
+        """
+        x = []
+        for i in ['q', 'v']:
+            x.append(i + '_proj')
+        TrainingArguments(x=x)
+        """,
+        {"x": ["q_proj", "v_proj"]},
+    ),
+    "early return": (
+        """
+        d = {'x': 1}
+        def f():
+            d['x'] = 2
+            if input():
+                return
+            d['x'] = 1
+        f()
+        TrainingArguments(**d)
+        """,
+        {"x": OPEN},
+    ),
+    "unknown code": (
+        """
+        import lib
+        d = {'x': 1}
+        lib.change(d)
+        TrainingArguments(**d, y=1)
+        """,
+        {"y": 1},
+    ),
+    "callbacks": (
+        """
+        import lib
+        x = 1
+        def f():
+            global x
+            x = 2
+        lib.run(f)
+        TrainingArguments(x=x)
+        """,
+        {"x": OPEN},
+    ),
+    "tries": (
+        """
+        try:
+            import bitsandbytes
+            has = True
+        except ImportError:
+            has = False
+        TrainingArguments(x=has)
+        """,
+        {"x": OPEN},
+    ),
+    "classes": (
+        """
+        class A:
+            lr = 1e-4
+            def __init__(self, x):
+                self.x = x
+            def make(self):
+                return TrainingArguments(lr=self.lr, x=self.x)
+        A(3).make()
+        """,
+        {"lr": 0.0001, "x": 3},
+    ),
+    "own kinds": (
+        """
+        @dataclass
+        class Mine(TrainingArguments):
+            lr: float = field(default=1e-4)
+            x: int = 1
+        Mine(x=2)
+        """,
+        {"lr": 0.0001, "x": 2},
+    ),
+    "partial": (
+        """
+        import functools
+        make = functools.partial(TrainingArguments, x=1)
+        make(y=2)
+        """,
+        {"x": 1, "y": 2},
+    ),
+    "argparse": (
+        """
+        p = argparse.ArgumentParser()
+        p.add_argument('--learning-rate', '-l', type=float, default=1e-4)
+        p.add_argument('--bf16', action='store_true')
+        p.add_argument('data')
+        a = p.parse_args()
+        TrainingArguments(lr=a.learning_rate, bf16=a.bf16, d=a.data)
+        """,
+        {"lr": 0.0001, "bf16": False, "d": OPEN},
+    ),
+    "dataclasses": (
+        """
+        @dataclass
+        class A:
+            lr: float = 1e-4
+            t: list = field(default_factory=lambda: ['q'])
+        a, = HfArgumentParser((A,)).parse_args_into_dataclasses()
+        TrainingArguments(lr=a.lr, t=a.t)
+        """,
+        {"lr": 0.0001, "t": ["q"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SNIPPETS)
+def test_arguments_are_read(name: str) -> None:
+    code, expected = SNIPPETS[name]
+    assert arguments(code) == [expected]
+
+
+PARSED = """
+    p = argparse.ArgumentParser()
+    p.add_argument('--learning-rate', type=float, default=1e-4)
+    p.add_argument('--bf16', action='store_true')
+    p.add_argument('--dtype', choices=['auto', 'half'])
+    p.add_argument('data')
+    a = p.parse_args()
+    TrainingArguments(lr=a.learning_rate, bf16=a.bf16, t=a.dtype, d=a.data)
+"""
+
+
+@pytest.mark.parametrize("rate", ["2e-4", 2e-4])
+def test_launch_line_gives_arguments(rate: object) -> None:
+    at = Location("run.sh", 3)
+    command = CommandLine({"learning_rate": rate, "bf16": True}, ("d.json",), {"learning_rate": at, 0: at})
+    (made,) = (call for call in read_calls_in(HEAD + textwrap.dedent(PARSED), "t.py", command).calls if call.keywords)
+    assert made.keywords == {"lr": 2e-4, "bf16": True, "t": None, "d": "d.json"}
+    assert made.places["lr"] == made.places["d"] == at
+
+
+def test_default_that_decides_a_branch_leaves_the_other_in_doubt() -> None:
+    code = "p = argparse.ArgumentParser()\np.add_argument('--lora', action='store_true')\na = p.parse_args()\n"
+    code += "from peft import LoraConfig\nif a.lora:\n    LoraConfig(r=8)\n"
+    (lora,) = (call for call in read_calls_in(HEAD + code, "t.py").calls if call.callee == "peft.LoraConfig")
+    assert "--lora" in lora.doubt
+    (lora,) = read_calls_in(HEAD + code, "t.py", CommandLine({"lora": True})).calls
+    assert not lora.doubt
+
+
+def test_library_class_takes_flags_and_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "sft.yaml").write_text("learning_rate: 1.0e-4\nlora_r: 16\n")
+    (tmp_path / "train.py").write_text(
+        "from trl import ModelConfig, SFTConfig, TrlParser\n"
+        "parser = TrlParser((SFTConfig, ModelConfig))\nargs, model = parser.parse_args_and_config()\n"
+    )
+    path = str(tmp_path / "train.py")
+    sft, _ = read_calls(path, CommandLine({"config": "sft.yaml", "bf16": True})).calls
+    assert sft.callee == "trl.SFTConfig" and not sft.gap
+    assert sft.keywords["learning_rate"] == 1e-4 and sft.keywords["bf16"] is True
+    assert sft.places["learning_rate"] == Location(str(tmp_path / "sft.yaml"), 1)
+    assert all(call.gap for call in read_calls(path).calls)
+
+
+def test_objects_keep_what_is_set_and_called_on_them() -> None:
+    code = "m = AutoModel.from_pretrained('x')\nm.config.use_cache = False\nm.gradient_checkpointing_enable()\n"
+    read = read_calls_in(HEAD + code, "t.py")
+    model, enable = read.calls
+    assert enable == Call(".gradient_checkpointing_enable", Location("t.py", 7), owner=model)
+    (cache,) = read.assignments
+    assert (cache.owner, cache.name, cache.value, cache.at) == (model, "config.use_cache", False, Location("t.py", 6))
+
+
+def test_module_beside_the_script_is_read(tmp_path: Path) -> None:
+    (tmp_path / "settings.py").write_text("LR = 1e-4\ndef scaled(x):\n    return LR * x\n")
+    script = tmp_path / "train.py"
+    script.write_text("import settings\nfrom settings import scaled\nfrom t import C\nC(a=settings.LR, b=scaled(2))\n")
+    (made,) = read_calls(str(script)).calls
+    assert made.keywords == {"a": 1e-4, "b": 2e-4}
+    assert made.places["a"] == Location(str(tmp_path / "settings.py"), 1)
+
+
+@pytest.mark.parametrize("code", ["print 'x'", "def f(:", "x = (" * 300, "a\0b", "x = " + "-" * 50_000 + "1"])
+def test_what_is_no_python_is_an_input_error(code: str) -> None:
+    with pytest.raises(InputError, match="train.py"):
+        read_calls_in(code, "train.py")
