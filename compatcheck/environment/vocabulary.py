@@ -163,8 +163,8 @@ FACTS: tuple[Fact, ...] = (
         "training.calls.*",
         LABELS,
         used_by="inference",
-        meaning="names of all arguments that a call was given: of `transformers.TrainingArguments` and other classes, of"
-        " `transformers.from_pretrained` for the model",
+        meaning="names of all arguments given to a class, as `transformers.TrainingArguments`, or for the model to"
+        " `transformers.from_pretrained`",
     ),
     Fact(
         "training.dtype", DTYPE, python="TrainingArguments(..., {})", meaning="dtype that the forward pass computes in"
