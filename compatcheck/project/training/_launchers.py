@@ -56,6 +56,7 @@ _TRAINER = frozenset(
         ),
     )
 )
+_VISIBLE = ("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _CONFIG_ENDINGS = (".yaml", ".yml", ".json", ".py")
 
 
@@ -324,9 +325,11 @@ def _count(word: Word | None) -> int | None:
 
 
 def _visible(launch: Launch) -> int | None:
-    word = launch.environ.get("CUDA_VISIBLE_DEVICES")
-    listed = re.fullmatch(r"\d+(?:,\d+)*", word.text.replace(" ", "")) if word else None
-    return len(listed[0].split(",")) if listed else None
+    """How many devices a launch is shown, where a variable of their makers lists them."""
+    words = [launch.environ[name] for name in _VISIBLE if name in launch.environ]
+    lists = [re.fullmatch(r"\d+(?:,\d+)*", word.text.replace(" ", "")) for word in words]
+    counts = {len(listed[0].split(",")) if listed else None for listed in lists}
+    return counts.pop() if len(counts) == 1 else None
 
 
 def _line(launch: Launch, option: str) -> int:

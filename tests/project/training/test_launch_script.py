@@ -95,6 +95,10 @@ def test_flags_with_the_variables_of_the_script_filled_in(tmp_path: Path, newlin
         ("accelerate launch t.py {}", None),
         ("NPROC_PER_NODE=4 NNODES=2 swift sft {}", 8),
         ("swift sft {}", 1),
+        ("ASCEND_RT_VISIBLE_DEVICES=0,1,2,3 llamafactory-cli train {} --stage sft --template qwen", 4),
+        ("HIP_VISIBLE_DEVICES=4,5 torchrun --nproc_per_node auto t.py {}", 2),
+        ("CUDA_VISIBLE_DEVICES=0 ASCEND_RT_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node gpu t.py {}", None),
+        ("ASCEND_RT_VISIBLE_DEVICES=$IDS torchrun --nproc_per_node gpu t.py {}", None),
     ],
 )
 def test_the_number_of_processes(tmp_path: Path, line: str, size: int | None) -> None:
@@ -188,6 +192,25 @@ def test_a_script_that_names_its_configuration_has_the_last_word(tmp_path: Path)
     assert found.locations["training.packing"].file.endswith("sft.yaml")
     unknown = fact(found, "deepspeed")
     assert isinstance(unknown, Unknown) and "zero.json" in (unknown.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("launch", "extra", "fsdp"),
+    [
+        ("llamafactory-cli train r.yaml", "", None),
+        ("FORCE_TORCHRUN=1 llamafactory-cli train r.yaml", "deepspeed: z.json\n", None),
+        ("torchrun --nproc_per_node 2 src/train.py r.yaml", "", None),
+        ("accelerate launch src/train.py r.yaml", "", Unknown()),
+        ("llamafactory-cli train r.yaml", "fsdp: full_shard auto_wrap\n", {"offload": False}),
+    ],
+)
+def test_fsdp_comes_from_the_arguments_or_from_accelerate(
+    tmp_path: Path, launch: str, extra: str, fsdp: object
+) -> None:
+    recipe = "model_name_or_path: acme/m\nstage: sft\ntemplate: qwen\ndo_train: true\nbf16: true\n"
+    (tmp_path / "r.yaml").write_text(recipe + extra)
+    found = fact(read(tmp_path, launch + "\n"), "fsdp")
+    assert isinstance(found, Unknown) if isinstance(fsdp, Unknown) else found is fsdp or found["offload"] is False
 
 
 def test_a_configuration_that_is_not_here_leaves_no_defaults(tmp_path: Path) -> None:

@@ -35,10 +35,12 @@ MARKS = (
 Opener = Callable[[str], "tuple[str, Document] | None"]
 
 _ENVIRON = re.compile(
-    r"(NCCL|CUDA|CUDNN|CUBLAS|PYTORCH|TORCH|TORCHINDUCTOR|ACCELERATE|DS|OMP|TRITON|FLASH|BNB|HIP|HSA|ROCR)_[A-Z0-9_]+\Z"
+    r"(NCCL|CUDA|CUDNN|CUBLAS|PYTORCH|TORCH|TORCHINDUCTOR|ACCELERATE|DS|OMP|TRITON|FLASH|BNB|HIP|HSA|ROCR|ASCEND)_[A-Z0-9_]+\Z"
 )
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL")
 _OBJECTIVES = ("sft", "dpo", "kto", "orpo", "grpo", "reward", "ppo")
+_OVER_THE_TRAINER = ("transformers", "trl", "llama-factory")
+"""What reads its arguments as the Trainer does: DeepSpeed and FSDP come from these, or from accelerate's launcher."""
 _OVERRIDES = {
     "batch_size": "training.per_device_train_batch_size",
     "accumulative_counts": "training.gradient_accumulation_steps",
@@ -210,12 +212,13 @@ def _completed(said: Configuration, launch: Launch, document: Document, configur
     verb = {"pt": "pretrain", "rm": "reward"}.get(launch.verb or "", launch.verb)
     if verb in (*_OBJECTIVES, "pretrain") and isinstance(environment.get("training.objective"), Unknown):
         sheet.state("training.objective", verb, ("command",))
-    silent = not any("deepspeed" in name or name.startswith("ds_") for name in launch.flags)
-    undecided = isinstance(environment.get("training.deepspeed"), Unknown) and not said.inlined
-    alone = launch.launcher in ("torchrun", "python", "trl") and launch.framework in ("transformers", "trl")
-    if silent and undecided and alone and "deepspeed" not in said.names and (configured or not launch.config):
-        sheet.state("training.deepspeed", None)
-        if isinstance(environment.get("training.fsdp"), Unknown):
+    alone = launch.launcher not in ("accelerate", "deepspeed") and launch.framework in _OVER_THE_TRAINER
+    if alone and (configured or not launch.config):
+        silent = not any("deepspeed" in name or name.startswith("ds_") for name in launch.flags)
+        undecided = isinstance(environment.get("training.deepspeed"), Unknown) and not said.inlined
+        if silent and undecided and "deepspeed" not in said.names:
+            sheet.state("training.deepspeed", None)
+        if environment.get("training.fsdp") == Unknown():
             sheet.state("training.fsdp", None)
     return said._replace(facts=environment.overlay(sheet.facts()))
 
