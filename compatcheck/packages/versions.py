@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from packaging.version import InvalidVersion, Version
@@ -92,6 +92,19 @@ def contains(comparators: tuple[Comparator, ...], version: Version) -> bool:
     return all(_OPERATORS[op](version, bound) for op, bound in comparators)
 
 
+@lru_cache(maxsize=4096)
+def pinned(specifier: str) -> str | None:
+    """The one version that a specifier names and no other, or None."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        clauses = list(SpecifierSet(specifier))
+    except InvalidSpecifier:
+        return None
+    pins = {each.version for each in clauses if each.operator in ("==", "===") and not each.version.endswith(".*")}
+    return pins.pop() if len(pins) == 1 else None
+
+
 def number_in_range(text: str, value: float) -> bool:
     """Whether a plain number satisfies every comparison; the bounds are read as numbers, not as versions."""
     bounds = [_comparison(part) for part in text.split(",")]
@@ -106,9 +119,14 @@ def is_vendor_build(text: str) -> bool:
     about the releases does not decide about it.
     """
     release, _, label = text.partition("+")
-    if not label or _BUILD_LABEL.match(label):
+    if not label or is_build_label(label):
         return False
     return ".nv" in f".{label}" or re.search(r"(a|b|rc)\d+$", release) is not None
+
+
+def is_build_label(label: str) -> bool:
+    """Whether a local label is that of one of torch's builds, as ``cu118`` or ``cpu``."""
+    return _BUILD_LABEL.match(label) is not None
 
 
 def is_before_release(text: str) -> bool:

@@ -9,7 +9,7 @@ from compatcheck.environment import Environment, Target
 from compatcheck.project.requirements._markers import in_range
 from compatcheck.project.sources import Source
 
-PINNED = ("distributions", "distributions_complete", "distribution_ranges")
+PINNED = ("distributions", "distributions_complete", "distribution_ranges", "requirements")
 _OF_TORCH = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
 _OF_VERSIONS = ("unmet_requirements", "unresolved_imports")
 _INSTALLED = ("target", "distribution_problems", *_OF_VERSIONS, *_OF_TORCH)
@@ -69,8 +69,12 @@ def over(environment: Environment, reading: Reading, pins: Pins, movable: Movabl
         gone = (*PINNED, *_INSTALLED, *(_OF_THE_HOST if in_image else ()))
         emptied = environment.without(*gone)
         return emptied.overlay(said).overlay(reading.beside)
-    if not pinned or pins == "ignored":
+    if pins == "ignored":
         return environment.overlay(said.without(*PINNED))
+    if not pinned:
+        listed = said.facts.get("requirements")
+        rest = environment.overlay(said.without(*PINNED))
+        return rest.with_fact("requirements", listed) if listed else rest
     installed = environment.section("distributions")
     moved = {name for name, version in pinned.items() if installed.get(name) != version}
     stale: tuple[str, ...] = _OF_VERSIONS if moved else ()

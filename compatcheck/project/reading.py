@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import InputError
@@ -50,11 +51,15 @@ def read_paths(paths: Sequence[str], weights: bool = False, python: str | None =
         environment = _add_model_name(environment, run.model)
     beside = Environment()
     lists, several = _package_lists(inputs)
+    requirements_of: dict[Source, list[Mapping[str, Any]]] = {}
     for source in lists:
         pins = _pins_of(source, python)
+        requirements_of[source] = pins.facts.get("requirements", [])
         environment = environment.overlay(pins.without(*_BESIDE))
         beside = beside.overlay(pins.without(*PINNED))
         read.append(source)
+    if listed := _requirements_in(requirements_of):
+        environment = environment.with_fact("requirements", listed)
     broken = [source.path for source, _root in inputs if source.kind == training.BROKEN]
     reasons = {**_nothing_found(paths, read, environment, broken), **several, **environment.reasons}
     return Reading(environment._replace(reasons=reasons), tuple(dict.fromkeys(read)), beside)
@@ -138,6 +143,22 @@ def _package_lists(inputs: list[Input]) -> tuple[list[Source], dict[str, str]]:
         lists = [each for each in lists if each.source.kind != kind or each in chosen]
     lists.sort(key=lambda each: (each.root is None, "lock" in each.source.kind, each.source.kind != "dockerfile"))
     return [each.source for each in lists], several
+
+
+def _requirements_in(found: Mapping[Source, list[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+    """What all the lists require; a file that a Dockerfile installs counts as it is installed there."""
+    in_image = {
+        os.path.realpath(each["file"])
+        for source, listed in found.items()
+        if source.kind == "dockerfile"
+        for each in listed
+    }
+    return [
+        each
+        for source, listed in found.items()
+        if source.kind == "dockerfile" or os.path.realpath(source.path) not in in_image
+        for each in listed
+    ]
 
 
 def _pins_of(source: Source, python: str | None) -> Environment:

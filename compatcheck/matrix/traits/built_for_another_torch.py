@@ -10,6 +10,7 @@ from compatcheck.inference.report_date import limits_by_day
 from compatcheck.inference.torch_builds import backend_of, minor
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.matrix.traits._requirements import excluded_pairs
 from compatcheck.packages.versions import is_vendor_build, parse_version
 
 _TORCH = "distributions.torch"
@@ -19,8 +20,8 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     """Compare by minor release, which is where the compiled interface changes.
 
     Where the installed metadata itself was read, `declared-requirement-unmet` tells what a package demands, and only
-    what no metadata demands is told here. Of a package that a report gives no version of, the newest release of its day
-    is compared, and it stays open.
+    what no metadata demands is told here; what no installer takes, `requirements-exclude-each-other` tells. Of a
+    package that a report gives no version of, the newest release of its day is compared, and it stays open.
     """
     torch = environment.get(_TORCH)
     installed = environment.get("distributions")
@@ -33,9 +34,11 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         return TraitVerdict(None, missing=(_TORCH,))
     rows = table("built-for-torch")
     metadata_read = not isinstance(environment.get("unmet_requirements"), Unknown)
+    refused = excluded_pairs(environment, table)
     found = tuple(
         occurrence
         for package, wanted in _belonging(installed, rows, metadata_read=metadata_read)
+        if (package, "torch") not in refused
         for occurrence in _occurrence(package, installed[package], wanted, torch, rows)
     )
     expected = {} if found else _expected(environment, table)

@@ -11,6 +11,7 @@ from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import minor
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.matrix.traits._requirements import excluded_pairs
 from compatcheck.packages.release_rows import rows_of
 from compatcheck.packages.versions import final_release, parse_version
 
@@ -24,7 +25,8 @@ https://github.com/huggingface/transformers/blob/v4.42.4/src/transformers/depend
 def find(environment: Environment, table: Table) -> TraitVerdict:
     """Leave open what was forced together, since many such pairs work; only what start-up code compares is certain.
 
-    Where the installed metadata was read, `declared-requirement-unmet` knows. A build of a vendor or between two
+    Where the installed metadata was read, `declared-requirement-unmet` knows, and of what one command is to install
+    `requirements-exclude-each-other`. A build of a vendor or between two
     releases, and a release that was not looked up, are passed over.
     """
     if not isinstance(environment.get(_METADATA), Unknown):
@@ -34,6 +36,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         return TraitVerdict(None, missing=(_METADATA,))
     releases = {name: release for name, text in (distributions or {}).items() if (release := final_release(text))}
     demands = table("declared-requirements")
+    refused = excluded_pairs(environment, table)
     found = tuple(
         (package, other, specifier)
         for package in sorted(releases)
@@ -41,6 +44,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         if other in releases
         and not _accepts(specifier, releases[other])
         and not _is_of_another_torch(package, other, releases, table)
+        and (package, other) not in refused
     )
     certain = tuple(unmet for unmet in found if unmet[1] in _CHECKED_AT_IMPORT.get(unmet[0], ()))
     occurrences = tuple(

@@ -18,7 +18,14 @@ from compatcheck.pipelines.version_maps import maps_of_pins
 from compatcheck.results.findings import BAD, Finding, Remedy
 from compatcheck.results.pins import Choice, Moved, PinReport
 
-_FILE_FACTS = ("unmet_requirements", "unresolved_imports", "distribution_problems", "distribution_ranges", "target")
+_FILE_FACTS = (
+    "requirements",
+    "unmet_requirements",
+    "unresolved_imports",
+    "distribution_problems",
+    "distribution_ranges",
+    "target",
+)
 _TORCH_FACTS = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
 
 

@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from compatcheck.environment import Environment, Location
 from compatcheck.packages.names import normalised
+from compatcheck.packages.versions import pinned
 from compatcheck.project.requirements._markers import Place, applies
 
 _NAMED_URL = re.compile(r"[/\\#&]egg=([A-Za-z0-9._-]+)")
 _PYTORCH_INDEX = re.compile(r"://download(?:-r2)?\.pytorch\.org/whl/(cu\d{2,3}|cpu|rocm[\d.]+|xpu)/?$")
+_PUBLIC_INDEX = re.compile(r"https?://pypi(?:\.python)?\.org/")
 _LABELLED = frozenset(("torch", "torchvision", "torchaudio"))
 
 
 class Asked(NamedTuple):
     """One requirement: the specifier, or None where it is installed from ``source``, and where it stands.
 
-    ``marker`` is what it depends on where nobody knows whether that holds.
+    ``marker`` is what it depends on where nobody knows whether that holds. ``elsewhere`` tells that the public package
+    index alone does not decide which releases there are: it is a file, or another index is named too.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Asked(NamedTuple):
     at: Location
     source: str = ""
     marker: str = ""
+    elsewhere: bool = False
 
 
 def parse(line: str, at: Location, place: Place) -> Asked | None:
@@ -41,7 +44,7 @@ def parse(line: str, at: Location, place: Place) -> Asked | None:
         located = line.removeprefix("--editable").removeprefix("-e").lstrip("= ")
         wheel = wheel_at(located.partition(";")[0].partition("#")[0].strip())
         if wheel:
-            return Asked(wheel[0], f"=={wheel[1]}", at)
+            return Asked(wheel[0], f"=={wheel[1]}", at, elsewhere=True)
         return Asked(normalised(named[1]), None, at, "a location") if named else None
     return _requirement(line, at, place)
 
@@ -63,7 +66,7 @@ def _requirement(line: str, at: Location, place: Place) -> Asked | None:
         return Asked(name, str(requirement.specifier), at, marker=open_marker)
     wheel = wheel_at(requirement.url.partition("#")[0])
     if wheel and wheel[0] == name:
-        return Asked(name, f"=={wheel[1]}", at, marker=open_marker)
+        return Asked(name, f"=={wheel[1]}", at, marker=open_marker, elsewhere=True)
     return Asked(name, None, at, requirement.url, open_marker)
 
 
@@ -102,17 +105,33 @@ def with_label(asked: Asked, label: str | None) -> Asked:
     return asked._replace(specifier=f"=={version}+{label}")
 
 
-@lru_cache(maxsize=4096)
-def pinned(specifier: str) -> str | None:
-    """The one version that a specifier names and no other, or None."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+def is_public_index(url: str) -> bool:
+    """Whether it is the package index that installers ask where none is named."""
+    return _PUBLIC_INDEX.match(url.strip()) is not None
 
-    try:
-        clauses = list(SpecifierSet(specifier))
-    except InvalidSpecifier:
-        return None
-    pins = {each.version for each in clauses if each.operator in ("==", "===") and not each.version.endswith(".*")}
-    return pins.pop() if len(pins) == 1 else None
+
+def requests(
+    command: str, asked: Iterable[Asked], constraints: Iterable[Asked] = (), *, resolved_together: bool = True
+) -> list[dict[str, object]]:
+    """The fact ``requirements``: what one ``command`` is told to install, each requirement with its line.
+
+    Where its requirements are not ``resolved_together``, as with ``--no-deps``, each is a command of its own. What is
+    installed from a location, or depends on what nobody knows, is left out.
+    """
+    listed = [(each, False) for each in asked] + [(each, True) for each in constraints]
+    return [
+        {
+            "name": each.name,
+            "specifier": each.specifier,
+            "command": command if resolved_together else f"{command} {number}",
+            "file": each.at.file,
+            "line": each.at.line,
+            **({"constraint": True} if constraint else {}),
+            **({"elsewhere": True} if each.elsewhere else {}),
+        }
+        for number, (each, constraint) in enumerate(listed)
+        if each.specifier is not None and not each.marker
+    ]
 
 
 def facts_of(asked: Iterable[Asked], constraints: Iterable[Asked] = ()) -> Environment:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment, Location
 from compatcheck.packages.names import normalised
-from compatcheck.project.requirements._asked import Asked, facts_of, pinned
+from compatcheck.packages.versions import pinned
+from compatcheck.project.requirements._asked import Asked, facts_of
 from compatcheck.project.requirements._constraint import conda_specifier_of
 
 _OF_PYTHON = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch", "torchtriton": "triton"}

@@ -23,7 +23,7 @@ def on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_environment_file_gives_python_cuda_and_what_conda_and_pip_install() -> None:
     path = str(SAMPLES / "environment.yml")
     facts = conda_environment.read(path)
-    assert facts.facts == {
+    assert facts.without("requirements").facts == {
         "python": "3.10",
         "cuda": {"runtime": "11.8", "cudnn": "9.1.0", "toolkit": "12.1"},
         "distributions": {

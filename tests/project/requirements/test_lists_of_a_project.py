@@ -29,7 +29,9 @@ CONDA = "dependencies:\n  - python=3.10\n  - pytorch=2.5.0=py3.10_cuda11.8_cudnn
 
 
 def judged(paths: list[Path], pins: Any, installed: dict[str, Any] = INSTALLED) -> dict[str, Any]:
-    return dict(with_paths(Environment(installed), [str(path) for path in paths], pins=pins).facts)
+    return dict(
+        with_paths(Environment(installed), [str(path) for path in paths], pins=pins).without("requirements").facts
+    )
 
 
 def lay(folder: Path, **files: str) -> Path:

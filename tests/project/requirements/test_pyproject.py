@@ -76,7 +76,7 @@ def read(tmp_path: Path, text: str, python: str | None = None) -> Environment:
 
 def test_dependencies_own_extras_default_groups_and_what_uv_adds(tmp_path: Path) -> None:
     facts = read(tmp_path, PEP_621)
-    assert facts.facts == {
+    assert facts.without("requirements").facts == {
         "distributions": {
             "torch": "2.5.0+cu118",
             "transformers": "4.48.0",
@@ -94,7 +94,7 @@ def test_dependencies_own_extras_default_groups_and_what_uv_adds(tmp_path: Path)
 
 def test_poetry_in_its_own_words(tmp_path: Path) -> None:
     facts = read(tmp_path, POETRY)
-    assert facts.facts == {
+    assert facts.without("requirements").facts == {
         "distributions": {"accelerate": "1.2.1", "flash-attn": "2.7.4.post1"},
         "distributions_complete": False,
         "distribution_ranges": {

@@ -9,7 +9,13 @@ import os
 
 from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
-from compatcheck.project.requirements._asked import Asked, label_of_index, with_label
+from compatcheck.project.requirements._asked import (
+    Asked,
+    is_public_index,
+    label_of_index,
+    requests,
+    with_label,
+)
 from compatcheck.project.requirements._conda import CondaPackage, facts_of_conda, package_of, python_of
 from compatcheck.project.requirements._markers import Place
 from compatcheck.project.requirements._yaml import items, line_of, mapping, read_yaml
@@ -55,20 +61,25 @@ def read(path: str, python: str | None = None) -> Environment:
             packages += [package] if package else []
         else:
             lines += [(str(line), Location(path, line_of(line))) for line in items(mapping(each).get("pip"))]
-    return facts_of_conda(packages, _pip_requirements(lines, path, Place(python_of(packages) or python)))
+    asked = _pip_requirements(lines, path, Place(python_of(packages) or python))
+    facts = facts_of_conda(packages, asked)
+    return facts.with_fact("requirements", requests(path, asked)) if asked else facts
 
 
 def _pip_requirements(lines: list[tuple[str, Location]], path: str, place: Place) -> list[Asked]:
     """The requirements of the pip section; files it includes are read."""
     asked: list[Asked] = []
     label = None
+    elsewhere = False
     for line, at in lines:
         text = line.strip()
-        label = label or next(map(label_of_index, requirements_txt.indexes_in(text)), None)
+        indexes = requirements_txt.indexes_in(text)
+        label = label or next(map(label_of_index, indexes), None)
+        elsewhere = elsewhere or not all(map(is_public_index, indexes))
         included = requirements_txt.included(text)
         if included and not included.constraint:
             asked += requirements_txt.asked_in(os.path.join(os.path.dirname(path), included.path), place)[0]
         elif not text.startswith("-") or text.startswith(("-e", "--editable")):
             found = requirements_txt.parsed(text, at, place)
             asked += [found] if found else []
-    return [with_label(each, label) for each in asked]
+    return [with_label(each, label)._replace(elsewhere=elsewhere or each.elsewhere) for each in asked]

@@ -14,7 +14,15 @@ from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.files.reading import read_text
 from compatcheck.packages.container_images import contents_of
-from compatcheck.project.requirements._asked import Asked, facts_of, label_of_index, pinned, with_label
+from compatcheck.packages.versions import pinned
+from compatcheck.project.requirements._asked import (
+    Asked,
+    facts_of,
+    is_public_index,
+    label_of_index,
+    requests,
+    with_label,
+)
 from compatcheck.project.requirements._conda import facts_of_conda, package_of, python_of
 from compatcheck.project.requirements._installs import Install, installs_in
 from compatcheck.project.requirements._markers import Place, in_range
@@ -72,6 +80,7 @@ class _Reading:
         self.environ: dict[str, str] = {}
         self.variables: dict[str, str] = {}
         self.copies: list[tuple[str, str]] = []
+        self.requests: list[dict[str, object]] = []
         self.python = self.contents.python
         if self.contents.reason:
             self.reasons["distributions.torch"] = self.contents.reason
@@ -92,6 +101,7 @@ class _Reading:
         found = facts_of(self.asked.values())
         known = {
             **found.facts,
+            **({"requirements": self.requests} if self.requests else {}),
             **({"python": self.python} if self.python else {}),
             **({"cuda": self.cuda} if self.cuda else {}),
             **({"image": image} if image else {}),
@@ -131,15 +141,28 @@ class _Reading:
             return
         label = next(filter(None, map(label_of_index, install.indexes)), None)
         asked = [each for text in install.requirements for each in self._requirement(text, at)]
+        constraints: list[Asked] = []
         for file, constraint in install.files:
             inner = None if constraint else self._find_in_context(file)
             if inner is not None:
-                asked += requirements_txt.asked_in(inner, self.place)[0]
+                listed, limits = requirements_txt.asked_in(inner, self.place)
+                asked += listed
+                constraints += limits
             elif not constraint:
                 self.reasons.setdefault(
                     "distributions", f"{file}, which line {at.line} installs, is not beside the file"
                 )
+        self._request(asked, constraints, install, at)
         self._override([with_label(each, label) for each in asked], install)
+
+    def _request(self, asked: list[Asked], constraints: list[Asked], install: Install, at: Location) -> None:
+        """Keep what the command lists, unless the shell may pass it over."""
+        if install.conditional:
+            return
+        elsewhere = not all(map(is_public_index, install.indexes)) or any("INDEX" in name for name in self.variables)
+        found = [each._replace(elsewhere=elsewhere or each.elsewhere) for each in asked]
+        command = f"{at} {len(self.requests)}"
+        self.requests += requests(command, found, constraints, resolved_together=install.with_dependencies)
 
     def _requirement(self, text: str, at: Location) -> Iterable[Asked]:
         if "$" in text:

@@ -12,7 +12,7 @@ from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.files.json_text import json_object, line_of
 from compatcheck.files.reading import read_text
-from compatcheck.project.requirements._asked import pinned
+from compatcheck.packages.versions import pinned
 from compatcheck.project.requirements._markers import Place, applies
 from compatcheck.project.requirements._resolved import Locked, facts_of
 from compatcheck.project.requirements._toml import table, text

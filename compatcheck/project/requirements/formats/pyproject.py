@@ -12,7 +12,15 @@ from collections.abc import Iterator, Mapping
 from compatcheck.environment import Environment
 from compatcheck.errors import InputError
 from compatcheck.packages.names import normalised
-from compatcheck.project.requirements._asked import Asked, facts_of, label_of_index, parse, wheel_at, with_label
+from compatcheck.project.requirements._asked import (
+    Asked,
+    facts_of,
+    label_of_index,
+    parse,
+    requests,
+    wheel_at,
+    with_label,
+)
 from compatcheck.project.requirements._constraint import specifier_of
 from compatcheck.project.requirements._markers import Place, admits, applies
 from compatcheck.project.requirements._toml import Sheet, read_toml, table, text, texts
@@ -20,6 +28,8 @@ from compatcheck.project.requirements.formats.pixi_toml import facts_of_manifest
 
 TITLE = "a pyproject.toml with dependencies"
 _STATED = re.compile(rb"^(?:dependencies\s*=|\[dependency-groups\]|\[tool\.(?:poetry\.dependencies|pixi))", re.M)
+_LOOSENING = ("override-dependencies", "exclude-dependencies", "dependency-metadata", "sources")
+"""Settings of uv by which a package's own requirements do not bind."""
 _LOCATIONS = ("git", "path", "url", "file", "workspace")
 
 
@@ -41,7 +51,8 @@ def read(path: str, python: str | None = None) -> Environment:
     """
     sheet = read_toml(path)
     project, tool = table(sheet.value.get("project")), table(sheet.value.get("tool"))
-    poetry, uv = table(table(tool.get("poetry")).get("dependencies")), table(tool.get("uv"))
+    poetry_tool, uv = table(tool.get("poetry")), table(tool.get("uv"))
+    poetry = table(poetry_tool.get("dependencies"))
     place = Place(python, text(project.get("requires-python")) or _python_of(poetry))
     asked = [
         *_project_requirements(project, sheet, place),
@@ -49,8 +60,16 @@ def read(path: str, python: str | None = None) -> Environment:
         *_poetry_requirements(poetry, sheet, place),
     ]
     overrides = {each.name: each for each in _requirements(texts(uv.get("override-dependencies")), sheet, place)}
-    chosen = [with_label(each, _label(each.name, uv)) for each in (overrides.get(e.name, e) for e in asked)]
-    stated = facts_of(chosen, _requirements(texts(uv.get("constraint-dependencies")), sheet, place))
+    elsewhere = any(each.get(key) for each, key in ((uv, "index"), (uv, "sources"), (poetry_tool, "source")))
+    chosen = [
+        with_label(each, _label(each.name, uv))._replace(elsewhere=elsewhere or each.elsewhere)
+        for each in (overrides.get(e.name, e) for e in asked)
+    ]
+    constraints = list(_requirements(texts(uv.get("constraint-dependencies")), sheet, place))
+    together = not any(uv.get(key) for key in _LOOSENING)
+    listed = requests(path, chosen, constraints, resolved_together=together)
+    stated = facts_of(chosen, constraints)
+    stated = stated.with_fact("requirements", listed) if listed else stated
     pixi = table(tool.get("pixi"))
     if not pixi:
         return stated

@@ -12,7 +12,15 @@ from compatcheck.errors import InputError
 from compatcheck.files.reading import marked_text
 from compatcheck.packages.requirements_file import LARGEST, entered, logical_lines, without_options
 from compatcheck.packages.requirements_file import included as included
-from compatcheck.project.requirements._asked import Asked, facts_of, label_of_index, parse, with_label
+from compatcheck.project.requirements._asked import (
+    Asked,
+    facts_of,
+    is_public_index,
+    label_of_index,
+    parse,
+    requests,
+    with_label,
+)
 from compatcheck.project.requirements._markers import Place
 
 _DOING = "reading requirements from"
@@ -45,16 +53,23 @@ def read(path: str, python: str | None = None) -> Environment:
     """``distributions`` and ``distribution_ranges`` of a requirements file and of those it includes.
 
     The list is not complete. ``python`` is the version that markers are judged by; without it those that depend on it
-    leave their requirement unknown. A constraints file that is missing limits nothing. Raises `InputError` where a file
-    cannot be read or a line is no requirement.
+    leave their requirement unknown. A constraints file that is missing limits nothing. A file that speaks of
+    ``--no-deps`` is taken to be installed so. Raises `InputError` where a file cannot be read or a line is no
+    requirement.
     """
-    return facts_of(*asked_in(path, Place(python)))
+    asked, constraints = asked_in(path, Place(python))
+    together = "--no-deps" not in marked_text(path, LARGEST)
+    listed = requests(path, asked, constraints, resolved_together=together)
+    facts = facts_of(asked, constraints)
+    return facts.with_fact("requirements", listed) if listed else facts
 
 
 def asked_in(path: str, place: Place) -> tuple[list[Asked], list[Asked]]:
     """The requirements and the constraints of a file and of those it includes. Errors as for `read`."""
     lines = list(_lines(path, (), False))
-    label = next(filter(None, (label_of_index(index) for line in lines for index in indexes_in(line.text))), None)
+    indexes = [index for line in lines for index in indexes_in(line.text)]
+    label = next(filter(None, map(label_of_index, indexes)), None)
+    elsewhere = not all(map(is_public_index, indexes))
     asked: list[Asked] = []
     constraints: list[Asked] = []
     for line in lines:
@@ -62,7 +77,8 @@ def asked_in(path: str, place: Place) -> tuple[list[Asked], list[Asked]]:
             continue
         found = parsed(line.text, line.at, place)
         if found is not None:
-            (constraints if line.constraint else asked).append(with_label(found, label))
+            found = with_label(found, label)._replace(elsewhere=elsewhere or found.elsewhere)
+            (constraints if line.constraint else asked).append(found)
     return asked, constraints
 
 

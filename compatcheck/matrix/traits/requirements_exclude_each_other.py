@@ -1,0 +1,61 @@
+"""Two requirements of one list exclude each other by what their releases declare, so that no installer takes both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from compatcheck.environment import Environment
+from compatcheck.inference.inferred import Table
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.matrix.traits._requirements import Exclusion, Requirement, exclusions
+from compatcheck.packages.release_rows import Row
+from compatcheck.packages.versions import final_release
+
+_WHY = marked("one of the two has to move")
+
+
+def find(environment: Environment, table: Table) -> TraitVerdict:
+    """Certain for what is pinned; open where a release that came out since the table was made may accept the other."""
+    found = exclusions(environment, table)
+    certain = [each for each in found if not each.open_above]
+    rows = table("declared-requirements") if found else {}
+    occurrences = tuple(_occurrence(each, rows[each.demanding.name][each.excluded.name]) for each in certain or found)
+    if found and not certain:
+        return TraitVerdict(None, occurrences, tuple(f"distributions.{each.demanding.name}" for each in found))
+    return TraitVerdict(bool(found), occurrences)
+
+
+def _occurrence(exclusion: Exclusion, rows: Sequence[Row]) -> Occurrence:
+    demanding, excluded, demands, open_above = exclusion
+    summary = _("{package} requires {required}; {place} asks for {excluded}").format(
+        package=_spelled(demanding),
+        required=_(" or ").join(f"{excluded.name}{demand}" for demand in demands),
+        place=excluded.at or _("the list"),
+        excluded=_spelled(excluded),
+    )
+    if open_above:
+        summary += _(" (a release newer than this table may differ)")
+    return Occurrence(
+        summary,
+        (demanding.name, excluded.name),
+        {excluded.name: demands[-1]},
+        _accepting(demanding, excluded, rows),
+        _WHY,
+        excluded.at,
+    )
+
+
+def _spelled(requirement: Requirement) -> str:
+    return f"{requirement.name} {requirement.pin}" if requirement.pin else f"{requirement.name}{requirement.specifier}"
+
+
+def _accepting(demanding: Requirement, excluded: Requirement, rows: Sequence[Row]) -> Mapping[str, str]:
+    """The newest releases that were looked up and take the other as it is asked for."""
+    from packaging.specifiers import SpecifierSet
+
+    if final_release(excluded.pin) is None:
+        return {}
+    runs = [(first, last) for first, last, demand in rows if SpecifierSet(demand).contains(excluded.pin or "")]
+    return {demanding.name: f">={runs[-1][0]},<={runs[-1][1]}"} if runs else {}
