@@ -11,6 +11,7 @@ from compatcheck.language import marked
 from compatcheck.results.findings import Remedy, Step, StepKind
 
 _DEEPSPEED = "training.deepspeed."
+_ARGUMENTS = "training.arguments."
 _TRAINER_DTYPES = {
     "bfloat16": "bf16=True, fp16=False",
     "float16": "fp16=True, bf16=False",
@@ -44,6 +45,8 @@ def setting(path: str, value: object, environment: Environment) -> Step:
         if file.endswith(".json"):
             return Step("set", (_nested_json(fact.deepspeed, value),), file)
         return Step("set", (path.partition(".")[2],), file, json.dumps(value))
+    if path.startswith(_ARGUMENTS) and path in environment.locations:
+        return Step("set", (path.removeprefix(_ARGUMENTS),), environment.locations[path].file, json.dumps(value))
     if fact and fact.python:
         return Step("set", (fact.python.format(_python_line(path, value)),))
     return Step("set", (f"{path} = {json.dumps(value)}",))

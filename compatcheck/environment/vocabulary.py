@@ -210,7 +210,14 @@ FACTS: tuple[Fact, ...] = (
     Fact("training.gradient_checkpointing_kwargs.use_reentrant", FLAG),
     Fact("training.torch_compile", FLAG, python="TrainingArguments(..., torch_compile={})"),
     *_each("training", FLAG, "packing padding_free group_by_length use_cache predict_with_generate use_vllm unsloth"),
-    *_each("training.arguments", FLAG, "fp16 bf16"),
+    *_each(
+        "training.arguments",
+        FLAG,
+        "fp16 bf16 fp16_full_eval bf16_full_eval load_best_model_at_end",
+        python="TrainingArguments(..., {})",
+    ),
+    *_each("training.arguments", TEXT, "eval_strategy save_strategy", python="TrainingArguments(..., {})"),
+    *_each("training.arguments", NUMBER, "eval_steps save_steps", python="TrainingArguments(..., {})"),
     Fact(
         "training.arguments.complete",
         FLAG,

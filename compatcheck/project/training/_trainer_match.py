@@ -7,17 +7,17 @@ value of the argument.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from compatcheck.environment import Environment, Location
 from compatcheck.packages.frameworks import foundations, framework_of
+from compatcheck.project.training._contradiction import Setting, contradiction
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import is_auto
 
-RULE = "deepspeed-json-contradicts-trainer"
+_RULE = "deepspeed-json-contradicts-trainer"
 
 _TRAINER = "transformers"
 _MICRO_BATCH = "training.per_device_train_batch_size"
@@ -34,21 +34,12 @@ _ARGUMENTS = {
     "scheduler.params.warmup_max_lr": "training.learning_rate",
     "scheduler.params.total_num_steps": "training.max_steps",
     "scheduler.params.warmup_num_steps": "training.warmup_steps",
-    "fp16.enabled": "training.arguments.fp16",
-    "bf16.enabled": "training.arguments.bf16",
 }
+_PRECISIONS = ("fp16", "bf16")
 _COUNTS = ("training.max_steps", "training.warmup_steps")
 """Arguments that count only above zero: the Trainer derives the number of steps from the data otherwise."""
 _BETAS = ("training.arguments.adam_beta1", "training.arguments.adam_beta2")
 _BATCH = (_MICRO_BATCH, _ACCUMULATION, "training.world_size")
-
-
-class _Argument(NamedTuple):
-    """The value the Trainer compares with, its name in messages, and where it is given."""
-
-    name: str
-    value: object
-    place: Location | None
 
 
 def contradictions(sheet: Sheet, trainer: Environment) -> list[dict[str, Any]]:
@@ -57,26 +48,39 @@ def contradictions(sheet: Sheet, trainer: Environment) -> list[dict[str, Any]]:
     if framework is None or _TRAINER not in (framework.name, *foundations(framework.name)):
         return []
     return [
-        _contradiction(sheet, key, value, argument)
+        contradiction(_RULE, Setting(key, value, sheet.document.place(tuple(key.split(".")))), argument)
         for key, argument in _arguments(trainer)
         if _is_comparable(value := sheet.get(*key.split("."))) and value != argument.value
     ]
 
 
-def _arguments(trainer: Environment) -> Iterator[tuple[str, _Argument]]:
+def _arguments(trainer: Environment) -> Iterator[tuple[str, Setting]]:
     """The known arguments, by the key of the JSON that each is compared with."""
     takes_batch_size = trainer.get(_FINDS_BATCH_SIZE) is not True
     for key, path in _ARGUMENTS.items():
         value = _number(trainer, path)
         if value is not None and (takes_batch_size or path != _MICRO_BATCH) and (value >= 1 or path not in _COUNTS):
-            yield key, _Argument(path.rpartition(".")[2], value, trainer.locations.get(path))
+            yield key, Setting(path.rpartition(".")[2], value, trainer.locations.get(path))
+    for name in _PRECISIONS:
+        if switch := _precision(trainer, name):
+            yield f"{name}.enabled", switch
     betas = [_number(trainer, path) for path in _BETAS]
     if None not in betas:
-        yield "optimizer.params.betas", _Argument("adam_beta1 and adam_beta2", betas, _first_place(trainer, _BETAS))
+        yield "optimizer.params.betas", Setting("adam_beta1 and adam_beta2", betas, _first_place(trainer, _BETAS))
     batch = [_number(trainer, path) for path in _BATCH]
     if takes_batch_size and None not in batch:
         name = "per_device_train_batch_size * gradient_accumulation_steps * world size"
-        yield "train_batch_size", _Argument(name, math.prod(filter(None, batch)), _first_place(trainer, _BATCH))
+        yield "train_batch_size", Setting(name, math.prod(filter(None, batch)), _first_place(trainer, _BATCH))
+
+
+def _precision(trainer: Environment, name: str) -> Setting | None:
+    """Whether one precision is on, for training or for evaluation alone."""
+    paths = [f"training.arguments.{each}" for each in (name, f"{name}_full_eval")]
+    for path in paths:
+        if trainer.get(path) is True:
+            return Setting(path.rpartition(".")[2], True, trainer.locations.get(path))
+    is_off = _number(trainer, paths[0]) is False
+    return Setting(name, False, trainer.locations.get(paths[0])) if is_off else None
 
 
 def _number(trainer: Environment, path: str) -> int | float | None:
@@ -95,23 +99,3 @@ def _is_comparable(value: object) -> bool:
     if isinstance(value, str):
         return not is_auto(value)
     return all(isinstance(each, (int, float)) for each in (value if isinstance(value, list) else [value]))
-
-
-def _contradiction(sheet: Sheet, key: str, value: object, argument: _Argument) -> dict[str, Any]:
-    place = sheet.document.place(tuple(key.split(".")))
-    return {
-        "rule": RULE,
-        "setting": key,
-        "value": spell(value),
-        "file": place.file,
-        "line": place.line,
-        "other": argument.name,
-        "other_value": spell(argument.value),
-        "other_file": argument.place.file if argument.place else None,
-        "other_line": argument.place.line if argument.place else None,
-    }
-
-
-def spell(value: object) -> str:
-    """A value as JSON has it."""
-    return json.dumps(value)

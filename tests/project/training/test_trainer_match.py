@@ -169,3 +169,26 @@ def test_accelerate_steps_contradict_the_trainer(tmp_path: Path) -> None:
     (found,) = read_paths([str(tmp_path)]).environment.section("training")["contradictions"]
     assert (found["setting"], found["value"], found["other_value"]) == ("gradient_accumulation_steps", "4", "2")
     assert found["file"].endswith("two.yaml") and found["line"] == 3
+
+
+REPEATED = {
+    "gradient_accumulation_steps: 4": ["gradient_accumulation_steps"],
+    "zero_stage: 2, offload_optimizer_device: none": ["zero_stage", "offload_optimizer_device"],
+    "zero3_init_flag: true": [],
+}
+
+
+@pytest.mark.parametrize("settings", REPEATED)
+def test_accelerate_settings_beside_a_deepspeed_file(tmp_path: Path, settings: str) -> None:
+    (tmp_path / "zero.json").write_text('{"zero_optimization": {"stage": 2}}')
+    (tmp_path / "two.yaml").write_text(
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nnum_processes: 2\n"
+        f"deepspeed_config: {{deepspeed_config_file: zero.json, {settings}}}\n"
+    )
+    (tmp_path / "requirements.txt").write_text("torch==2.4.0\naccelerate==1.2.1\ndeepspeed==0.15.4\n")
+    result = CliRunner().invoke(cli, [str(tmp_path), "--no-probe", "--format", "json"])
+    found = [each for each in json.loads(result.output)["findings"] if each["id"] == "CC-2023-3461"]
+    assert len(found) == bool(REPEATED[settings])
+    for each in found:
+        assert (each["status"], each["location"]["line"], result.exit_code) == ("affected", 4, 1)
+        assert all(name in each["summary"] for name in REPEATED[settings])

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from compatcheck.environment import Location
+from compatcheck.project.training._contradiction import FACT as CONTRADICTIONS
+from compatcheck.project.training._contradiction import Setting, contradiction
 from compatcheck.project.training._parallel import read_fsdp_section
 from compatcheck.project.training._rows import is_left_open
 from compatcheck.project.training._sheet import Sheet
@@ -23,6 +25,12 @@ NAMED_AS = ("accelerate_config", "default_config")
 
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "no": "float32"}
 _ONE_PROCESS = ("NO",)
+_REPEATED = "accelerate-repeats-deepspeed-file"
+_OF_DEEPSPEED_FILE = (
+    *("gradient_accumulation_steps", "gradient_clipping", "zero_stage", "zero3_save_16bit_model"),
+    *("offload_optimizer_device", "offload_param_device", "offload_optimizer_nvme_path", "offload_param_nvme_path"),
+)
+"""What belongs into a DeepSpeed file that is named, and is refused beside it (``_deepspeed_config_checks``)."""
 
 
 def recognises(document: Document) -> bool:
@@ -81,6 +89,7 @@ def _deepspeed(sheet: Sheet, section: dict[str, Any]) -> None:
     if isinstance(named, str) and named.strip().lower() not in ("", "none"):
         sheet.name("deepspeed", named, (*keys, "deepspeed_config_file"))
         sheet.unknown("training.deepspeed", f"{named} decides", (*keys, "deepspeed_config_file"))
+        _refused(sheet, named)
         return
     given = {name: sheet.get(*keys, name) for name in section}
     zero: dict[str, Any] = {"stage": 2 if given.get("zero_stage") is None else given["zero_stage"]}
@@ -96,6 +105,17 @@ def _deepspeed(sheet: Sheet, section: dict[str, Any]) -> None:
         value[name] = given.get(name, "auto")
     sheet.inline("deepspeed", keys, value)
     _own_places(sheet, section)
+
+
+def _refused(sheet: Sheet, named: str) -> None:
+    """Settings of the configuration itself beside a DeepSpeed file; flags of the launch are not compared."""
+    paths: list[Keys] = [("deepspeed_config", name) for name in _OF_DEEPSPEED_FILE]
+    paths += [("mixed_precision",)] if sheet.get("mixed_precision") is not None else []
+    given = [path for path in paths if sheet.has(*path) and path not in sheet.document.origins]
+    file = Setting("deepspeed_config_file", named, sheet.document.place(("deepspeed_config", "deepspeed_config_file")))
+    found = [Setting(str(path[-1]), sheet.get(*path), sheet.document.place(path)) for path in given]
+    if found:
+        sheet.state(CONTRADICTIONS, [contradiction(_REPEATED, each, file) for each in found])
 
 
 def _own_places(sheet: Sheet, section: dict[str, object]) -> None:

@@ -13,9 +13,11 @@ from typing import Any
 from compatcheck.environment import Environment, Unknown, vocabulary
 from compatcheck.environment.vocabulary import Fact
 from compatcheck.project.python_values import Open
+from compatcheck.project.training._contradiction import FACT as CONTRADICTIONS
+from compatcheck.project.training._contradiction import spell
 from compatcheck.project.training._rows import is_left_open
 from compatcheck.project.training._sheet import Sheet
-from compatcheck.project.training._trainer_match import contradictions, spell
+from compatcheck.project.training._trainer_match import contradictions
 from compatcheck.project.training._values import FLAG, NUMBER, WHOLE, Kind, is_auto, parse_flag
 from compatcheck.project.training.document import Configuration, Document
 
@@ -93,9 +95,14 @@ def read(document: Document, trainer: Environment = _NOTHING) -> Configuration:
     else:
         _apply_xtuner(sheet, trainer)
     _dtype(sheet, trainer)
-    if refused := contradictions(sheet, trainer):
-        sheet.state("training.contradictions", refused)
+    if refused := [*_contradictions_so_far(trainer), *contradictions(sheet, trainer)]:
+        sheet.state(CONTRADICTIONS, refused)
     return sheet.configuration()
+
+
+def _contradictions_so_far(trainer: Environment) -> list[Any]:
+    known = trainer.get(CONTRADICTIONS)
+    return [] if isinstance(known, Unknown) else list(known or ())
 
 
 def _with_present_names(values: Mapping[str, Any]) -> dict[str, Any]:
