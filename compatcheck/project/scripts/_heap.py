@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +13,6 @@ from compatcheck.files.python_syntax import Function
 from compatcheck.project.python_values import NOT_RUN, Open, Reference, is_plain
 from compatcheck.project.scripts.calls import Call
 
-Slots = dict[Any, Any]
 MISSING: Any = object()
 OPENED: Any = object()
 """The slot that says why a mutable value may have changed where nobody sees it."""
@@ -20,8 +20,23 @@ ITEMS: Any = object()
 """The slot of a list's items."""
 
 
+_births = itertools.count()
+
+
+class Slots(dict[Any, Any]):
+    """What a value holds that may change, and when it was made: old values outlive the round of a loop."""
+
+    __slots__ = ("born",)
+
+    def __init__(self, held: Mapping[Any, Any] | None = None) -> None:
+        super().__init__(held or {})
+        self.born = next(_births)
+
+
 class Names(Slots):
     """The slots of a scope: a name that only one of two branches gives is only used after that one."""
+
+    __slots__ = ()
 
 
 class Node:
@@ -41,8 +56,8 @@ class Mutable:
 
     __slots__ = ("slots",)
 
-    def __init__(self, slots: Slots | None = None) -> None:
-        self.slots: Slots = {} if slots is None else slots
+    def __init__(self, slots: Mapping[Any, Any] | None = None) -> None:
+        self.slots: Slots = slots if isinstance(slots, Slots) else Slots(slots)
 
     @property
     def opened(self) -> Open | None:
@@ -173,7 +188,7 @@ class Instance(Mutable):
 
     __slots__ = ("call", "lacking", "own_class")
 
-    def __init__(self, own_class: OwnClass | None, slots: Slots | None = None, lacking: str = "") -> None:
+    def __init__(self, own_class: OwnClass | None, slots: Mapping[Any, Any] | None = None, lacking: str = "") -> None:
         super().__init__(slots)
         self.own_class = own_class
         self.call: Call | None = None
@@ -222,11 +237,15 @@ class PathText(NamedTuple):
 
 def join_paths(parts: Iterable[object]) -> PathText | Open:
     """The parts of a path together; `Open` where one is not known."""
-    texts = [part.text if isinstance(part, PathText) else part for part in parts]
-    unknown = next((part for part in texts if not isinstance(part, str)), None)
-    if unknown is not None:
-        return unknown if isinstance(unknown, Open) else Open(NOT_RUN)
-    return PathText(posixpath.join(*(text for text in texts if isinstance(text, str))))
+    texts: list[str] = []
+    for part in parts:
+        if isinstance(part, PathText):
+            texts.append(part.text)
+        elif isinstance(part, str):
+            texts.append(part)
+        else:
+            return part if isinstance(part, Open) else Open(NOT_RUN)
+    return PathText(posixpath.join(*texts))
 
 
 class Parser(Mutable):
@@ -282,6 +301,10 @@ class Heap:
         for slots, key, old in self._log[mark:]:
             found.setdefault((id(slots), key), (slots, key, old))
         return found
+
+    def now(self) -> int:
+        """A point in time: slots that are born before it are older."""
+        return next(_births)
 
     def undo(self, mark: int) -> Delta:
         """Go back to a mark; returns what the slots held that have changed since."""

@@ -113,11 +113,14 @@ class Interpreter:
         self.imports: set[str] = set()
         self.functions: list[FunctionValue] = []
         self.star_import = ""
+        self.has_generators = False
         self._library = library
         self._importer = importer
         self._frames: list[_Frame] = []
         self._depth = 0
         self._steps = 0
+        self._quick = False
+        self._rounds = 1
         self.scope = Scope("")
         self._expressions: dict[type, Callable[[Any], Node]] = {
             ast.Constant: self._constant,
@@ -338,9 +341,29 @@ class Interpreter:
                 statement,
             )
         taken, other = (statement.body, statement.orelse) if truth else (statement.orelse, statement.body)
-        if test.assumed and other:
+        if not test.assumed:
+            return self.block(taken)
+        if other:
             self._look_into(lambda: self.block(other), f"it happens only if {test.assumed} is given otherwise")
-        return self.block(taken)
+        mark = self.heap.mark()
+        try:
+            return self.block(taken)
+        except Raised:
+            self.heap.undo(mark)
+            self._doubt_defaults(statement.test)
+            return self.block(other)
+
+    def _doubt_defaults(self, test: ast.expr) -> None:
+        """The script ends if the defaults in a condition hold, so the command line gives them."""
+        for inner in ast.walk(test):
+            if isinstance(inner, ast.Attribute):
+                owner = self.value(inner.value).value
+                held = owner.slots.get(inner.attr) if isinstance(owner, Instance) else None
+                if held is not None and held.assumed:
+                    why = Open(f"the script refuses the default of {held.assumed}")
+                    self.heap.write(owner.slots, inner.attr, Node(why, held.file, held.line))
+            elif isinstance(inner, ast.Name) and self._name(inner).assumed:
+                self.assign(inner, self.node(Open("the script refuses its default"), inner))
 
     def _look_into(self, way: Callable[[], object], doubt: str) -> None:
         """See the calls of code that does not run as things stand, and undo the rest."""
@@ -357,11 +380,12 @@ class Interpreter:
 
     def _for(self, statement: ast.For | ast.AsyncFor) -> Flow:
         rounds = self.items_of(self.value(statement.iter))
-        if rounds is None or len(rounds) > _MOST_ROUNDS:
+        if rounds is None or len(rounds) * self._rounds > _MOST_ROUNDS:
             each = self.node(Open(f"it is different in each round of the loop in line {statement.lineno}"), statement)
             return self._loop(statement, lambda: self.assign(statement.target, each))
         frame = _Frame((Flow.BREAK, Flow.CONTINUE))
         self._frames.append(frame)
+        around, self._rounds = self._rounds, self._rounds * max(1, len(rounds))
         flow = Flow.NEXT
         try:
             for item in rounds:
@@ -372,6 +396,7 @@ class Interpreter:
                     break
         finally:
             self._frames.pop()
+            self._rounds = around
         ended = flow
         if ended in (Flow.NEXT, Flow.CONTINUE):
             ended = self.block(statement.orelse)
@@ -389,23 +414,23 @@ class Interpreter:
     def _loop(self, statement: ast.For | ast.AsyncFor | ast.While, start: Callable[[], None]) -> Flow:
         """Follow one round that stands for all: what any round changes is open from the start."""
         why = Open(f"it changes in the loop in line {statement.lineno}")
+        began = self.heap.now()
         widened: set[tuple[int, Any]] = set()
-        for _ in range(4):
+        quick, self._quick = self._quick, True
+        for last in (False, False, False, True):
             noted = len(self.calls), len(self.assignments), len(self.functions)
             mark = self.heap.mark()
             self._round(statement, start)
-            changed = self.heap.before(mark)
+            changed = {where: each for where, each in self.heap.before(mark).items() if each[0].born < began}
+            self._quick = quick
+            if last or quick or changed.keys() <= widened:
+                break
             self.heap.undo(mark)
             del self.calls[noted[0] :], self.assignments[noted[1] :], self.functions[noted[2] :]
-            new = changed.keys() - widened
-            if not new:
-                break
-            widened |= new
-            for where in new:
-                self._widen(*changed[where][:2], why, statement)
-        mark = self.heap.mark()
-        self._round(statement, start)
-        for slots, key, _ in self.heap.before(mark).values():
+            widened |= changed.keys()
+            for slots, key, _ in changed.values():
+                self._widen(slots, key, why, statement)
+        for slots, key, _ in changed.values():
             self._widen(slots, key, why, statement)
         return self.block(statement.orelse)
 
@@ -1373,7 +1398,7 @@ class Interpreter:
             self.scope, self._active = before, active
 
     def _result(self, function: Function, frame: _Frame, flow: Flow, at: ast.AST) -> Node:
-        if isinstance(function, ast.AsyncFunctionDef) or any(map(_yields, function.body)):
+        if isinstance(function, ast.AsyncFunctionDef) or (self.has_generators and _is_generator(function)):
             return self.node(Open(f"{function.name} makes it step by step"), at)
         ends = list(frame.returned)
         if flow is not Flow.RETURN:
@@ -1462,9 +1487,9 @@ def _parameters(function: Function | ast.Lambda) -> list[str]:
     return [each.arg for each in every]
 
 
-def _yields(statement: ast.AST) -> bool:
-    """Whether a statement of a function makes that a generator."""
-    waiting = [statement]
+def _is_generator(function: Function) -> bool:
+    """Whether a function yields, itself and not in one that it defines."""
+    waiting: list[ast.AST] = [*function.body]
     while waiting:
         node = waiting.pop()
         if isinstance(node, (ast.Yield, ast.YieldFrom)):

@@ -20,7 +20,6 @@ from compatcheck.project.python_values import (
     is_plain,
 )
 from compatcheck.project.scripts._heap import (
-    ITEMS,
     MISSING,
     OPENED,
     Arguments,
@@ -198,9 +197,9 @@ def _copied(run: Interpreter, node: Node, depth: int) -> Node:
     if isinstance(value, (ListValue, DictValue)) and not depth:
         return Node(Open(OUT_OF_PROPORTION), node.file, node.line)
     if isinstance(value, ListValue):
-        items = tuple(_copied(run, each, depth - 1) for each in value.items)
-        made = ListValue()
-        made.slots = {**value.slots, ITEMS: items}
+        made = ListValue(_copied(run, each, depth - 1) for each in value.items)
+        if value.opened:
+            made.slots[OPENED] = value.opened
         return Node(made, node.file, node.line, node.assumed)
     if isinstance(value, DictValue):
         slots = {key: each if key is OPENED else _copied(run, each, depth - 1) for key, each in value.slots.items()}
@@ -392,7 +391,7 @@ def _values(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
 def _shallow(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     value = arguments.positional[0].value
     made = ListValue() if isinstance(value, ListValue) else DictValue()
-    made.slots = dict(value.slots)
+    made.slots.update(value.slots)
     return made
 
 

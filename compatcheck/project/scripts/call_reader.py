@@ -30,8 +30,8 @@ def read_calls(path: str, command: CommandLine | None = None) -> ScriptCalls:
 def read_calls_in(text: str, path: str, command: CommandLine | None = None) -> ScriptCalls:
     """As `read_calls`, of code in hand; ``path`` is the file that it came from, or stands for one."""
     tree = _parse(text, path)
-    importer = _Importer(path)
-    run = Interpreter(command, _TABLE, importer)
+    run = Interpreter(command, _TABLE, _Importer(path))
+    run.has_generators = "yield" in text
     try:
         run.run_module(tree, Scope(path), "__main__")
         run.run_uncalled()
@@ -60,28 +60,40 @@ class _Importer:
     def __init__(self, path: str) -> None:
         self._folder = os.path.dirname(path)
         self._read: dict[str, Scope | None] = {}
+        self._names: dict[str, frozenset[str]] = {}
 
     def module(self, run: Interpreter, name: str, level: int) -> Scope | None:
         """The names of a module of the user's own; None for any other."""
         folder = os.path.dirname(run.scope.path) if level else self._folder
         for _ in range(level - 1):
             folder = os.path.join(folder, os.pardir)
+        first = name.partition(".")[0]
+        if first and not {first, f"{first}.py"} & self._names_in(folder):
+            return None
         stem = os.path.normpath(os.path.join(folder, *name.split(".")))
         if stem not in self._read:
             self._read[stem] = None
-            path = next(
-                (each for each in (f"{stem}.py", os.path.join(stem, "__init__.py")) if os.path.isfile(each)), None
-            )
+            path = next(filter(os.path.isfile, (f"{stem}.py", os.path.join(stem, "__init__.py"))), None)
             if path and sum(map(bool, self._read.values())) < _MOST_MODULES:
                 self._read[stem] = _followed(run, path, name)
         return self._read[stem]
 
+    def _names_in(self, folder: str) -> frozenset[str]:
+        if folder not in self._names:
+            try:
+                self._names[folder] = frozenset(os.listdir(folder or os.curdir))
+            except OSError:
+                self._names[folder] = frozenset()
+        return self._names[folder]
+
 
 def _followed(run: Interpreter, path: str, name: str) -> Scope | None:
     try:
-        tree = _parse(read_text(path, LARGEST), path)
+        text = read_text(path, LARGEST)
+        tree = _parse(text, path)
     except InputError:
         return None
+    run.has_generators |= "yield" in text
     scope = Scope(path)
     run.run_module(tree, scope, name)
     return scope
