@@ -64,6 +64,12 @@ class Mutable:
         found: Open | None = self.slots.get(OPENED)
         return found
 
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether nothing is known of it any more."""
+        slots = self.slots
+        return OPENED in slots and (len(slots) == 1 or (len(slots) == 2 and slots.get(ITEMS) == ()))
+
 
 class ListValue(Mutable):
     """A list or tuple; its one slot holds the items."""
@@ -117,6 +123,11 @@ class Object(Mutable):
         super().__init__()
         self.call = call
         self.given = given
+
+    @property
+    def has_settings(self) -> bool:
+        """Whether its class keeps the arguments of its call as attributes."""
+        return self.call.callee.endswith(("Config", "Arguments"))
 
 
 class Part(Mutable):
@@ -198,7 +209,7 @@ class Instance(Mutable):
 class FunctionValue:
     """A function of the script's own, with the scope it is defined in and the values of its parameters' defaults."""
 
-    __slots__ = ("called", "command", "defaults", "node", "options", "owner", "scope", "wrapped")
+    __slots__ = ("called", "command", "defaults", "is_quiet", "node", "options", "owner", "scope", "wrapped")
 
     def __init__(self, node: Function | ast.Lambda, scope: Scope, defaults: Mapping[str, Node]) -> None:
         self.node = node
@@ -209,6 +220,7 @@ class FunctionValue:
         self.command = ""
         self.options: list[Call] = []
         self.called = False
+        self.is_quiet = False
 
     @property
     def name(self) -> str:
@@ -281,6 +293,8 @@ class Heap:
 
     def __init__(self) -> None:
         self._log: list[tuple[Slots, Any, Any]] = []
+        self.lost: dict[int, object] = {}
+        """Values that an open one may stand for: a change to that may change them."""
 
     def write(self, slots: Slots, key: Any, value: Any) -> None:
         self._log.append((slots, key, slots.get(key, MISSING)))
@@ -289,8 +303,31 @@ class Heap:
     def open(self, value: Mutable, why: Open) -> None:
         """Forget what a value holds."""
         for key in [key for key in value.slots if key is not OPENED]:
+            self.lose(value.slots[key])
             self.write(value.slots, key, () if isinstance(value, ListValue) else MISSING)
         self.write(value.slots, OPENED, why)
+
+    def widen(self, slots: Slots, key: Any, why: Open, at: tuple[str, int]) -> None:
+        """Leave open what a slot holds."""
+        self.lose(slots.get(key))
+        if key is ITEMS:
+            self.write(slots, ITEMS, ())
+        self.write(slots, OPENED if key is ITEMS else key, why if key in (ITEMS, OPENED) else Node(why, *at))
+
+    def lose(self, held: object) -> None:
+        """Note the values of a slot that is left open."""
+        for each in held if isinstance(held, tuple) else (held,):
+            value = each.value if isinstance(each, Node) else None
+            if isinstance(value, Object) and not value.slots and not value.has_settings:
+                continue
+            if isinstance(value, (Mutable, FunctionValue, Bound, Partial)):
+                self.lost[id(value)] = value
+
+    def lose_since(self, mark: int) -> None:
+        """Note all values that the slots had which changed since a mark."""
+        for slots, key, old in self._log[mark:]:
+            self.lose(old)
+            self.lose(slots.get(key))
 
     def mark(self) -> int:
         return len(self._log)
@@ -322,9 +359,10 @@ class Heap:
             joined = held[0]
             for other in held[1:]:
                 joined = _join(joined, other, slots, key, why, at)
-            if joined is OPENED:
-                self.write(slots, OPENED, why)
-                self.write(slots, ITEMS, ())
+            if joined is OPENED or (isinstance(joined, Node) and joined.value is why):
+                for each in held:
+                    self.lose(each)
+                self.widen(slots, key, why, at)
             elif joined is not now:
                 self.write(slots, key, joined)
 

@@ -60,7 +60,6 @@ _MOST_STEPS = 300_000
 _DEEPEST = 12
 _MOST_ROUNDS = 64
 _BUILTINS = frozenset(dir(builtins))
-_LIBRARY_CLASS = ("Config", "Arguments")
 _HARMLESS = frozenset(
     ("print", "isinstance", "issubclass", "type", "len", "repr", "sorted", "enumerate", "zip", "map", "filter", "id")
     + ("hash", "format", "input", "open", "reversed", "callable", "iter", "set", "frozenset", "hasattr", "range")
@@ -120,6 +119,7 @@ class Interpreter:
         self._depth = 0
         self._steps = 0
         self._quick = False
+        self._losing = False
         self._rounds = 1
         self.scope = Scope("")
         self._expressions: dict[type, Callable[[Any], Node]] = {
@@ -310,6 +310,8 @@ class Interpreter:
         else:
             held = self.read_item(self.value(target.value), self.value(target.slice), target)
         added = self.value(statement.value)
+        if isinstance(held.value, Open):
+            self.change_lost(statement)
         if isinstance(held.value, ListValue) and isinstance(statement.op, ast.Add):
             self._extend(held.value, added)
         else:
@@ -344,7 +346,7 @@ class Interpreter:
         if not test.assumed:
             return self.block(taken)
         if other:
-            self._look_into(lambda: self.block(other), f"it happens only if {test.assumed} is given otherwise")
+            self._look_into(lambda: self.block(other), statement.test, test.assumed)
         mark = self.heap.mark()
         try:
             return self.block(taken)
@@ -354,23 +356,24 @@ class Interpreter:
             return self.block(other)
 
     def _doubt_defaults(self, test: ast.expr) -> None:
-        """The script ends if the defaults in a condition hold, so the command line gives them."""
+        """The defaults in a condition do not hold where it is decided the other way."""
         for inner in ast.walk(test):
             if isinstance(inner, ast.Attribute):
                 owner = self.value(inner.value).value
                 held = owner.slots.get(inner.attr) if isinstance(owner, Instance) else None
                 if held is not None and held.assumed:
-                    why = Open(f"the script refuses the default of {held.assumed}")
+                    why = Open(f"{held.assumed} is given otherwise")
                     self.heap.write(owner.slots, inner.attr, Node(why, held.file, held.line))
             elif isinstance(inner, ast.Name) and self._name(inner).assumed:
-                self.assign(inner, self.node(Open("the script refuses its default"), inner))
+                self.assign(inner, self.node(Open("it is given otherwise"), inner))
 
-    def _look_into(self, way: Callable[[], object], doubt: str) -> None:
-        """See the calls of code that does not run as things stand, and undo the rest."""
+    def _look_into(self, way: Callable[[], object], test: ast.expr, assumed: str) -> None:
+        """See the calls of code that runs only if a default does not hold, and undo the rest."""
         mark = self.heap.mark()
         frames, self._frames = self._frames, [*self._frames, _Frame(tuple(Flow))]
-        self._frames[-1].doubt = self.doubt or doubt
+        self._frames[-1].doubt = self.doubt or f"it happens only if {assumed} is given otherwise"
         try:
+            self._doubt_defaults(test)
             way()
         except Raised:
             pass
@@ -382,6 +385,7 @@ class Interpreter:
         rounds = self.items_of(self.value(statement.iter))
         if rounds is None or len(rounds) * self._rounds > _MOST_ROUNDS:
             each = self.node(Open(f"it is different in each round of the loop in line {statement.lineno}"), statement)
+            self.heap.lose(rounds)
             return self._loop(statement, lambda: self.assign(statement.target, each))
         frame = _Frame((Flow.BREAK, Flow.CONTINUE))
         self._frames.append(frame)
@@ -399,7 +403,7 @@ class Interpreter:
             self._rounds = around
         ended = flow
         if ended in (Flow.NEXT, Flow.CONTINUE):
-            ended = self.block(statement.orelse)
+            ended = self._else(statement, Open(NOT_RUN)) if frame.exits else self.block(statement.orelse)
         self._join_exits(frame, (Flow.BREAK,), statement)
         return Flow.NEXT if ended is Flow.BREAK and flow is Flow.BREAK else ended
 
@@ -423,16 +427,24 @@ class Interpreter:
             self._round(statement, start)
             changed = {where: each for where, each in self.heap.before(mark).items() if each[0].born < began}
             self._quick = quick
+            self.heap.lose_since(mark)
             if last or quick or changed.keys() <= widened:
                 break
             self.heap.undo(mark)
             del self.calls[noted[0] :], self.assignments[noted[1] :], self.functions[noted[2] :]
             widened |= changed.keys()
             for slots, key, _ in changed.values():
-                self._widen(slots, key, why, statement)
+                self.heap.widen(slots, key, why, self.at(statement))
         for slots, key, _ in changed.values():
-            self._widen(slots, key, why, statement)
-        return self.block(statement.orelse)
+            self.heap.widen(slots, key, why, self.at(statement))
+        return self._else(statement, why)
+
+    def _else(self, statement: ast.For | ast.AsyncFor | ast.While, why: Open) -> Flow:
+        """The ``else`` of a loop that may have been left."""
+        if not statement.orelse:
+            return Flow.NEXT
+        doubt = f"it happens only if the loop in line {statement.lineno} is not left"
+        return self.fork([(doubt, lambda: self.block(statement.orelse)), (doubt, lambda: None)], why, statement)
 
     def _round(self, statement: ast.For | ast.AsyncFor | ast.While, start: Callable[[], None]) -> None:
         frame = _Frame((Flow.BREAK, Flow.CONTINUE))
@@ -446,15 +458,6 @@ class Interpreter:
             self._frames.pop()
         if flow is Flow.RETURN:
             self._note_exit(flow, {}, statement)
-
-    def _widen(self, slots: Any, key: Any, why: Open, at: ast.AST) -> None:
-        if key is ITEMS:
-            self.heap.write(slots, ITEMS, ())
-            self.heap.write(slots, OPENED, why)
-        elif key is OPENED:
-            self.heap.write(slots, OPENED, why)
-        else:
-            self.heap.write(slots, key, self.node(why, at))
 
     def _with(self, statement: ast.With | ast.AsyncWith) -> Flow:
         for item in statement.items:
@@ -484,6 +487,7 @@ class Interpreter:
                 return body()
             finally:
                 changed.update(self.heap.before(mark))
+                self.heap.lose_since(mark)
 
         last = first
         ways: list[tuple[str, Callable[[], Flow]]] = [("", followed_body)]
@@ -493,7 +497,7 @@ class Interpreter:
                 nonlocal last
                 last = last if last > first else len(self.calls)
                 for slots, key, _ in changed.values():
-                    self._widen(slots, key, why, statement)
+                    self.heap.widen(slots, key, why, self.at(statement))
                 if handler.name:
                     self.heap.write(self.scope.slots, handler.name, self.node(Open(NOT_RUN), handler))
                 return self.block(handler.body)
@@ -577,7 +581,9 @@ class Interpreter:
         if isinstance(node.value, Object) and node.value.call.callee == "dataclasses.field":
             given = node.value.given
             if "default_factory" in given:
-                default = functools.partial(self.call_value, given["default_factory"], Arguments(), statement)
+                factory = functools.partial(self.call_value, given["default_factory"], Arguments(), statement)
+                own.fields[name] = Field(factory, statement.annotation, statement.lineno)
+                return
             else:
                 default = _always(given["default"]) if "default" in given else None
         own.fields[name] = Field(default, statement.annotation, statement.lineno)
@@ -642,13 +648,15 @@ class Interpreter:
             if isinstance(target, ast.Name):
                 self.heap.write(self._scope_of(target.id).slots, target.id, MISSING)
             elif isinstance(target, ast.Subscript):
-                self._remove_item(self.value(target.value).value, self.value(target.slice).value)
+                self._remove_item(self.value(target.value).value, self.value(target.slice).value, target)
 
-    def _remove_item(self, owner: object, key: object) -> None:
+    def _remove_item(self, owner: object, key: object, at: ast.AST) -> None:
         if isinstance(owner, DictValue) and is_plain(key) and key in owner.slots:
             self.heap.write(owner.slots, key, MISSING)
         elif isinstance(owner, Mutable):
             self.heap.open(owner, Open(NOT_RUN))
+        elif isinstance(owner, Open):
+            self.change_lost(at)
 
     def _assert(self, statement: ast.Assert) -> None:
         self.value(statement.test)
@@ -697,7 +705,9 @@ class Interpreter:
         if isinstance(value, Instance) and value.own_class is None and not value.call:
             self.heap.write(value.slots, name, node)
             return
-        if isinstance(value, Mutable):
+        if isinstance(value, Open):
+            self.change_lost(at)
+        elif isinstance(value, Mutable):
             self.heap.write(value.slots, name, node)
         elif isinstance(value, Module):
             self.heap.write(value.scope.slots, name, node)
@@ -709,8 +719,20 @@ class Interpreter:
                 Assignment(self.plain(held), name, self.plain(node.value), self.place(node), self.doubt)
             )
 
+    def change_lost(self, at: ast.AST) -> None:
+        """Something unknown is changed: it may be any value that is not followed any more."""
+        if self._losing:
+            return
+        self._losing = True
+        for value in list(self.heap.lost.values()):
+            if not (isinstance(value, Mutable) and value.is_forgotten):
+                self.escape(value, at)
+        self._losing = False
+
     def set_item(self, owner: Node, key: Node, node: Node, at: ast.AST) -> None:
         value = owner.value
+        if isinstance(value, Open):
+            self.change_lost(at)
         if isinstance(value, DictValue) and is_plain(key.value):
             self.heap.write(value.slots, key.value, node)
         elif (
@@ -836,7 +858,7 @@ class Interpreter:
             return held  # type: ignore[no-any-return]
         if value.opened:
             return self.node(value.opened, at)
-        if isinstance(value, Object) and name in value.given and value.call.callee.endswith(_LIBRARY_CLASS):
+        if isinstance(value, Object) and name in value.given and value.has_settings:
             return value.given[name]
         owner, path = (value.owner, f"{value.path}.{name}") if isinstance(value, Part) else (value, name)
         made = self.node(Part(owner, path), at)
@@ -849,6 +871,7 @@ class Interpreter:
             for each in (expression.slice.lower, expression.slice.upper, expression.slice.step):
                 if each:
                     self.value(each)
+            self.lose_contents(owner.value)
             return self.node(Open(NOT_RUN), expression)
         return self.read_item(owner, self.value(expression.slice), expression)
 
@@ -868,8 +891,15 @@ class Interpreter:
             and -len(value.items) <= name < len(value.items)
         ):
             return value.items[name]
+        self.lose_contents(value)
         why = value if isinstance(value, Open) else value.opened if isinstance(value, Mutable) else None
         return self.node(why or Open(NOT_RUN), at)
+
+    def lose_contents(self, value: object) -> None:
+        """What is taken out of a value is not known: it may be anything in it."""
+        if isinstance(value, (ListValue, DictValue, Instance)):
+            for held in value.slots.values():
+                self.heap.lose(held)
 
     def _sequence(self, expression: ast.List | ast.Tuple) -> Node:
         items: list[Node] = []
@@ -1007,7 +1037,7 @@ class Interpreter:
                 return True
             return None if value.opened else bool(value.items if isinstance(value, ListValue) else False)
         if isinstance(value, Object):
-            return True if self._is_made(value) and value.call.callee.endswith(_LIBRARY_CLASS) else None
+            return True if self._is_made(value) and value.has_settings else None
         return truth_of(value) if is_plain(value) else None
 
     def _boolean(self, expression: ast.BoolOp) -> Node:
@@ -1018,6 +1048,7 @@ class Interpreter:
                 return node
             truth = self.truth(node)
             if truth is None:
+                self.heap.lose(node)
                 doubt = f"it depends on the condition in line {expression.lineno}"
                 for rest in expression.values[i + 1 :]:
                     seen = functools.partial(self._seen, rest)
@@ -1028,7 +1059,8 @@ class Interpreter:
         raise AssertionError
 
     def _seen(self, expression: ast.expr) -> None:
-        self.value(expression)
+        """Follow an expression whose value may be lost."""
+        self.heap.lose(self.value(expression))
 
     def _conditional(self, expression: ast.IfExp) -> Node:
         test = self.value(expression.test)
@@ -1036,7 +1068,7 @@ class Interpreter:
         if truth is not None:
             taken, other = (expression.body, expression.orelse) if truth else (expression.orelse, expression.body)
             if test.assumed:
-                self._look_into(lambda: self._seen(other), f"it happens only if {test.assumed} is given otherwise")
+                self._look_into(lambda: self._seen(other), expression.test, test.assumed)
             return self.value(taken)
         line = expression.lineno
         found: list[Node] = []
@@ -1050,6 +1082,7 @@ class Interpreter:
         self.fork(ways, why, expression)
         if len(found) == 1 or (found and is_same(found[0].value, found[1].value)):
             return found[0]
+        self.heap.lose(tuple(found))
         return self.node(why, expression)
 
     def _joined(self, expression: ast.JoinedStr) -> Node:
@@ -1115,7 +1148,7 @@ class Interpreter:
     def _generic_comprehension(self, expression: Any) -> Node:
         for i, generator in enumerate(expression.generators):
             if i:
-                self.value(generator.iter)
+                self.lose_contents(self.value(generator.iter).value)
             self.assign(generator.target, self.node(Open("it is different in each round"), expression))
             for test in generator.ifs:
                 self.value(test)
@@ -1230,6 +1263,7 @@ class Interpreter:
         if isinstance(value, (Object, Part, Instance)):
             return self.call_object(function, "", arguments, at)
         self._escape_all(arguments, at)
+        self.escape(value, at)
         return self.node(value if isinstance(value, Open) else Open(NOT_RUN), at)
 
     def _call_reference(self, value: Reference, arguments: Arguments, at: ast.AST) -> Node:
@@ -1278,6 +1312,8 @@ class Interpreter:
             result = special(self, value, arguments, at)
             return result if isinstance(result, Node) else self.node(result, at)
         made = self.record(f".{path}" if path else ".__call__", arguments, at, value)
+        if isinstance(value, Open):
+            self.change_lost(at)
         self._escape_all(arguments, at)
         return made
 
@@ -1309,6 +1345,8 @@ class Interpreter:
             if not value.opened:
                 why = Open(f"the code that is called in line {getattr(at, 'lineno', 1)} may change it")
                 self.heap.open(value, why)
+        elif isinstance(value, Open):
+            self.change_lost(at)
         elif isinstance(value, Partial):
             self.escape(value.function.value, at, depth)
         elif isinstance(value, Bound):
@@ -1318,9 +1356,7 @@ class Interpreter:
 
     def _call_back(self, function: FunctionValue, at: ast.AST, owner: Node | None = None) -> None:
         """Code that is not followed may call a function: its calls are seen, and what it changes is open."""
-        if self._depth >= _DEEPEST or any(
-            isinstance(each, FunctionValue) and each is function for each in self._active
-        ):
+        if self._depth >= _DEEPEST or function in self._active or function.is_quiet:
             return
         names = _parameters(function.node)
         given = {
@@ -1329,12 +1365,14 @@ class Interpreter:
         }
         if owner is not None and names:
             given[names[0]] = owner
-        mark = self.heap.mark()
+        mark, began = self.heap.mark(), self.heap.now()
         with contextlib.suppress(Raised):
             self._enter(function, given, at)
-        changed = self.heap.undo(mark)
-        for slots, key, _ in changed.values():
-            self._widen(slots, key, Open(f"{function.name} may change it"), at)
+        self.heap.lose_since(mark)
+        changed = [each for each in self.heap.undo(mark).values() if each[0].born < began]
+        function.is_quiet = not changed
+        for slots, key, _ in changed:
+            self.heap.widen(slots, key, Open(f"{function.name} may change it"), self.at(at))
 
     _active: tuple[FunctionValue, ...] = ()
 
@@ -1405,6 +1443,7 @@ class Interpreter:
             ends.append(self.node(None, at))
         if all(is_same(ends[0].value, each.value) for each in ends[1:]):
             return ends[0]
+        self.heap.lose(tuple(ends))
         return self.node(Open(f"{function.name} returns different values"), at)
 
     # -- classes

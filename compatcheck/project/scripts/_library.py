@@ -414,6 +414,13 @@ def _extend(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     return None
 
 
+def _clear(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    target = arguments.positional[0].value
+    run.heap.open(target, Open(NOT_RUN))
+    run.heap.write(target.slots, OPENED, MISSING)
+    return None
+
+
 def _same(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     return arguments.positional[0] if arguments.positional else Open(NOT_RUN)
 
@@ -497,6 +504,8 @@ LIBRARY: Mapping[str, Any] = {
     "dict.values": _values,
     "dict.copy": _shallow,
     "list.copy": _shallow,
+    "dict.clear": _clear,
+    "list.clear": _clear,
     "list.append": _append,
     "list.extend": _extend,
     "typer.Typer().": _command_group,
