@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from compatcheck.project import requirements, training
 from compatcheck.project import scripts as trainer_code
-from compatcheck.project.sources import Source, holds_model, identify_found, scan
+from compatcheck.project.sources import Source, holds_model, scan
 
 
 class Change(NamedTuple):
@@ -42,7 +42,7 @@ def _ours(files: Iterable[str]) -> Iterator[Source]:
         if os.path.basename(path) == "config.json" and os.path.isfile(path) and holds_model(folder):
             yield Source("model", folder)
         elif os.path.isfile(path):
-            kind = requirements.identify(path) or identify_found(path)
+            kind = requirements.identify(path) or training.identify_found(path)
             if kind is not None:
                 yield Source(kind, path)
 

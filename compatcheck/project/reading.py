@@ -13,7 +13,8 @@ from compatcheck.language import gettext as _
 from compatcheck.project import model_files, requirements, scripts, training
 from compatcheck.project.overlay import PINNED, Reading
 from compatcheck.project.sources import Input, Source, holds_model, identify, is_model, scan
-from compatcheck.project.training._joining import File, Joined, existing
+from compatcheck.project.training._joining import Joined
+from compatcheck.project.training._paths import File, existing
 from compatcheck.project.training._runs import together
 
 _BESIDE = ("python", "platform", "image", "cuda", "environ")
@@ -38,7 +39,7 @@ def read_paths(paths: Sequence[str], weights: bool = False, python: str | None =
         [File(*source, root) for source, root in inputs if root is not None and source.kind in training.readers()],
     )
     environment, read = run.facts, [Source(each.reader, each.path) for each in run.used]
-    trainers = _trainers(inputs)
+    trainers = _trainers(inputs, run)
     environment = environment.overlay(scripts.read(trainers))
     read += [Source(scripts.KIND, path) for path in trainers]
     model, why = _model_of(inputs, run)
@@ -87,11 +88,14 @@ def _fault(path: str) -> str:
     return path
 
 
-def _trainers(inputs: list[Input]) -> list[str]:
-    """The scripts that train: those that are named, else those that were found."""
+def _trainers(inputs: list[Input], run: Joined) -> list[str]:
+    """The scripts with a Trainer: those that are named, else those that are started, and the modules beside them."""
     files = [each for each in inputs if each.source.kind == scripts.KIND]
-    named = [each for each in files if each.root is None]
-    return [each.source.path for each in named or files]
+    named = [each.source.path for each in files if each.root is None]
+    found = [each.source.path for each in files if each.root is not None]
+    started = [each.path for each in run.used if each.reader == scripts.KIND]
+    modules = [path for path in found if path not in started and not training.trains(path)]
+    return named or [*started, *(modules if started else found)]
 
 
 def _model_of(inputs: list[Input], run: Joined) -> tuple[str | None, str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from compatcheck.errors import InputError
 from compatcheck.files.reading import OversizeError
 from compatcheck.language import marked
-from compatcheck.project import model_files, requirements, scripts, training
+from compatcheck.project import model_files, requirements, training
 
 _DEEPEST = 2
 _MOST_ENTRIES = 5000
@@ -51,7 +51,7 @@ def identify(path: str) -> Source:
     kind = requirements.identify(path)
     if kind is None and path.endswith((".txt", ".in")) and os.path.isfile(path):
         kind = requirements.PLAIN
-    kind = kind or training.identify(path) or (scripts.KIND if scripts.identify(path) else None)
+    kind = kind or training.identify(path)
     if kind is None:
         raise InputError("reading", path, "unrecognised file", "`compatcheck formats` lists what is supported")
     return Source(kind, path)
@@ -74,7 +74,7 @@ def formats() -> tuple[list[str], list[str], list[str]]:
     """The titles of what can be named: training configurations, models, and lists of packages."""
     configurations = [reader.TITLE for reader in training.readers().values()]
     packages = [reader.TITLE for reader in requirements.readers().values()]
-    return [*configurations, scripts.TITLE], ["a model folder with config.json"], packages
+    return configurations, ["a model folder with config.json"], packages
 
 
 def scan(folder: str) -> Iterator[Source]:
@@ -87,14 +87,9 @@ def scan(folder: str) -> Iterator[Source]:
             inner = os.path.normpath(os.path.join(path, name))
             kind = requirements.identify(inner)
             if kind is None and not (model and name.endswith((".json", ".py")) and name != "adapter_config.json"):
-                kind = identify_found(inner)
+                kind = training.identify_found(inner)
             if kind is not None:
                 yield Source(kind, inner)
-
-
-def identify_found(path: str) -> str | None:
-    """What a file found on the way says of a training; errors as for `training.identify_found`."""
-    return training.identify_found(path) or (scripts.KIND if scripts.identify_found(path) else None)
 
 
 def _folders(top: str) -> Iterator[tuple[str, list[str]]]:

@@ -184,7 +184,7 @@ def test_a_script_with_a_trainer_of_its_own_is_read_and_has_its_line(tmp_path: P
     (tmp_path / "other.py").write_text("print('transformers', 'class Trainer')\n", encoding="utf-8")
     for paths in ([str(script)], [str(tmp_path)]):
         reading = read_paths(paths)
-        assert reading.sources == (Source("trainer", str(script)),)
+        assert reading.sources == (Source("python_script", str(script)),)
         assert reading.environment.get("trainer.traits") == [LACKS]
         at = reading.environment.locations[f"trainer.traits.{LACKS}"]
         assert (at.file, at.line) == (str(script), 3)

@@ -9,18 +9,23 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, cast
 
 from compatcheck.environment import Environment, Location
-from compatcheck.errors import InputError
 from compatcheck.files.path_lists import listed
 from compatcheck.files.python_syntax import parse_code
 from compatcheck.files.reading import read_text
 from compatcheck.files.units import trait_name, units
 from compatcheck.project._imported_names import imported_names
+from compatcheck.project.scripts import _settings
 from compatcheck.project.scripts._script import ARGUMENTS, TRAINERS, TRL_CONFIGS, Script, script_of
+from compatcheck.project.scripts.call_reader import read_calls_in
+from compatcheck.project.scripts.calls import CommandLine
+from compatcheck.project.training.document import Configuration
 
-KIND = "trainer"
-TITLE = "a script that trains with the transformers Trainer"
+KIND = "python_script"
 _LARGEST = 1 << 20
 _IMPORTS = re.compile(r"^\s{0,80}(?:from|import)\s{1,8}(?:transformers|trl)\b", re.M)
+_LIBRARIES = re.compile(
+    r"\b(?:from|import)\s{1,8}(?:transformers|trl|peft|unsloth|accelerate|deepspeed|torch|lightning|pytorch_lightning)\b"
+)
 _CLASSES = re.compile(rf"\b(?:{'|'.join((*TRAINERS, *ARGUMENTS, *TRL_CONFIGS))})\b")
 
 
@@ -36,17 +41,22 @@ def rules() -> Mapping[str, Rule]:
     return {trait_name(name): cast(Rule, rule) for name, rule in units("compatcheck.project.scripts.rules").items()}
 
 
-def identify(path: str) -> bool:
-    """Whether a file is Python that trains with the Trainer; raises `InputError` where it cannot be read."""
-    return path.endswith(".py") and _script(read_text(path, _LARGEST)) is not None
+_calls = functools.lru_cache(maxsize=32)(read_calls_in)
 
 
-def identify_found(path: str) -> bool:
-    """As `identify`, of a file that nobody named: one that cannot be read is none of ours."""
-    try:
-        return identify(path)
-    except InputError:
-        return False
+def recognises(path: str, text: str) -> bool:
+    """Whether Python trains, or has a Trainer of its own."""
+    return _script(text) is not None or trains(path, text)
+
+
+def trains(path: str, text: str) -> bool:
+    """Whether Python makes what a training needs."""
+    return bool(_LIBRARIES.search(text)) and _settings.trains(_calls(text, path))
+
+
+def read_settings(path: str, text: str, command: CommandLine | None = None) -> Configuration:
+    """What the calls of a script that trains decide, with what a launch line gives to it."""
+    return _settings.read_settings(path, _calls(text, path) if command is None else read_calls_in(text, path, command))
 
 
 def traits_in(text: str) -> dict[str, int] | None:

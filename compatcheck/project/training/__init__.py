@@ -2,10 +2,10 @@
 
 A reader has ``TITLE`` (its name in messages), ``SUFFIXES``, ``recognises(document)`` by content, and
 ``read(document)`` that gives a `Configuration`. It may have ``ROLE`` where its file is only a part of a run
-(``deepspeed``, ``accelerate``, ``adapter``, ``script``; ``config`` by default), ``MARKS`` (words of which at least
-one stands in every such file, so that others need not be parsed), ``NAMED_AS`` (how the names of files begin that
-mean to be one, so that a broken one is reported), and ``GENERAL`` where other readers that recognise the same file
-come first.
+(``deepspeed``, ``accelerate``, ``adapter``, ``script``, ``program``; ``config`` by default), ``MARKS`` (words of
+which at least one stands in every such file, so that others need not be parsed), ``NAMED_AS`` (how the names of files
+begin that mean to be one, so that a broken one is reported), and ``GENERAL`` where other readers that recognise the
+same file come first.
 """
 
 from __future__ import annotations
@@ -84,6 +84,14 @@ def identify_found(path: str) -> str | None:
         if is_named:
             raise
         return BROKEN
+
+
+def trains(path: str) -> bool:
+    """Whether a file of Python makes what a training needs; one that cannot be read does not."""
+    try:
+        return path.endswith(".py") and bool(readers()["python_script"].trains(open_document(path)))
+    except InputError:
+        return False
 
 
 def _has_mark(text: str, reader: ModuleType) -> bool:

@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import InputError
 from compatcheck.files.path_lists import listed, more_than_one
-from compatcheck.project.training import readers
+from compatcheck.project.training import reader_of, readers
+from compatcheck.project.training._paths import File, existing, folders_of
 from compatcheck.project.training.agreement import over_accelerate
 from compatcheck.project.training.document import Configuration, Document, open_document
 from compatcheck.project.training.formats import deepspeed
 from compatcheck.project.training.presets import preset
 
-_MARKS_OF_ROOTS = (".git", "pyproject.toml", "setup.py")
-_HIGHEST = 6
 _SECTIONS = ("deepspeed", "lora", "quantization", "fsdp")
 _ALSO_DEEPSPEED = (
     "training.dtype",
     "training.gradient_accumulation_steps",
     "training.per_device_train_batch_size",
 )
-
-
-class File(NamedTuple):
-    """A file of a training with the reader it belongs to, and the folder that was searched where it was found so."""
-
-    reader: str
-    path: str
-    root: str | None = None
 
 
 class Run(NamedTuple):
@@ -55,7 +46,7 @@ def join_run(run: Run) -> Joined:
     Flags of a script win over the configuration it names, both over the accelerate config; the DeepSpeed JSON takes
     what it leaves to the trainer from these. Raises `InputError` where a file cannot be read.
     """
-    bases = _bases(run.files.values())
+    bases = folders_of(run.files.values())
     used: dict[File, None] = {}
     result = _own(run, bases, used)
     accelerate = _accelerate(run, result, bases)
@@ -69,15 +60,15 @@ def join_run(run: Run) -> Joined:
 
 
 def _own(run: Run, bases: tuple[str, ...], used: dict[File, None]) -> Configuration:
-    """What the configuration and the script say; a script reads the configuration that it names itself."""
+    """What configuration, program and launch script say; a launch script reads what it names itself."""
     result = Configuration(Environment({}))
-    config, script = run.files.get("config"), run.files.get("script")
-    if config:
-        used[config] = None
-        result = readers()[config.reader].read(open_document(config.path))
-    if script:
-        used[script] = None
-        over = readers()[script.reader].read(open_document(script.path), lambda path: _opened(path, bases, used))
+    for role in ("config", "program", "script"):
+        file = run.files.get(role)
+        if file is None:
+            continue
+        used[file] = None
+        further = [lambda path: _opened(path, bases, used)] if role == "script" else []
+        over = readers()[file.reader].read(open_document(file.path), *further)
         facts = result.facts.overlay(over.facts)
         places = {**result.places, **over.places}
         result = Configuration(facts, {**result.names, **over.names}, {**result.inlined, **over.inlined}, places)
@@ -85,16 +76,15 @@ def _own(run: Run, bases: tuple[str, ...], used: dict[File, None]) -> Configurat
 
 
 def _opened(path: str, bases: tuple[str, ...], used: dict[File, None]) -> tuple[str, Document] | None:
-    """The configuration that a script names and its reader, where exactly one file has that path."""
+    """The file that a script names and its reader, if it has one, where exactly one file has that path."""
     found = existing(path, bases)
     if len(found) != 1 or not os.path.isfile(found[0]):
         return None
     document = open_document(found[0])
-    for name, reader in readers().items():
-        if found[0].endswith(reader.SUFFIXES) and reader.recognises(document):
-            used[File(name, found[0])] = None
-            return name, document
-    return None
+    name = reader_of(document) or ""
+    if name:
+        used[File(name, found[0])] = None
+    return name, document
 
 
 def _accelerate(run: Run, result: Configuration, bases: tuple[str, ...]) -> File | None:
@@ -197,38 +187,3 @@ def _add_section_places(environment: Environment) -> Environment:
         if path not in locations and inside and environment.get(path):
             locations[path] = min(inside, key=lambda at: (at.line is None, at.line or 0))
     return environment._replace(locations=locations)
-
-
-def _bases(files: Iterable[File]) -> tuple[str, ...]:
-    """The folders that a relative path in these files may start from, the nearest first."""
-    bases: dict[str, None] = {}
-    for file in files:
-        folder = os.path.dirname(os.path.abspath(file.path))
-        top = os.path.abspath(file.root) if file.root else None
-        for _ in range(_HIGHEST):
-            bases[folder] = None
-            if folder == top or os.path.dirname(folder) == folder:
-                break
-            if any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS_OF_ROOTS):
-                break
-            folder = os.path.dirname(folder)
-        if top:
-            bases[top] = None
-    bases[os.getcwd()] = None
-    return tuple(bases)
-
-
-def existing(name: str, bases: Sequence[str]) -> list[str]:
-    """The different files or folders that a path may mean, seen from these folders."""
-    found: dict[str, str] = {}
-    for base in bases:
-        path = os.path.join(base, os.path.expanduser(name))
-        if os.path.exists(path):
-            found.setdefault(os.path.realpath(path), _relative(path))
-    return list(found.values())
-
-
-def _relative(path: str) -> str:
-    """Relative to where we are, where that is below us; as the user's own paths are written."""
-    relative = os.path.relpath(path)
-    return path if relative.startswith("..") else relative

@@ -13,8 +13,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from compatcheck.environment import Location
 from compatcheck.packages.frameworks import LaunchCommand, frameworks
 from compatcheck.project.python_values import Open
+from compatcheck.project.scripts.calls import CommandLine
 from compatcheck.project.training._shell import OPEN, Command, Word, is_open
 from compatcheck.project.training._values import parse_number
 
@@ -65,6 +67,8 @@ class Launch(NamedTuple):
 
     ``verb`` is what the ``framework`` is to do, ``config`` the file or name it is given, and ``flags`` the rest, with
     the line of each. ``options`` are the launcher's own. It is ``spread`` where a scheduler starts it on several nodes.
+    ``script`` is the user's own Python that it runs, with the ``words`` that this is given; it is ``sure`` that it
+    trains where the command alone shows it.
     """
 
     launcher: str
@@ -77,6 +81,9 @@ class Launch(NamedTuple):
     environ: Mapping[str, Word]
     line: int
     spread: bool = False
+    script: Word | None = None
+    words: Sequence[Word] = ()
+    sure: bool = True
 
 
 @cache
@@ -188,7 +195,9 @@ def _from_script(
         match = pattern.search(script.text)
         if match:
             verb = match[1] if pattern.groups else None
-            return _launch(launcher, name, verb, rest, options, command, line)
+            found = _launch(launcher, name, verb, rest, options, command, line)
+            own = frameworks()[name].reader == "training_arguments"
+            return found._replace(script=script, words=rest) if own else found
     found = _launch(launcher, "transformers", None, rest, options, command, line)
     for name, framework in frameworks().items():
         if framework.own_flags and found.flags.keys() >= {*framework.own_flags}:
@@ -196,7 +205,8 @@ def _from_script(
     trains = len(_TRAINER & set(found.flags)) >= 2 or (
         found.config and found.config.text != OPEN and launcher != "python"
     )
-    return found if trains and "no_trainer" not in script.text else None
+    sure = bool(trains) and "no_trainer" not in script.text
+    return found._replace(script=script, words=rest, sure=sure)
 
 
 def _launch(
@@ -213,6 +223,14 @@ def _launch(
     if config is None:
         config, flags = _configuration(flags, lines, framework)
     return Launch(launcher, framework, verb, config, flags, lines, options, command.environ, line)
+
+
+def command_line(launch: Launch, path: str) -> CommandLine:
+    """What the command gives to the user's own script; ``path`` is the file that the command stands in."""
+    flags, lines, positional = _flags(launch.words)
+    places: dict[int | str, Location] = {name: Location(path, line) for name, line in lines.items()}
+    places |= {number: Location(path, word.line) for number, word in enumerate(positional)}
+    return CommandLine(flags, tuple(_scalar(word.text) for word in positional), places)
 
 
 def _configuration(

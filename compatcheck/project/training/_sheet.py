@@ -119,6 +119,15 @@ class Sheet:
         """Where the values of a file that is written out here really stand."""
         self._inlined[kind] = self._inlined[kind]._replace(origins=places)
 
+    def include(self, other: Sheet) -> None:
+        """Take over what another sheet has read."""
+        self._known.update(other._known)
+        self._reasons.update(other._reasons)
+        self._locations.update(other._locations)
+        self._names.update(other._names)
+        self._inlined.update(other._inlined)
+        self._places.update(other._places)
+
     def facts(self) -> Environment:
         """The facts in the nested form of the snapshot."""
         return Environment.from_flat(self._known, dict(self._reasons), dict(self._locations))

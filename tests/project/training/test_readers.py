@@ -26,7 +26,14 @@ def test_a_reader_keeps_its_contract(reader: ModuleType) -> None:
 def test_the_general_readers_come_last() -> None:
     general = [getattr(reader, "GENERAL", False) for reader in readers().values()]
     assert general == sorted(general)
-    assert {role_of(name) for name in readers()} == {"config", "script", "accelerate", "deepspeed", "adapter"}
+    assert {role_of(name) for name in readers()} == {
+        "config",
+        "script",
+        "program",
+        "accelerate",
+        "deepspeed",
+        "adapter",
+    }
 
 
 def test_yaml_is_loaded_only_for_a_yaml_file(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ starts, over the configuration it names. Several trainings in one script decide 
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,28 +17,27 @@ from compatcheck.environment.paths import merge, nest
 from compatcheck.errors import InputError
 from compatcheck.packages.frameworks import frameworks
 from compatcheck.project.python_values import Open
-from compatcheck.project.training import readers
-from compatcheck.project.training._launchers import Launch, launch_of, world_size
+from compatcheck.project.scripts.calls import CommandLine
+from compatcheck.project.training import readers, trains
+from compatcheck.project.training._environ import is_read
+from compatcheck.project.training._launchers import Launch, command_line, launch_of, world_size
+from compatcheck.project.training._paths import File, existing, folders_of
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._shell import Word, commands, is_open
 from compatcheck.project.training.agreement import agreed, given, over_accelerate
 from compatcheck.project.training.document import Configuration, Document, Keys
-from compatcheck.project.training.formats import accelerate, training_arguments
+from compatcheck.project.training.formats import accelerate, python_script, training_arguments
 
 TITLE = "a launch script"
 SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch")
 ROLE = "script"
 MARKS = (
-    *("torchrun", "deepspeed", "accelerate", "torch.distributed"),
+    *("torchrun", "deepspeed", "accelerate", "torch.distributed", "python"),
     *(mark for framework in frameworks().values() for mark in framework.marks),
 )
 
 Opener = Callable[[str], "tuple[str, Document] | None"]
 
-_ENVIRON = re.compile(
-    r"(NCCL|CUDA|CUDNN|CUBLAS|PYTORCH|TORCH|TORCHINDUCTOR|ACCELERATE|DS|OMP|TRITON|FLASH|BNB|HIP|HSA|ROCR|ASCEND)_[A-Z0-9_]+\Z"
-)
-_SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL")
 _OBJECTIVES = ("sft", "dpo", "kto", "orpo", "grpo", "reward", "ppo")
 _OVER_THE_TRAINER = ("transformers", "trl", "llama-factory")
 """What reads its arguments as the Trainer does: DeepSpeed and FSDP come from these, or from accelerate's launcher."""
@@ -50,6 +50,9 @@ _OVERRIDES = {
     "max_epochs": "training.num_train_epochs",
     "dtype": "training.dtype",
 }
+_OF_TRAINER = ("transformers", "trl")
+_CONFIGURATIONS = (".yaml", ".yml", ".json")
+_PARSERS = re.compile(r"\b(?:HfArgumentParser|TrlParser|H4ArgumentParser|parse_(?:json|yaml)_file)\b")
 _ACCELERATE_SECTIONS = {"fsdp_": "fsdp_config", "dynamo_": "dynamo_config"}
 _OF_DEEPSPEED = (
     *("zero_stage", "offload_optimizer_device", "offload_param_device", "gradient_clipping", "zero3_save_16bit_model"),
@@ -88,21 +91,34 @@ def read(document: Document, opened: Opener = _nothing) -> Configuration:
 
 @functools.lru_cache(maxsize=4)
 def _launches(text: str, path: str) -> tuple[Launch, ...]:
+    """The trainings of a script; a command that starts the user's own Python is one if that trains."""
     found = (launch_of(command) for command in commands(text, path))
-    return tuple(launch for launch in found if launch is not None)
+    return tuple(launch for launch in found if launch is not None and (launch.sure or _program_of(launch, path)))
+
+
+def _program_of(launch: Launch, path: str) -> str | None:
+    """The user's own script that a command in this file starts, where it is here and trains."""
+    if launch.script is None or is_open(launch.script.text) or not os.path.isfile(path):
+        return None
+    name = launch.script.text
+    name = name if name.endswith(".py") else f"{name.replace('.', '/')}.py"
+    found = existing(name, folders_of([File("launch_script", path)]))
+    return found[0] if len(found) == 1 and trains(found[0]) else None
 
 
 def _read_launch(launch: Launch, document: Document, opened: Opener) -> Configuration:
-    said = _read_trainer(launch, document, opened)
+    program = _program_of(launch, document.path)
+    said = _read_program(program, launch, document, opened) if program else None
+    said = said or _read_trainer(launch, document, opened)
     sheet = Sheet(document._replace(lines={}, value={}))
     count, why, line = world_size(launch)
-    if count is not None:
+    if count is not None and not (launch.launcher == "python" and said.facts.states("training.world_size")):
         sheet.document = document._replace(lines={("processes",): line})
         sheet.state("training.world_size", count, ("processes",))
     elif isinstance(said.facts.get("training.world_size"), Unknown):
         sheet.unknown("training.world_size", why)
     for name, word in launch.environ.items():
-        if _ENVIRON.match(name) and not _SECRET.search(name) and not is_open(word.text):
+        if is_read(name) and not is_open(word.text):
             sheet.document = document._replace(lines={(name,): word.line})
             sheet.state(f"environ.{name}", word.text, (name,))
     if launch.launcher == "accelerate":
@@ -110,9 +126,57 @@ def _read_launch(launch: Launch, document: Document, opened: Opener) -> Configur
     return said._replace(facts=said.facts.overlay(sheet.facts()))
 
 
+def _read_program(path: str, launch: Launch, document: Document, opened: Opener) -> Configuration | None:
+    """What the user's own script makes of the flags; flags of the Trainer count where its arguments are not seen."""
+    program = opened(os.path.abspath(path))
+    if program is None:
+        return None
+    said = python_script.read(program[1], _given(launch, document, program[1], opened))
+    if not said.facts.facts:
+        return None
+    if launch.sure and not said.facts.get("training.calls") and said.facts.get("training.framework") in _OF_TRAINER:
+        below = _read_trainer(launch, document, opened)
+        facts = below.facts.overlay(said.facts)
+        said = Configuration(facts, {**below.names, **said.names}, {**below.inlined, **said.inlined}, said.places)
+    said = _with_model(said, launch, document)
+    return _completed(said, launch, document, True) if _leaves_to_launcher(said.facts) else said
+
+
+def _leaves_to_launcher(facts: Environment) -> bool:
+    """Whether a program that was seen whole brings no DeepSpeed itself."""
+    why = facts.get("training.deepspeed")
+    if why == Unknown():
+        return bool(facts.get("training.framework") == "accelerate")
+    return bool(why == Unknown(training_arguments.LAUNCHER_DECIDES))
+
+
+def _with_model(said: Configuration, launch: Launch, document: Document) -> Configuration:
+    """The one model folder that the command gives to a script, where the script's own use of it is not followed."""
+    bases = folders_of([File("launch_script", document.path)])
+    if existing(said.names.get("model", ""), bases):
+        return said
+    found = [path for word in launch.words if not is_open(word.text) for path in existing(word.text, bases)]
+    folders = {path for path in found if os.path.isfile(os.path.join(path, "config.json"))}
+    return said._replace(names={**said.names, "model": folders.pop()}) if len(folders) == 1 else said
+
+
+def _given(launch: Launch, document: Document, program: Document, opened: Opener) -> CommandLine:
+    """The flags, over the YAML or JSON that they name where the script's parser reads such files."""
+    line = command_line(launch, document.path)
+    named = [*(line.flags.get(flag) for flag in ("config", "config_file")), *line.positional]
+    path = next((each for each in named if isinstance(each, str) and each.endswith(_CONFIGURATIONS)), None)
+    config = opened(path) if path and _PARSERS.search(program.text) else None
+    if config is None or not isinstance(config[1].value, dict):
+        return line
+    given = {str(key): value for key, value in config[1].value.items()}
+    places: dict[int | str, Location] = {key: config[1].place((key,)) for key in given}
+    return line._replace(flags={**given, **line.flags}, places={**places, **line.places})
+
+
 def _read_trainer(launch: Launch, document: Document, opened: Opener) -> Configuration:
     """What the framework makes of the configuration and the flags."""
     config = opened(launch.config.text) if launch.config and not is_open(launch.config.text) else None
+    config = config if config and config[0] else None
     reader = frameworks()[launch.framework].reader
     if config and isinstance(config[1].value, dict) and any(config[0] == each.reader for each in frameworks().values()):
         reader = config[0]
@@ -227,6 +291,7 @@ def _read_accelerate(launch: Launch, document: Document, opened: Opener) -> Conf
     """What ``accelerate launch`` is told: its config file, and its own flags over that."""
     file = launch.options.get("config_file")
     config = opened(file.text) if file and not is_open(file.text) else None
+    config = config if config and config[0] else None
     value: dict[str, Any] = dict(config[1].value) if config and isinstance(config[1].value, dict) else {}
     origins: dict[Keys, Location] = {}
     if "use_deepspeed" in launch.options:

@@ -38,6 +38,9 @@ NAMED_AS = ("training_args",)
 GENERAL = True
 """What a reader of one framework recognises as well belongs to that reader."""
 
+LAUNCHER_DECIDES = "no DeepSpeed JSON is named, and accelerate may bring its own"
+"""Why DeepSpeed is unknown where the arguments are known whole and bring none."""
+
 _SURE = ("per_device_train_batch_size", "gradient_accumulation_steps")
 _USUAL = frozenset(
     (
@@ -93,22 +96,44 @@ def read(document: Document, framework: str | None = None, *, complete: bool = F
     sheet = Sheet(document)
     sections = ("training_args",) if isinstance(sheet.get("training_args"), dict) else ()
     framework = framework or ("trl" if _TRL & set(_all_names(document.value)) and not sections else "transformers")
+    _arguments(sheet, framework, sections, complete or bool(sections))
+    _model(sheet, sections)
+    _quantization(sheet)
+    _lora(sheet)
+    return sheet.configuration()
+
+
+def read_call(document: Document, framework: str) -> Configuration:
+    """What a call that makes the arguments decides, where other code makes the model and its adapters."""
+    sheet = Sheet(document)
+    _arguments(sheet, framework, (), not document.partial)
+    _model(sheet)
+    return sheet.configuration()
+
+
+def read_model_config(document: Document) -> Configuration:
+    """What TRL's ``ModelConfig`` says of the model, its quantization and its adapters."""
+    sheet = Sheet(document)
+    sheet.state("training.framework", "trl")
+    _model(sheet)
+    _quantization(sheet)
+    _lora(sheet)
+    return sheet.configuration()
+
+
+def _arguments(sheet: Sheet, framework: str, sections: Keys, complete: bool) -> None:
     sheet.state("training.framework", framework)
     for row in _ARGUMENTS:
         sheet.read(row.kind, row.fact, *sections, *row.keys)
     for fact, default in _ALWAYS.items():
         if not sheet.has(*sections, fact):
-            sheet.state(f"training.{fact}", default)
+            sheet.default(f"training.{fact}", default)
     _precision(sheet, sections, framework)
-    read_arguments(sheet, sections, complete=complete or bool(sections) or _is_trl_file(sheet))
+    read_arguments(sheet, sections, complete=complete or _is_trl_file(sheet))
     _optimizer(sheet, sections)
     _checkpointing(sheet, sections)
     _parallel(sheet, sections)
-    _model(sheet, sections)
-    _quantization(sheet)
-    _lora(sheet)
     _data(sheet)
-    return sheet.configuration()
 
 
 def _is_trl_file(sheet: Sheet) -> bool:
@@ -131,6 +156,9 @@ def _precision(sheet: Sheet, sections: Keys, framework: str) -> None:
             sheet.state("training.mixed_precision", name, (*sections, name))
             sheet.state("training.dtype", dtype, (*sections, name))
             return
+    names = [(*sections, name) for name in given]
+    if is_left_open(sheet, ("training.mixed_precision", "training.dtype"), *names, kind=FLAG):
+        return
     if given["bf16"] is False and (given["fp16"] is False or framework == "trl"):
         sheet.state("training.mixed_precision", "no", (*sections, "bf16"))
         sheet.state("training.dtype", "float32", (*sections, "bf16"))
@@ -138,13 +166,14 @@ def _precision(sheet: Sheet, sections: Keys, framework: str) -> None:
     why = "neither fp16 nor bf16 is on here, and accelerate's configuration may turn one on"
     if framework == "trl":
         why = "bf16 is not given, and TRL turned it on by default from one release on"
-    sheet.unknown("training.mixed_precision", why)
-    sheet.unknown("training.dtype", why)
+    sheet.unknown("training.mixed_precision", sheet.document.partial or why)
+    sheet.unknown("training.dtype", sheet.document.partial or why)
 
 
 def _optimizer(sheet: Sheet, sections: Keys) -> None:
     if sheet.read(TEXT, "training.optimizer", *sections, "optim") is None and not sheet.has(*sections, "optim"):
-        sheet.unknown("training.optimizer", "optim is not given, and its default changed between releases")
+        why = "optim is not given, and its default changed between releases"
+        sheet.unknown("training.optimizer", sheet.document.partial or why)
 
 
 def _checkpointing(sheet: Sheet, sections: Keys) -> None:
@@ -160,19 +189,19 @@ def _checkpointing(sheet: Sheet, sections: Keys) -> None:
     if reentrant is not None:
         sheet.state("training.gradient_checkpointing_kwargs.use_reentrant", reentrant, (*section, "use_reentrant"))
     elif options is None:
-        sheet.state("training.gradient_checkpointing_kwargs.use_reentrant", None)
+        sheet.default("training.gradient_checkpointing_kwargs.use_reentrant", None)
 
 
 def _parallel(sheet: Sheet, sections: Keys) -> None:
     """DeepSpeed and FSDP, named or written out; without either, accelerate may still bring one of them, never both."""
     brought = read_deepspeed(sheet, (*sections, "deepspeed"))
     if not brought:
-        sheet.unknown("training.deepspeed", "no DeepSpeed JSON is named, and accelerate may bring its own")
+        sheet.unknown("training.deepspeed", sheet.document.partial or LAUNCHER_DECIDES)
     if read_fsdp(sheet, sections) and not brought:
         sheet.state("training.deepspeed", None, (*sections, "fsdp"))
 
 
-def _model(sheet: Sheet, sections: Keys) -> None:
+def _model(sheet: Sheet, sections: Keys = ()) -> None:
     options = sheet.get(*sections, "model_init_kwargs")
     inits: Keys = (*sections, "model_init_kwargs") if isinstance(options, dict) else ()
     for keys in ((), inits):
@@ -196,7 +225,7 @@ def _quantization(sheet: Sheet) -> None:
     bits = [number for number in (4, 8) if parse_flag(sheet.get(f"load_in_{number}bit"))]
     if not bits:
         if sheet.has("load_in_4bit") or sheet.fact("training.framework") == "trl":
-            sheet.state("training.quantization", None)
+            sheet.default("training.quantization", None)
         return
     sheet.state("training.quantization.bits", bits[0], (f"load_in_{bits[0]}bit",))
     sheet.state("training.quantization.method", "bitsandbytes", (f"load_in_{bits[0]}bit",))
@@ -224,8 +253,8 @@ def _lora(sheet: Sheet) -> None:
         prefix = "lora_"
     else:
         if sheet.fact("training.framework") == "trl" and not isinstance(section, dict):
-            sheet.state("training.method", "full")
-            sheet.state("training.lora", None)
+            sheet.default("training.method", "full")
+            sheet.default("training.lora", None)
         return
     quantised = sheet.is_stated("training.quantization.bits")
     sheet.state("training.method", "qlora" if quantised else "lora", keys or ("use_peft",))

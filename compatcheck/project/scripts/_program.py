@@ -1,0 +1,169 @@
+"""What the units of `settings` are given: the calls of one script, and what became of the objects that they made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from compatcheck.environment import Environment, Location
+from compatcheck.project.scripts.calls import Assignment, Call, ScriptCalls
+from compatcheck.project.training.agreement import agreed
+from compatcheck.project.training.document import Configuration, Document, Keys
+
+NOTHING = Configuration(Environment())
+_TRAINER = re.compile(r"(?:transformers|trl|unsloth|sentence_transformers|setfit)\.(?:[\w.]+\.)?(\w*Trainer)")
+_LIGHTNING = re.compile(r"(?:pytorch_lightning|lightning(?:\.pytorch)?)\.(?:[\w.]+\.)?Trainer")
+ARGUMENTS = (
+    r"(?:transformers|sentence_transformers|unsloth)\.(?:[\w.]+\.)?\w*TrainingArguments"
+    r"|trl\.(?:[\w.]+\.)?(?!Model|Peft|Script)[A-Z]\w*Config"
+)
+"""The arguments that a Trainer is given."""
+LOADS = re.compile(r"(?:[\w.]+\.)?(?!Fast|Peft|AutoPeft)(?:AutoModel\w*|\w+For[A-Z]\w*|\w+Model)\.from_pretrained")
+FAST_MODEL = re.compile(r"unsloth\.(?:[\w.]+\.)?Fast\w*Model\.from_pretrained")
+_MODEL_FIRST = ("model", "base_model")
+CALL: Keys = ("",)
+_DEEPEST = 20
+
+
+class Program:
+    """The calls of one script, by what they call."""
+
+    def __init__(self, path: str, script: ScriptCalls) -> None:
+        self.path = path
+        self.script = script
+
+    def calls(self, pattern: str) -> tuple[Call, ...]:
+        """The calls whose callee is matched as a whole, in their order."""
+        matches = re.compile(pattern).fullmatch
+        return tuple(call for call in self.script.calls if matches(call.callee))
+
+    def methods(self, *names: str) -> tuple[Call, ...]:
+        """The calls of methods of these names on objects that the script has."""
+        return tuple(call for call in self.script.calls if call.callee[:1] == "." and last_name(call) in names)
+
+    def assignments(self, name: str) -> tuple[Assignment, ...]:
+        return tuple(each for each in self.script.assignments if each.name.rpartition(".")[2] == name)
+
+    def imports(self, *libraries: str) -> bool:
+        """Whether it imports one of these packages."""
+        return any(module.partition(".")[0] in libraries for module in self.script.imports)
+
+    @cached_property
+    def trainers(self) -> tuple[Call, ...]:
+        """The Trainers of transformers and what builds on it that the script makes."""
+        return tuple(call for call in self.script.calls if _TRAINER.fullmatch(call.callee))
+
+    @cached_property
+    def lightning(self) -> tuple[Call, ...]:
+        return tuple(call for call in self.script.calls if _LIGHTNING.fullmatch(call.callee))
+
+    @cached_property
+    def loads(self) -> tuple[Call, ...]:
+        """The calls that load the model in training; all loads of models where that is not to be told."""
+        every = [
+            call for call in self.script.calls if LOADS.fullmatch(call.callee) or FAST_MODEL.fullmatch(call.callee)
+        ]
+        given = [argument(trainer, "model", 0) for trainer in self.trainers]
+        given += [argument(call, "model", 0) for call in self.methods("prepare")]
+        used = [load for value in given if (load := loaded(value)) is not None]
+        return tuple(call for call in every if any(call is load or call == load for load in used)) or tuple(every)
+
+    @cached_property
+    def is_traced(self) -> bool:
+        """Whether every Trainer is given a model whose load is seen, or that the Trainer itself loads by its name."""
+        models = [argument(trainer, "model", 0) for trainer in self.trainers]
+        return bool(models) and all(isinstance(each, str) or loaded(each) is not None for each in models)
+
+
+def last_name(call: Call) -> str:
+    """The name of the class or function that is called, without its module."""
+    return call.callee.rpartition(".")[2]
+
+
+def library(call: Call) -> str:
+    """The package whose name is called."""
+    return call.callee.partition(".")[0]
+
+
+def argument(call: Call, name: str, position: int | None = None) -> object:
+    """The value of an argument by its name or place, or None."""
+    if name in call.keywords:
+        return call.keywords[name]
+    return call.positional[position] if position is not None and position < len(call.positional) else None
+
+
+def document(call: Call, *positional: str) -> Document:
+    """The arguments of a call as a document, each with its place; a gap in them makes it only a part.
+
+    `CALL` are the keys of the call itself.
+    """
+    origins: dict[Keys, Location] = {(name,): at for name, at in call.places.items() if isinstance(name, str)}
+    origins |= {(name,): call.places[number] for number, name in enumerate(positional) if number in call.places}
+    gap = call.gap
+    if not gap and len(call.positional) > len(positional):
+        gap = f"line {call.at.line}: arguments are given by position"
+    return Document(
+        call.at.file,
+        "",
+        {**dict(zip(positional, call.positional)), **call.keywords},
+        {},
+        {**origins, CALL: call.at},
+        partial=gap,
+    )
+
+
+def loaded(value: object) -> Call | None:
+    """The call that loaded the model which a value is, through what wraps it."""
+    for _ in range(_DEEPEST):
+        if not isinstance(value, Call):
+            return None
+        if LOADS.fullmatch(value.callee) or FAST_MODEL.fullmatch(value.callee):
+            return value
+        if value.callee.startswith("."):
+            value = value.owner
+        else:
+            value = next((value.keywords[name] for name in _MODEL_FIRST if name in value.keywords), None) or (
+                value.positional[0] if value.positional else None
+            )
+    return None
+
+
+def read_each(calls: Sequence[Call], read: Callable[[Call], Configuration], needed: bool = False) -> Configuration:
+    """What these calls say together: what differs between them is unknown, and what a call says that may not happen.
+
+    ``needed`` says that one of them does happen, so what all of them say holds.
+    """
+    said = [read(call) for call in calls]
+    sure = needed and len(said) > 1
+    said = [each if not call.doubt or sure else doubted(each, call.doubt) for call, each in zip(calls, said)]
+    if not said:
+        return NOTHING
+    if len(said) == 1:
+        return said[0]
+    lines = ", ".join(str(line) for line in dict.fromkeys(call.at.line for call in calls))
+    facts = agreed([each.facts for each in said], f"the calls at lines {lines:.80} of {calls[0].at.file} differ here")
+    first = said[0]
+    names = {kind: name for kind, name in first.names.items() if all(each.names.get(kind) == name for each in said)}
+    inlined = {
+        kind: inner
+        for kind, inner in first.inlined.items()
+        if all(kind in each.inlined and each.inlined[kind].value == inner.value for each in said)
+    }
+    return Configuration(facts, names, inlined, first.places)
+
+
+def doubted(said: Configuration, why: str) -> Configuration:
+    """What a call would say, unknown for the reason why it may not happen."""
+    reasons = dict.fromkeys(said.facts.flat(), why)
+    return Configuration(Environment({}, {**said.facts.reasons, **reasons}))
+
+
+def overlaid(below: Configuration, above: Configuration) -> Configuration:
+    """One configuration over another."""
+    return Configuration(
+        below.facts.overlay(above.facts),
+        {**below.names, **above.names},
+        {**below.inlined, **above.inlined},
+        {**below.places, **above.places},
+    )

@@ -1,0 +1,50 @@
+"""``TrainingArguments`` of transformers and the configurations that TRL and others derive from them."""
+
+from __future__ import annotations
+
+from compatcheck.project.scripts._program import (
+    ARGUMENTS,
+    CALL,
+    Program,
+    document,
+    last_name,
+    library,
+    overlaid,
+    read_each,
+)
+from compatcheck.project.scripts.calls import Call
+from compatcheck.project.training._sheet import Sheet
+from compatcheck.project.training._values import RESUME
+from compatcheck.project.training.document import Configuration
+from compatcheck.project.training.formats import training_arguments
+
+_FRAMEWORKS = {"sentence_transformers": "sentence-transformers", "unsloth": "trl"}
+_RESUMED = "resume_from_checkpoint"
+
+
+def read(program: Program) -> Configuration:
+    """What the arguments say that a Trainer is given; of arguments alone, what they all say."""
+    made = program.calls(ARGUMENTS)
+    used = [
+        call for call in made if any(call in (*each.keywords.values(), *each.positional) for each in program.trainers)
+    ]
+    trained = [call for call in program.methods("train") if call.owner in program.trainers]
+    arguments = read_each(used or made, _read_arguments, needed=bool(program.trainers))
+    return overlaid(arguments, read_each(trained, _read_train, needed=True))
+
+
+def _read_arguments(call: Call) -> Configuration:
+    """PPOConfig was a class of its own up to TRL 0.11, with other defaults."""
+    framework = _FRAMEWORKS.get(library(call), library(call))
+    given = document(call, "output_dir")
+    if last_name(call) == "PPOConfig" and not given.partial:
+        given = given._replace(partial="the defaults of PPOConfig changed between releases of TRL")
+    return training_arguments.read_call(given, framework)
+
+
+def _read_train(call: Call) -> Configuration:
+    """The Trainer resumes where ``train`` is told to; its arguments only keep what scripts of their own make of it."""
+    sheet = Sheet(document(call, _RESUMED))
+    sheet.read(RESUME, f"training.{_RESUMED}", _RESUMED)
+    sheet.default(f"training.{_RESUMED}", False, CALL)
+    return sheet.configuration()
