@@ -26,6 +26,7 @@ from compatcheck.matrix.loading import (
     search,
     source_folder,
 )
+from compatcheck.matrix.matching.held_facts import held_facts
 from compatcheck.matrix.matching.match import (
     Conditions,
     Occurrence,
@@ -127,7 +128,7 @@ def _match(matrix: Matrix, judged: Judged, suspected: int) -> tuple[Finding, ...
         )
         for raw in matrix.read([tuple(candidate["at"])]):
             if is_reported(verdict):
-                findings += _findings(in_language(matrix, raw), verdict, ranges, environment)
+                findings += _findings(in_language(matrix, raw), verdict, ranges, judged)
             else:
                 away.append((raw, verdict, ranges))
     if away and not any(finding.status == "affected" for finding in findings):
@@ -136,7 +137,7 @@ def _match(matrix: Matrix, judged: Judged, suspected: int) -> tuple[Finding, ...
         )
         for raw, verdict, ranges in away:
             if raw["id"] in chosen:
-                findings += _findings(in_language(matrix, raw), verdict, ranges, environment)
+                findings += _findings(in_language(matrix, raw), verdict, ranges, judged)
     return tuple(findings)
 
 
@@ -146,16 +147,16 @@ def _ranges(table: Conditions) -> dict[str, str]:
 
 
 def _findings(
-    raw: dict[str, object], verdict: Verdict, ranges: tuple[Mapping[str, str], ...], environment: Environment
+    raw: dict[str, object], verdict: Verdict, ranges: tuple[Mapping[str, str], ...], judged: Judged
 ) -> Iterator[Finding]:
     from compatcheck.matrix.entry import Entry
 
     entry = Entry.model_validate(raw)
     for occurrence in verdict.occurrences or (None,):
-        yield _finding(entry, verdict, occurrence, environment)._replace(ranges=ranges)
+        yield _finding(entry, verdict, occurrence, judged)._replace(ranges=ranges)
 
 
-def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, environment: Environment) -> Finding:
+def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, judged: Judged) -> Finding:
     remedies = tuple(remedy.remedy() for remedy in entry.remedies)
     if occurrence:
         ways = (pins for pins in (occurrence.pins, occurrence.instead) if pins)
@@ -175,10 +176,11 @@ def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, envi
         evidence=tuple(dict.fromkeys(evidence.url for evidence in entry.evidence)),
         probe_name=entry.probe.name if entry.probe else None,
         probe_request=entry.probe.request if entry.probe else {},
-        location=(occurrence and occurrence.location) or _location(verdict, environment),
+        location=(occurrence and occurrence.location) or _location(verdict, judged.view),
         partly=verdict.partly,
         mechanism=entry.mechanism,
         seen=occurrence is not None,
+        because=held_facts(verdict, judged),
     )
 
 
@@ -232,7 +234,7 @@ def suspects(matrix: Matrix, judged: Judged) -> Iterator[Suspect]:
             fit, against = None, min((_failing(table, judged, traits) for table in tables), key=len)
         shown = in_language(matrix, raw)
         entry = Entry.model_validate(shown)
-        finding = _finding(entry, verdict, next(iter(verdict.occurrences), None), environment)
+        finding = _finding(entry, verdict, next(iter(verdict.occurrences), None), judged)
         yield Suspect(shown, finding, fit, against)
 
 

@@ -10,10 +10,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from compatcheck import advice, matrix, symptoms
-from compatcheck.environment import Environment, Location, Unknown
+from compatcheck.environment import Environment
 from compatcheck.errors import NothingInspectedError
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
+from compatcheck.report import because
 from compatcheck.report.steps import step_text
 from compatcheck.results.logs import Diagnosis, Dropped, Explanation, Fit, Hit, Log, Run, Signature, Suspect
 
@@ -122,27 +123,10 @@ def _explanation(
     for signature in shown:
         shared = sorted(signature.symptoms.intersection(suspect.entry["symptoms"]))
         why.append(_("it causes what the log shows: {symptoms}").format(symptoms=", ".join(shared)))
-    why.append(_(_MEANING[suspect.fit]) + _holding_facts(suspect, environment))
+    known = because.held(suspect.finding.because)
+    why.append(_(_MEANING[suspect.fit]) + (f": {known}" if known else ""))
     finding = next(iter(advice.recommend(environment, [suspect.finding])))
     return Explanation(finding, suspect.fit, tuple(why), (), tuple(suspect.entry.get("misleading", ())), hit)
-
-
-def _holding_facts(suspect: Suspect, environment: Environment) -> str:
-    """The facts on which its conditions hold, with their places in the log or the user's files."""
-    paths = {path for table in suspect.entry["affected"] for path in table} - set(suspect.finding.missing)
-    said = []
-    for path in sorted(paths):
-        value = environment.get(path)
-        if value is None or isinstance(value, (Unknown, Mapping)) or path == "traits":
-            continue
-        place = environment.locations.get(path)
-        name = path.removeprefix("distributions.").removeprefix("training.")
-        said.append(f"{name} {str(value).lower() if isinstance(value, bool) else value}" + _at(place))
-    return f": {', '.join(said)}" if said else ""
-
-
-def _at(location: Location | None) -> str:
-    return f" ({location})" if location else ""
 
 
 def _rank(

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from compatcheck.language import gettext as _
+from compatcheck.report import because
 from compatcheck.report.steps import step_texts
 from compatcheck.results.findings import Finding, ProbeResult
 
 
 def lines(finding: Finding) -> Iterator[str]:
-    """What is seen, what is not known, what its probe found, and each way out."""
+    """What is seen, what it rests on, what is not known, what its probe found, and each way out."""
     yield finding.summary
+    if rests_on := because.sentence(finding):
+        yield rests_on
     if finding.status == "possible":
         yield undecided(finding)
     if finding.probe:

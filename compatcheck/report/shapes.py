@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from compatcheck.environment import Unknown
 from compatcheck.inference.inferred import Inference, Inferred
 from compatcheck.report.steps import step_texts
-from compatcheck.results.findings import Finding, ProbeResult, Remedy, Report, fingerprint
+from compatcheck.results.findings import Finding, HeldFact, ProbeResult, Remedy, Report, fingerprint
 
 if TYPE_CHECKING:
     from compatcheck.results.cluster import ClusterReport
@@ -46,11 +46,23 @@ def finding_shape(finding: Finding) -> dict[str, object]:
         "confidence": finding.confidence,
         "packages": finding.packages,
         "summary": finding.summary,
+        "because": [held_fact_shape(fact) for fact in finding.because],
         "missing": finding.missing,
         "remedies": [_remedy(remedy) for remedy in finding.remedies],
         "evidence": finding.evidence,
         "probe": probe_shape(finding.probe) if finding.probe else None,
         "location": finding.location._asdict() if finding.location else None,
+    }
+
+
+def held_fact_shape(held: HeldFact) -> dict[str, object]:
+    at = held.location
+    return {
+        "fact": held.fact,
+        "value": held.value,
+        "file": at.file if at else None,
+        "line": at.line if at else None,
+        "why": held.why,
     }
 
 

@@ -62,13 +62,25 @@ class ProbeResult(NamedTuple):
     seconds: float = 0.0
 
 
+class HeldFact(NamedTuple):
+    """A fact on which a finding rests; None is known to be absent.
+
+    ``why`` says where it comes from if no file states it: a reason for what is inferred, ``--assume``, ``installed``.
+    """
+
+    fact: str
+    value: Any
+    location: Location | None = None
+    why: str = ""
+
+
 class Finding(NamedTuple):
     """One entry of the matrix that speaks of this environment.
 
     ``summary`` is what the user sees, ``mechanism`` why it happens. ``partly`` says, for a missing version of which a
     range is asked for, which part of that is affected. ``ranges`` holds, for each condition of the entry that brought
     it here, the versions by name that it speaks of. ``seen`` tells that the summary is of one place, where a trait was
-    seen, and not what the entry says of all.
+    seen, and not what the entry says of all. ``because`` holds the facts that make it speak of this environment.
     """
 
     id: str
@@ -89,6 +101,7 @@ class Finding(NamedTuple):
     ranges: tuple[Mapping[str, str], ...] = ()
     mechanism: str = ""
     seen: bool = False
+    because: tuple[HeldFact, ...] = ()
 
 
 class Suppressed(NamedTuple):

@@ -79,7 +79,7 @@ def test_json_has_the_shape_that_scripts_rely_on() -> None:
     assert shape["schema_version"] == 1
     assert shape["matrix"] == {"revision": "abc", "entries": 3, "date": "2026-11-21", "stale": False}
     finding = shape["findings"][0]
-    expected = "id fingerprint title status impact confidence packages summary missing remedies evidence probe location"
+    expected = "id fingerprint title status impact confidence packages summary because missing remedies evidence probe location"
     assert set(finding) == set(expected.split())
     assert finding["location"] == {"file": "ds_config.json", "line": 14}
     assert finding["probe"]["measured"] == {"theta": "inf"}

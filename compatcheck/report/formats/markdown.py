@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from compatcheck.files import repository
 from compatcheck.language import gettext as _
-from compatcheck.report import curves
+from compatcheck.report import because, curves
 from compatcheck.report._places import Place, place
 from compatcheck.report._plain_text import more, probe_text
 from compatcheck.report.document import Curves, Document, Findings, Table
@@ -132,6 +132,8 @@ def _first_step(finding: Finding) -> str:
 def _full_finding(finding: Finding) -> Iterator[str]:
     yield from (f"{_(finding.impact)}, {_(finding.confidence)}, {', '.join(map(code, finding.packages))}", "")
     yield from (cell(finding.summary), "")
+    if rests_on := because.sentence(finding):
+        yield from (cell(rests_on), "")
     if finding.mechanism:
         yield from (cell(finding.mechanism), "")
     if finding.probe:

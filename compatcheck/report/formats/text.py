@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
+from compatcheck.report import because
 from compatcheck.report.document import ENDLESS, STYLES, Block, Curves, Document, Table
 from compatcheck.report.steps import explains_more, step_text
 from compatcheck.results.findings import Finding, Remedy
@@ -14,6 +15,7 @@ from compatcheck.terminal.screen import Screen
 
 UNCONFIRMED = marked("based on unconfirmed reports only")
 _ROOMY = 60
+_MOST_FACTS, _MOST_FACTS_IN_BRIEF = 5, 3
 
 
 def render(document: Document, screen: Screen) -> str:
@@ -63,6 +65,8 @@ def _full_lines(finding: Finding, verbose: bool) -> Iterator[Line]:
     place = f", {finding.location}" if finding.location else ""
     about = f"{_(finding.impact)}, {_(finding.confidence)}, {' '.join(finding.packages)}{place}"
     yield Line(about, "dim", indent=10, links=links)
+    if rests_on := because.sentence(finding, None if verbose else _MOST_FACTS):
+        yield Line(rests_on, "dim", indent=10)
     yield Line(finding.summary, indent=10)
     for number, remedy in enumerate(finding.remedies):
         yield from _remedy(_("or") if number else _("fix"), remedy, "" if number else "green")
@@ -108,7 +112,8 @@ def _brief_lines(findings: Sequence[Finding], lead: str, verbose: bool) -> Itera
         if finding.seen:
             yield Line(finding.summary, "", indent=24)
         detail = finding.probe.why if finding.probe and status == "refuted" else _missing(finding)
-        yield Line(detail, "dim", indent=24)
+        rests_on = because.sentence(finding, None if verbose else _MOST_FACTS_IN_BRIEF)
+        yield Line("; ".join(filter(None, (rests_on, detail))), "dim", indent=24)
         yield from (Line(address, "dim", indent=24) for address in (finding.evidence if verbose else ()))
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from compatcheck.environment import Location
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
+from compatcheck.report.because import held
 from compatcheck.report.pages._error_bars import details
 from compatcheck.report.pages.markup import Html, impact_mark, joined, link, listed, section, tag
 from compatcheck.report.steps import lead, to_copy
-from compatcheck.results.findings import Finding, ProbeResult, Remark, Remedy, Status, Step, Suppressed
+from compatcheck.results.findings import Finding, HeldFact, ProbeResult, Remark, Remedy, Status, Step, Suppressed
 
 MARKS: dict[Status, tuple[str, str]] = {
     "confirmed": ("bad", "×"),
@@ -47,7 +48,7 @@ def card(finding: Finding) -> Html:
 
 def explained(finding: Finding, mark: Html, fit: str, parts: Sequence[Html], kind: str) -> Html:
     """A finding as an explanation: what speaks for it stands where a check says which facts are missing."""
-    return _card(finding, mark, fit, kind, *parts)
+    return _card(finding._replace(because=()), mark, fit, kind, *parts)
 
 
 def _card(finding: Finding, mark: Html, meaning: str, kind: str, *parts: Html) -> Html:
@@ -55,6 +56,7 @@ def _card(finding: Finding, mark: Html, meaning: str, kind: str, *parts: Html) -
         "article",
         _heading(finding, mark, meaning),
         tag("p", finding.summary),
+        _because(finding.because),
         tag("details", tag("summary", _("Why")), tag("p", finding.mechanism)) if finding.mechanism else None,
         section_of(
             _("What to do") if len(finding.remedies) < 2 else _("What to do, the best first"), remedies(finding)
@@ -64,6 +66,10 @@ def _card(finding: Finding, mark: Html, meaning: str, kind: str, *parts: Html) -
         _evidence(finding.evidence),
         class_=f"finding {kind}-finding",
     )
+
+
+def _because(facts: Sequence[HeldFact]) -> Html:
+    return section_of(_("Why it concerns you"), tag("p", held(facts))) if facts else Html()
 
 
 def _heading(finding: Finding, mark: Html, meaning: str) -> Html:

@@ -10,6 +10,7 @@ from collections import Counter
 
 from compatcheck.files import repository
 from compatcheck.language import gettext as _
+from compatcheck.report import because
 from compatcheck.report._places import place
 from compatcheck.report._plain_text import first_fix
 from compatcheck.report.document import Document
@@ -38,9 +39,11 @@ def render(document: Document, screen: Screen) -> str:
 
 def _issue(finding: Finding, report: Report, root: str, mark: str) -> dict[str, object]:
     at = place(finding, report, root)
+    rests_on = because.sentence(finding)
+    why = f" {rests_on[:1].upper()}{rests_on[1:]}." if rests_on else ""
     fix = f" {first_fix(finding)}" if finding.remedies else ""
     return {
-        "description": f"{finding.title} ({_(finding.status)}). {finding.summary}{fix}",
+        "description": f"{finding.title} ({_(finding.status)}). {finding.summary}{why}{fix}",
         "check_name": finding.id,
         "fingerprint": mark,
         "severity": _SEVERITIES[finding.status],

@@ -16,11 +16,12 @@ from urllib.parse import quote
 from compatcheck import __version__
 from compatcheck.files import repository
 from compatcheck.language import gettext as _
+from compatcheck.report import because
 from compatcheck.report._places import Place, below, place
 from compatcheck.report._plain_text import first_fix, more, probe_text, undecided
 from compatcheck.report.document import Document, Exit
 from compatcheck.report.formats import _markdown
-from compatcheck.report.shapes import finite
+from compatcheck.report.shapes import finite, held_fact_shape
 from compatcheck.report.steps import step_texts
 from compatcheck.results.findings import Finding, Report, Status, Suppressed, fingerprint
 from compatcheck.terminal.screen import Screen
@@ -145,6 +146,8 @@ def _message(finding: Finding) -> Iterator[str]:
     """The title as its first sentence, which is all that is shown where room is short."""
     yield f"{finding.title}."
     yield finding.summary
+    if text := because.sentence(finding):
+        yield f"{text[0].upper()}{text[1:]}."
     if finding.status == "possible":
         text = undecided(finding)
         yield f"{text[0].upper()}{text[1:]}."
@@ -178,6 +181,7 @@ def _properties(finding: Finding) -> dict[str, Any]:
         "impact": finding.impact,
         "confidence": finding.confidence,
         "packages": list(finding.packages),
+        "because": [held_fact_shape(fact) for fact in finding.because],
         "missing": list(finding.missing),
     }
 
