@@ -24,6 +24,8 @@ from compatcheck import matrix, probes
 from compatcheck import settings as project_settings
 from compatcheck.advice import search
 from compatcheck.advice.model import Unsolvable
+from compatcheck.environment.assumptions import assumed_paths
+from compatcheck.language import gettext
 from compatcheck.pipelines import pin as pinning
 from compatcheck.pipelines import probe as probing
 from compatcheck.pipelines.environment import environment
@@ -34,6 +36,8 @@ from compatcheck.report.document import Exit
 from compatcheck.report.subjects import check as verdicts
 from compatcheck.report.subjects import pins as moves
 from compatcheck.report.subjects import probes as measurements
+from compatcheck.results.areas import Area, AreaName, Given, require_areas
+from compatcheck.results.exit_status import REQUIRED_MISSING
 from compatcheck.results.findings import Finding, ProbeResult, Report
 from compatcheck.results.pins import PinReport
 
@@ -45,6 +49,12 @@ class Verdict(NamedTuple):
 
     report: Report
     exit_reason: str = ""
+    exit_status: int = 0
+
+    @property
+    def areas(self) -> tuple[Area, ...]:
+        """What was judged: packages, gpu, training, model, imports and numerics, each with where from or why not."""
+        return self.report.areas
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -53,13 +63,13 @@ class Verdict(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether no finding is confirmed or affected."""
-        return not self.report.bad
+        """Whether no finding is confirmed or affected, and every required area was judged."""
+        return not self.report.bad and self.exit_status != REQUIRED_MISSING
 
     def to(self, format_name: str) -> str:
         """The report as one of `compatcheck.report.FORMATS`, such as ``json``, ``sarif`` or ``html``."""
         report = with_maps(self.report, matrix.load()) if format_name == "html" else self.report
-        return render(verdicts.document(report, Exit(self.exit_reason), refuted=True), format_name)
+        return render(verdicts.document(report, Exit(self.exit_reason, self.exit_status), refuted=True), format_name)
 
     def __str__(self) -> str:
         return self.to("text")
@@ -112,6 +122,7 @@ def check(
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
     baseline: PathLike | None = None,
+    require: Sequence[AreaName] = (),
     settings: PathLike | None = None,
     probe: bool = True,
     imports: bool | None = None,
@@ -124,7 +135,8 @@ def check(
     ``snapshot`` is a file that ``compatcheck env`` wrote, or its content. ``assume`` states facts by dotted names, such
     as ``{"gpu.compute_capability": "9.0"}``; None states that something is absent. ``probe`` runs the probes of
     what matched in the interpreter that is judged; ``imports`` follows every import of a training run.
-    ``baseline`` is an earlier JSON report whose findings are known; ``settings`` is a file whose
+    ``baseline`` is an earlier JSON report whose findings are known; ``require`` names areas without which the verdict
+    is not ``ok``, such as ``training``; ``settings`` is a file whose
     ``[tool.compatcheck]`` counts.
 
     Raises `CompatcheckError` where an input cannot be read, an id is unknown, or nothing could be inspected.
@@ -132,21 +144,31 @@ def check(
     known = matrix.load()
     project = project_settings.NONE if settings is None else project_settings.read(os.fspath(settings))
     named = _name(python) if snapshot is None else None
+    stated = (*(project.assume if snapshot is None else ()), *_spell_facts(assume))
     judged, target = environment(
         known,
         _names(paths) or (project.paths if snapshot is None else ()),
         named or sys.executable,
         snapshot if isinstance(snapshot, Mapping) else _name(snapshot),
-        (*(project.assume if snapshot is None else ()), *_spell_facts(assume)),
+        stated,
         imports=imports,
         pins="ignored" if named else "over",
     )
-    options = Options(project, tuple(select), tuple(ignore), baseline=_name(baseline))
+    name = gettext("a recorded environment") if isinstance(snapshot, Mapping) else _name(snapshot) or ""
+    options = Options(
+        project,
+        tuple(select),
+        tuple(ignore),
+        baseline=_name(baseline),
+        require=require_areas(require),
+        given=Given(name, assumed_paths(stated)),
+        probes=probe and project.probe is not False,
+    )
     probing = None
-    if probe and project.probe is not False and target is not None:
+    if options.probes and target is not None:
         probing = Probing(target, probes.require_device(device), fresh, budget_seconds)
-    report, _, _, reason = judge(judged, known, options, probing)
-    return Verdict(report, reason)
+    report, _, status, reason = judge(judged, known, options, probing)
+    return Verdict(report, reason, status)
 
 
 def probe(

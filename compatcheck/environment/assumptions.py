@@ -21,11 +21,9 @@ def assume(environment: Environment, statement: str) -> Environment:
     `InputError` where the statement has another form.
     """
     key, equals, value = statement.partition("=")
-    parts = paths.parts(key.strip())
+    parts = _parts(key)
     if not equals or not all(parts):
         raise InputError(_DOING, statement, "it has no key or no value", "write key=value")
-    if parts[0].startswith("distribution") and len(parts) == 2:
-        parts[1] = normalised(parts[1])
     path = ".".join(parts)
     _require_name(path)
     typed = _typed(path, value)
@@ -46,6 +44,18 @@ def assume_all(environment: Environment, statements: Iterable[str]) -> Environme
     for statement in statements:
         environment = assume(environment, statement)
     return environment
+
+
+def assumed_paths(statements: Iterable[str]) -> tuple[str, ...]:
+    """The paths of the facts in statements that `assume` takes."""
+    return tuple(".".join(_parts(statement.partition("=")[0])) for statement in statements)
+
+
+def _parts(key: str) -> list[str]:
+    parts = paths.parts(key.strip())
+    if parts[0].startswith("distribution") and len(parts) == 2:
+        parts[1] = normalised(parts[1])
+    return parts
 
 
 def _require_name(path: str) -> None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from compatcheck import matrix
 from compatcheck.environment import Environment
-from compatcheck.environment.assumptions import assume_all
+from compatcheck.environment.assumptions import assume_all, assumed_paths
 from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.pipelines.verdict import Options, Verdict, compare, conclude
 from compatcheck.project.overlay import with_paths
+from compatcheck.results.areas import Given
 from compatcheck.results.findings import BAD, STATUSES, Finding, Report, fingerprint
 
 if TYPE_CHECKING:
@@ -22,9 +23,13 @@ def judge(
 ) -> tuple[Verdict, ...]:
     """One verdict for each project whose configurations a commit affects; its environment is that of the first.
 
-    Nothing of this machine counts: a commit is trained elsewhere, and what runs a hook is not what will train. Raises
-    `InputError` where a file of the commit cannot be read.
+    Nothing of this machine counts: a commit is trained elsewhere, and what runs a hook is not what will train. So what
+    the project requires of imports and probes does not count either. Raises `InputError` where a file of the commit
+    cannot be read.
     """
+    named = tuple(area for area in options.project.require if area not in ("imports", "numerics"))
+    project = options.project._replace(require=named)
+    options = options._replace(project=project, given=Given("", assumed_paths(assume)))
     reports: dict[str, list[Report]] = {}
     for change in changes:
         try:

@@ -65,7 +65,7 @@ def judge(file: str, options: Options, progress: Progress = nullcontext) -> Verd
     result = _run_tokenizer(found.sample, options, progress) if runs else None
     report = _report(file, found, result, options, training.get("framework"))
     if runs and report.unread is not None:
-        return Verdict(report, exit_status.PROBE_MISSING, f"the tokenizer could not be run: {report.unread}")
+        return Verdict(report, exit_status.REQUIRED_MISSING, f"the tokenizer could not be run: {report.unread}")
     bad = sum(problem.level == "problem" for problem in report.problems)
     return Verdict(report, exit_status.FINDINGS if bad else exit_status.CLEAN, f"{bad} problems")
 

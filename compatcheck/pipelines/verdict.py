@@ -13,20 +13,31 @@ from compatcheck import matrix, settings
 from compatcheck.environment import Environment, Target
 from compatcheck.errors import InputError
 from compatcheck.language import gettext as _
-from compatcheck.language import ngettext
+from compatcheck.language import marked, ngettext
+from compatcheck.pipelines.areas import areas_of, with_assumed
 from compatcheck.pipelines.check import OnProbe, check, confirm
+from compatcheck.report.areas import label
 from compatcheck.results import exit_status
+from compatcheck.results.areas import AreaName, Given
 from compatcheck.results.findings import Report, failing
 from compatcheck.settings import Settings
 from compatcheck.terminal.stopwatch import stage
 
-_UNDECIDED = ("skip", "crash", "timeout")
+_TO_GIVE: dict[AreaName, str] = {
+    "packages": marked("give requirements, a lock file or --python"),
+    "gpu": marked("state it, as --assume gpu.compute_capability=8.0"),
+    "training": marked("give the training script, its configuration or the launch script"),
+    "model": marked("give the model folder"),
+    "imports": marked("judge an installed environment with --imports"),
+    "numerics": marked("judge an installed environment, without --no-probe"),
+}
 
 
 class Options(NamedTuple):
     """How to judge; where ``fail_on``, ``select`` or ``baseline`` is not given, the project's own counts.
 
-    ``maps`` draws version maps, which only pages show.
+    ``require`` names areas that must be judged, besides those that the project requires. ``given`` says where what is
+    judged comes from, and ``probes`` that they are to run. ``maps`` draws version maps, which only pages show.
     """
 
     project: Settings = settings.NONE
@@ -34,7 +45,9 @@ class Options(NamedTuple):
     ignore: tuple[str, ...] = ()
     fail_on: str | None = None
     baseline: str | None = None
-    require_probe: bool = False
+    require: tuple[AreaName, ...] = ()
+    given: Given = Given()
+    probes: bool = True
     maps: bool = False
 
 
@@ -70,12 +83,9 @@ def judge(environment: Environment, known: matrix.Matrix, options: Options, prob
 
 def compare(environment: Environment, known: matrix.Matrix, options: Options) -> Report:
     """The chain's first step: what the selected entries of the matrix say of the environment."""
-    return check(
-        environment,
-        known,
-        select=_selected(known, options),
-        ignore=matrix.require_ids(known, options.ignore),
-    )
+    ignore = matrix.require_ids(known, options.ignore)
+    report = check(environment, known, select=_selected(known, options), ignore=ignore)
+    return with_assumed(report, options.given) if options.given.assumed else report
 
 
 def conclude(
@@ -101,8 +111,9 @@ def conclude(
         from compatcheck.pipelines.version_maps import with_maps
 
         report = with_maps(report, known)
+    report = report._replace(areas=areas_of(report, options.given, known.guards, probes=options.probes))
     fail_on = options.fail_on or options.project.fail_on or "affected"
-    return Verdict(report, fail_on, *_decide(report, fail_on, options.require_probe))
+    return Verdict(report, fail_on, *_decide(report, fail_on, (*options.project.require, *options.require)))
 
 
 def ignored_everywhere(known: matrix.Matrix, project: Settings) -> tuple[str, ...]:
@@ -142,16 +153,15 @@ def _settled(report: Report, known: matrix.Matrix, project: Settings, whole: boo
     return settings.unused(report, project, ruled_out)
 
 
-def _decide(report: Report, fail_on: str, require_probe: bool) -> tuple[int, str]:
+def _decide(report: Report, fail_on: str, require: Collection[str]) -> tuple[int, str]:
     """The exit status, and the reason for it in words."""
-    unrun = [
-        finding
-        for finding in report.findings
-        if finding.probe_name and (not finding.probe or finding.probe.outcome in _UNDECIDED)
-    ]
+    missing = next((area for area in report.areas if area.name in require and not area.judged), None)
+    if missing:
+        text = _("{area} required: {why}; {advice}")
+        why = missing.why or _("not given")
+        reason = text.format(area=label(missing.name), why=why, advice=_(_TO_GIVE[missing.name]))
+        return exit_status.REQUIRED_MISSING, reason
     count = sum(finding.status in failing(fail_on) for finding in report.findings)
-    if require_probe and unrun:
-        return exit_status.PROBE_MISSING, _("the probe of {entry} could not run").format(entry=unrun[0].id)
     if count:
         text = ngettext("{count} finding at or above {status}", "{count} findings at or above {status}", count)
         return exit_status.FINDINGS, text.format(count=count, status=fail_on)

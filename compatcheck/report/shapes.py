@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from compatcheck.environment import Unknown
 from compatcheck.inference.inferred import Inference, Inferred
 from compatcheck.report.steps import step_texts
+from compatcheck.results.areas import Area
 from compatcheck.results.findings import Finding, HeldFact, ProbeResult, Remedy, Report, fingerprint
 
 if TYPE_CHECKING:
@@ -34,6 +35,15 @@ def inferred_shape(inferred: Inferred) -> dict[str, object]:
 def _inference(inference: Inference) -> dict[str, object]:
     known = {"unknown": True} if isinstance(inference.value, Unknown) else {"value": inference.value}
     return {**known, "why": inference.why, "from": inference.sources}
+
+
+def area_shape(area: Area) -> dict[str, object]:
+    return {
+        "name": area.name,
+        "judged": area.judged,
+        "sources": [source._asdict() for source in area.sources],
+        "why": area.why,
+    }
 
 
 def finding_shape(finding: Finding) -> dict[str, object]:

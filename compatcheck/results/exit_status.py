@@ -1,3 +1,3 @@
 """Exit statuses that a verdict chooses; those of errors are in `compatcheck.errors`."""
 
-CLEAN, FINDINGS, PROBE_MISSING, BUG, INTERRUPTED = 0, 1, 4, 5, 130
+CLEAN, FINDINGS, REQUIRED_MISSING, BUG, INTERRUPTED = 0, 1, 4, 5, 130

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 from compatcheck.environment import Environment, Location
 from compatcheck.files import repository
 from compatcheck.inference.inferred import Inferred, Judged
+from compatcheck.results.areas import Area
 
 Status = Literal["confirmed", "affected", "possible", "refuted"]
 
@@ -140,7 +141,7 @@ class Report(NamedTuple):
     """What one check has to say; ``findings`` are the worst first and hold nothing that is ``suppressed``.
 
     ``environment`` is as it was stated, and ``inferred`` what follows from it. ``maps`` are drawn for a reader of pages
-    alone.
+    alone. ``areas`` says what was judged.
     """
 
     environment: Environment
@@ -153,6 +154,7 @@ class Report(NamedTuple):
     remarks: tuple[Remark, ...] = ()
     maps: tuple[VersionMap, ...] = ()
     inferred: Inferred = Inferred()
+    areas: tuple[Area, ...] = ()
 
     @property
     def judged(self) -> Judged:

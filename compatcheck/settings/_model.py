@@ -9,6 +9,8 @@ from compatcheck.environment import Location
 if TYPE_CHECKING:
     from datetime import date
 
+    from compatcheck.results.areas import AreaName
+
 
 class Ignore(NamedTuple):
     """One entry that is set aside up to and with the day ``until``.
@@ -38,6 +40,7 @@ class Settings(NamedTuple):
     assume: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     probe: bool | None = None
+    require: tuple[AreaName, ...] = ()
 
 
 NONE = Settings()

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple, NoReturn
 
 from compatcheck.environment import Location
 from compatcheck.errors import InputError
+from compatcheck.results.areas import AreaName, require_areas
 from compatcheck.settings._model import NONE, Ignore, Settings
 
 _FAIL_ON = ("confirmed", "affected", "possible", "never")
-_KEYS = ("assume", "baseline", "fail-on", "ignore", "paths", "probe", "select")
+_KEYS = ("assume", "baseline", "fail-on", "ignore", "paths", "probe", "require", "select")
 _IGNORE_KEYS = ("id", "reason", "until", "paths")
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)")
 _EXAMPLE = '{ id = "CC-2024-0001", reason = "batch size is 1", until = 2027-01-31 }'
@@ -87,7 +88,15 @@ def _settings(table: _Table) -> Settings:
         assumed,
         tuple(os.path.normpath(os.path.join(folder, path)) for path in _text_list(table, "paths", "files or folders")),
         probe,
+        _required(table),
     )
+
+
+def _required(table: _Table) -> tuple[AreaName, ...]:
+    try:
+        return require_areas(_text_list(table, "require", "areas, as packages"))
+    except InputError as error:
+        _refuse(table, "require", f"require holds {error.subject}: {error.seen}", error.advice)
 
 
 def _require_facts(table: _Table, assumed: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ import click
 from compatcheck.report import FORMATS, PAGE_FORMATS
 
 if TYPE_CHECKING:
+    from compatcheck.results.areas import AreaName
     from compatcheck.settings import Settings
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
@@ -121,6 +122,22 @@ select = click.option("--select", multiple=True, metavar="ID", help="Check only 
 ignore = click.option("--ignore", multiple=True, metavar="ID", help="Skip this entry; repeatable.")
 
 
+def _known_areas(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[AreaName, ...]:
+    """The areas that are named, separated by commas."""
+    if not values:
+        return ()
+    from compatcheck.results.areas import require_areas
+
+    return require_areas(name.strip() for value in values for name in value.split(","))
+
+
+require = click.option(
+    "--require",
+    multiple=True,
+    metavar="AREA,...",
+    callback=_known_areas,
+    help="Exit with 4 if an area was not judged: packages, gpu, training, model, imports or numerics.",
+)
 baseline = click.option("--baseline", metavar="FILE", help="Suppress findings that this earlier JSON report contains.")
 
 

@@ -87,7 +87,7 @@ def _render(judged: Verdict, view: View) -> str:
     screen = screen_of(view.output)
     if view.quiet and view.format_name == "text":
         lines = render(check.failing(judged.report, failing(judged.fail_on)), "text", screen)
-        return lines + (f"{judged.reason}\n" if judged.exit_status == exit_status.PROBE_MISSING else "")
+        return lines + (f"{judged.reason}\n" if judged.exit_status == exit_status.REQUIRED_MISSING else "")
     exit = Exit(judged.reason, judged.exit_status)
     document = check.document(judged.report, exit, refuted=view.show_refuted, verbose=view.verbose)
     return render(document, view.format_name, screen)

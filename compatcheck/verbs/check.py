@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -11,6 +11,9 @@ from compatcheck.terminal.stopwatch import stage
 from compatcheck.verbs import _options
 from compatcheck.verbs._output import progress
 from compatcheck.verbs._verdict import judge_and_exit, options_of, view_of
+
+if TYPE_CHECKING:
+    from compatcheck.results.areas import AreaName
 
 EXAMPLES = (
     "compatcheck check train.yaml requirements.txt",
@@ -32,7 +35,10 @@ EXAMPLES = (
     default=None,
     help="Run the probes of the findings in the target's interpreter. Default: run them.",
 )
-@click.option("--require-probe", is_flag=True, help="Exit with 4 if a probe could not run.")
+@_options.require
+@click.option(
+    "--require-probe", is_flag=True, help="The same as --require numerics: exit with 4 if a probe could not run."
+)
 @_options.device
 @_options.fresh
 @click.option(
@@ -48,6 +54,7 @@ def command(
     assume: tuple[str, ...],
     imports: bool | None,
     probe: bool | None,
+    require: tuple[AreaName, ...],
     require_probe: bool,
     budget: float | None,
     device: str,
@@ -67,7 +74,9 @@ def command(
     --snapshot.
     """
     from compatcheck import matrix
+    from compatcheck.environment.assumptions import assumed_paths
     from compatcheck.pipelines.verdict import Probing
+    from compatcheck.results.areas import Given
 
     view = view_of(options)
     project = _options.settings_of(settings_file, isolated)
@@ -77,8 +86,13 @@ def command(
         known = matrix.load()
     with stage("facts"):
         environment, target = environment_of(known, paths, python, snapshot, assume, imports=imports)
-    if (project.probe if probe is None else probe) is False:
-        target = None
-    chosen = options_of(options)._replace(project=project, baseline=baseline, require_probe=require_probe)
-    probing = Probing(target, device, fresh, budget, progress) if target else None
+    probe = (project.probe if probe is None else probe) is not False
+    chosen = options_of(options)._replace(
+        project=project,
+        baseline=baseline,
+        require=(*require, "numerics") if require_probe else require,
+        given=Given("standard input" if snapshot == "-" else snapshot or "", assumed_paths(assume)),
+        probes=probe,
+    )
+    probing = Probing(target, device, fresh, budget, progress) if target and probe else None
     judge_and_exit(environment, known, chosen, probing, view)

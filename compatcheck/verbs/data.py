@@ -63,7 +63,7 @@ def command(
     report, status, reason = data.judge(file, options, progress)
     screen = screen_of(output)
     if quiet and format_name == "text":
-        unrun = f"{file}: {reason}\n" if status == exit_status.PROBE_MISSING else ""
+        unrun = f"{file}: {reason}\n" if status == exit_status.REQUIRED_MISSING else ""
         write(render(subject.failing(report), format_name, screen) + unrun, output)
     else:
         write(render(subject.document(report, Exit(reason, status)), format_name, screen), output)

@@ -23,6 +23,9 @@ def command(**options: object) -> NoReturn:
 
     from compatcheck import matrix
     from compatcheck.environment.snapshot import read_snapshot
+    from compatcheck.language import gettext as _
+    from compatcheck.results.areas import Given
 
     path = str(resources.files("compatcheck") / "demo" / "glm-4.json")
-    judge_and_exit(read_snapshot(path), matrix.load(), options_of(options), None, view_of(options))
+    chosen = options_of(options)._replace(given=Given(_("a recorded environment")))
+    judge_and_exit(read_snapshot(path), matrix.load(), chosen, None, view_of(options))

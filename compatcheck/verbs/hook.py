@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from compatcheck.results import exit_status
 from compatcheck.verbs import _options
+
+if TYPE_CHECKING:
+    from compatcheck.results.areas import AreaName
 
 EXAMPLES = (
     "compatcheck hook configs/sft.yaml requirements.txt",
@@ -22,6 +25,7 @@ EXAMPLES = (
 @_options.fail_on
 @_options.select
 @_options.ignore
+@_options.require
 @_options.baseline
 @_options.project
 def command(
@@ -30,6 +34,7 @@ def command(
     fail_on: str | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    require: tuple[AreaName, ...],
     baseline: str | None,
     settings_file: str | None,
     isolated: bool,
@@ -49,15 +54,16 @@ def command(
     from compatcheck.pipelines import commit
     from compatcheck.pipelines.verdict import Options
     from compatcheck.report import render
+    from compatcheck.report.document import Exit
     from compatcheck.report.subjects.check import document
     from compatcheck.results.findings import failing
     from compatcheck.verbs._output import write
 
     project = _options.settings_of(settings_file, isolated)
-    options = Options(project, select, ignore, fail_on, baseline)
+    options = Options(project, select, ignore, fail_on, baseline, require)
     verdicts = commit.judge(changes, matrix.load(), options, (*project.assume, *assume))
-    for report, bar, _, _ in verdicts:
+    for report, bar, status, reason in verdicts:
         shown = tuple(each for each in report.findings if each.status in failing(bar))
-        if shown or report.remarks:
-            write(render(document(report._replace(findings=shown)), "text"), None)
+        if shown or report.remarks or status == exit_status.REQUIRED_MISSING:
+            write(render(document(report._replace(findings=shown), Exit(reason, status)), "text"), None)
     sys.exit(max((each.exit_status for each in verdicts), default=exit_status.CLEAN))

@@ -241,4 +241,4 @@ def _writing(output: str) -> str:
 def _exit_status(report: PinReport, differs: bool) -> int:
     if differs or report.left:
         return exit_status.FINDINGS
-    return exit_status.PROBE_MISSING if report.unverified else exit_status.CLEAN
+    return exit_status.REQUIRED_MISSING if report.unverified else exit_status.CLEAN

@@ -109,8 +109,8 @@ def command(
 def _exit_status(results: Sequence[ProbeResult], require_probe: bool) -> int:
     outcomes = {result.outcome for result in results}
     if require_probe and outcomes & {"crash", "timeout", "skip"}:
-        return exit_status.PROBE_MISSING
+        return exit_status.REQUIRED_MISSING
     if "fail" in outcomes:
         return exit_status.FINDINGS
     ran = outcomes & {"pass", "watch"} and not outcomes & {"crash", "timeout"}
-    return exit_status.CLEAN if ran else exit_status.PROBE_MISSING
+    return exit_status.CLEAN if ran else exit_status.REQUIRED_MISSING

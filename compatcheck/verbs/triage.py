@@ -34,9 +34,12 @@ def command(
     import json
 
     from compatcheck import matrix
+    from compatcheck.environment.assumptions import assumed_paths
     from compatcheck.pipelines.triage import described_environment
+    from compatcheck.results.areas import Given
 
     view = view_of(options)
+    chosen = options_of(options)._replace(given=Given("", assumed_paths(assume)))
     environment = described_environment(file, assume)
     snapshot = json.dumps(environment.dump(), indent=2, ensure_ascii=False) + "\n"
     if snapshot_out is not None:
@@ -49,4 +52,4 @@ def command(
         from compatcheck.report.subjects.triage import document
 
         write(render(document(environment), "text"), None)
-    judge_and_exit(environment, matrix.load(), options_of(options), None, view)
+    judge_and_exit(environment, matrix.load(), chosen, None, view)

@@ -22,6 +22,7 @@ from tests.conftest import ROOT
 
 ENTRY = "CC-2024-0001"
 DEMO = read_snapshot(str(ROOT / "compatcheck" / "demo" / "glm-4.json"))
+_NOT_HERE = ": this environment is not installed here; judge an installed environment, without --no-probe"
 IGNORE = Ignore(ENTRY, "batch size is 1", date(2999, 1, 1))
 
 
@@ -43,8 +44,8 @@ def known() -> matrix.Matrix:
         (Options(Settings(select=("CC-2024-1000",))), 0, "no finding at or above affected"),
         (Options(Settings(select=("CC-2024-1000",)), select=(ENTRY,)), 1, "1 finding at or above affected"),
         (Options(Settings(ignores=(IGNORE,))), 0, "no finding at or above affected"),
-        (Options(require_probe=True), 4, f"the probe of {ENTRY} could not run"),
-        (Options(Settings(ignores=(IGNORE,)), require_probe=True), 0, "no finding at or above affected"),
+        (Options(require=("numerics",)), 4, f"numerics required: the probe of {ENTRY} could not run{_NOT_HERE}"),
+        (Options(Settings(ignores=(IGNORE,)), require=("numerics",)), 0, "no finding at or above affected"),
     ],
 )
 def test_options_decide_the_exit_status(known: matrix.Matrix, options: Options, status: int, reason: str) -> None:

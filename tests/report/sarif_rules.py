@@ -67,6 +67,7 @@ INVOCATION = of(
     executionSuccessful={"type": "boolean"},
     exitCode={"type": "integer"},
     exitCodeDescription=TEXT,
+    properties=BAG,
     toolConfigurationNotifications=rows(of("message", message=MESSAGE, level=LEVEL, locations=rows(LOCATION))),
 )
 RUN = of(

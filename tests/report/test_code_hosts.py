@@ -172,7 +172,7 @@ def test_junit_fails_what_is_certain_and_skips_the_rest() -> None:
 
 def test_junit_of_nothing_is_one_test_that_passed() -> None:
     (case,) = ElementTree.fromstring(said(of(), "junit")).findall("testsuite/testcase")
-    assert case.get("name") == "no known fault" and not len(case)
+    assert case.get("name") == "no known fault in what was given" and not len(case)
 
 
 def test_junit_is_xml_whatever_the_text_holds() -> None:
@@ -199,7 +199,7 @@ def test_the_summary_says_the_verdict_first_and_folds_the_rest() -> None:
 
 
 def test_the_summary_of_nothing_is_a_verdict() -> None:
-    assert said(of(), "markdown").startswith("### compatcheck: :white_check_mark: no known fault\n")
+    assert said(of(), "markdown").startswith("### compatcheck: :white_check_mark: no known fault in what was given\n")
 
 
 def test_the_summary_shows_text_and_does_nothing_with_it() -> None:

@@ -236,7 +236,7 @@ def test_what_is_set_aside_and_what_settings_want_a_look_is_told(demo: Report) -
         remarks=(Remark("the ignore of CC-2024-0002 has expired", Location("pyproject.toml", 9)),),
     )
     told = words(render(kept, "html", exit_reason=""))
-    assert "No known fault" in told and "1 not counted" in told
+    assert "Nothing new in what was given, 1 set aside" in told and "1 not counted" in told
     assert "CC-2024-0001, by ignore: we pad nothing" in told
     assert "the ignore of CC-2024-0002 has expired, pyproject.toml:9" in told
 
@@ -245,7 +245,7 @@ def test_missing_facts_are_named_with_how_to_state_them(demo: Report) -> None:
     finding = demo.findings[0]._replace(status="possible", missing=("gpus", "training.attention"))
     text = render(demo._replace(findings=(finding,)), "html", exit_reason="")
     assert "--assume gpus=VALUE\n--assume training.attention=VALUE" in copyable(text)
-    assert "No known fault, as far as the facts go" in words(text)
+    assert "1 possible, none certain in what was given" in words(text)
 
 
 def test_the_same_report_gives_the_same_bytes(demo: Report) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from compatcheck.language import gettext as _
 from compatcheck.language import ngettext
+from compatcheck.report.areas import all_clear, is_certain
 from compatcheck.report.pages import _environment, _findings, _map
 from compatcheck.report.pages._verdict import Judge, Verdict, banner, footer
 from compatcheck.report.pages.markup import Html, impact_mark, joined, listed, tag
 from compatcheck.report.steps import step_text
-from compatcheck.report.subjects._unknown import unstated
 from compatcheck.results.findings import STATUSES, Finding, Report
 
 
@@ -20,6 +20,7 @@ def body(report: Report, *, exit_reason: str, refuted: bool) -> Iterator[str | N
     possible = [finding for finding in report.findings if finding.status == "possible"]
     refuted_findings = [finding for finding in report.findings if finding.status == "refuted"]
     yield banner(verdict(report))
+    yield _environment.areas(report)
     yield _environment.glance(report.judged)
     yield _findings.cards(_("What is wrong, and what to do"), bad)
     yield _findings.cards(_("What may be wrong"), possible, _("may apply; the missing facts below decide"))
@@ -43,15 +44,11 @@ def verdict(report: Report) -> Verdict:
     if bad:
         faults = ngettext("{count} known fault", "{count} known faults", len(distinct)).format(count=len(distinct))
         return Verdict(faults, "bad", (_faults(bad), counts))
-    open_facts = unstated(report.judged.view)
-    if open_facts:
-        unknown = _("Not known, and not judged: {facts}.").format(facts=", ".join(open_facts))
-        counts = joined((counts, tag("p", unknown, class_="meta")))
     if any(finding.probe and finding.probe.outcome == "fail" for finding in report.findings):
         return Verdict(_("A probe found a fault on this machine that your run may meet"), "may", (counts,))
-    if counted["possible"]:
-        return Verdict(_("No known fault, as far as the facts go"), "may", (counts,))
-    return Verdict(_("No known fault"), "good", (counts,))
+    words = all_clear(report)
+    shown = f"{words[:1].upper()}{words[1:]}"
+    return Verdict(shown, "good" if is_certain(report) else "may", (counts,))
 
 
 def _faults(bad: Sequence[Finding]) -> Html:

@@ -12,8 +12,11 @@ from compatcheck.environment.paths import flatten
 from compatcheck.inference.inferred import Inferred, Judged
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
+from compatcheck.report.areas import label, text
 from compatcheck.report.pages.markup import Html, section, tag
 from compatcheck.report.subjects import _unknown
+from compatcheck.results.areas import Area
+from compatcheck.results.findings import Report
 
 _NAMED = (
     "torch",
@@ -39,12 +42,28 @@ _FILES = {"training": marked("a training configuration"), "model": marked("a mod
 _MOST_REASONS = 12
 
 
+def areas(report: Report) -> Html:
+    """A row for each area: whether it was judged, and from where."""
+    rows = [
+        tag("tr", tag("th", _tick(area), " ", label(area.name), scope="row"), tag("td", text(area, report)))
+        for area in report.areas
+    ]
+    return (
+        section(_("What was judged"), tag("div", tag("table", tag("tbody", *rows)), class_="wide")) if rows else Html()
+    )
+
+
+def _tick(area: Area) -> Html:
+    kind, symbol, meaning = ("good", "✓", _("judged")) if area.judged else ("none", "–", _("not judged"))
+    return tag("span", symbol, class_=f"sign {kind}-sign", role="img", aria_label=meaning)
+
+
 def glance(judged: Judged) -> Html:
     """What most faults hang on, in two rows: packages and machine, and the CUDA versions apart from one another."""
     environment = judged.stated
     facts = [(name, value) for name, value in _machine(environment) if value]
     cuda = [(_(words), _cuda_version(judged, path)) for path, words in _CUDA]
-    return section(_("The environment"), _facts(facts), _facts(cuda), _read_from(environment))
+    return section(_("The environment"), _facts(facts), _facts(cuda))
 
 
 def _cuda_version(judged: Judged, path: str) -> str:
@@ -99,15 +118,6 @@ def _value_text(value: object) -> str:
     if isinstance(value, Unknown):
         return _("not known")
     return _("none") if value is None else str(value)
-
-
-def _read_from(environment: Environment) -> Html | None:
-    target = environment.section("target")
-    where = f"{_(target['prefix'])} ({_(target['selected_by'])})" if target else ""
-    files = sorted({at.file for at in environment.locations.values()})
-    read = _("read from {files}").format(files=", ".join(files)) if files else ""
-    sources = "; ".join(filter(None, (where, read)))
-    return tag("p", sources, class_="meta") if sources else None
 
 
 def everything(environment: Environment, inferred: Inferred) -> Html:

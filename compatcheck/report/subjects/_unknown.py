@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from compatcheck.environment import Environment, Unknown
+from compatcheck.results.areas import AreaName
 
 _ASKED_FOR = ("gpus", "cuda.driver", "training", "model")
-
-
-def unstated(environment: Environment) -> list[str]:
-    """What most entries ask for and nothing says."""
-    return [path for path in _ASKED_FOR if isinstance(environment.get(path), Unknown)]
+AREA_OF: Mapping[str, AreaName] = {
+    "distributions": "packages",
+    "gpus": "gpu",
+    "cuda.driver": "gpu",
+    "training": "training",
+    "model": "model",
+    "unresolved_imports": "imports",
+}
+"""The facts that stand for an area; why one is unknown is why its area was not judged."""
 
 
 def by_reason(environment: Environment) -> dict[str, list[str]]:
@@ -23,7 +28,9 @@ def by_reason(environment: Environment) -> dict[str, list[str]]:
 
 
 def without_reason(environment: Environment) -> list[str]:
-    return [path for path in unstated(environment) if path not in environment.reasons]
+    """What most entries ask for and nothing says."""
+    unknown = (path for path in _ASKED_FOR if isinstance(environment.get(path), Unknown))
+    return [path for path in unknown if path not in environment.reasons]
 
 
 def problems(environment: Environment) -> Iterator[tuple[str, str]]:

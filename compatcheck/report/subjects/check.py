@@ -10,10 +10,13 @@ from functools import partial
 from compatcheck.environment import Environment, Unknown
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
+from compatcheck.report import areas
 from compatcheck.report.document import NO_EXIT, STYLES, Document, Exit, Findings, rows
-from compatcheck.report.shapes import finding_shape, inferred_shape, matrix_shape
-from compatcheck.report.subjects._environment import described, head, stale
-from compatcheck.report.subjects._unknown import by_reason, problems, without_reason
+from compatcheck.report.shapes import area_shape, finding_shape, inferred_shape, matrix_shape
+from compatcheck.report.subjects._environment import head, host, stale
+from compatcheck.report.subjects._unknown import AREA_OF, by_reason, problems, without_reason
+from compatcheck.results.areas import Area
+from compatcheck.results.exit_status import REQUIRED_MISSING
 from compatcheck.results.findings import STATUSES, Finding, Report, Status
 from compatcheck.terminal.lines import Line
 
@@ -24,18 +27,31 @@ _MOST_REASONS = 8
 def document(report: Report, exit: Exit = NO_EXIT, *, refuted: bool = False, verbose: bool = False) -> Document:
     """``verbose`` adds where each finding is documented, what was refuted, and every open fact."""
     shown = report.findings if refuted or verbose else tuple(f for f in report.findings if f.status != "refuted")
-    verdict = _verdict(report)
+    verdict = (*_required(exit), *_verdict(report))
     return Document(
         verdict[0],
         (*_findings(report, shown, verbose), Line()),
         partial(_shape, report, exit),
         (verdict, tuple(_set_aside(report)), tuple(_open(report, verbose))),
-        judged=(head(report), *(Line(text, "dim", label, "dim", 13) for label, text in described(report.judged))),
+        judged=tuple(_judged(report, verbose)),
         repeats_title=True,
         report=report._replace(findings=shown),
         exit=exit,
         page=partial(_page, report, exit, refuted or verbose),
     )
+
+
+def _judged(report: Report, verbose: bool) -> Iterator[Line]:
+    yield head(report)
+    yield from areas.lines(report, verbose)
+    if verbose:
+        yield Line(host(report.environment), "dim", f"  {_('host')}", "dim", areas.INDENT)
+
+
+def _required(exit: Exit) -> Iterator[Line]:
+    """That an area is missing which must be there."""
+    if exit.status == REQUIRED_MISSING:
+        yield Line(exit.reason, "bold red")
 
 
 def failing(report: Report, statuses: Collection[Status]) -> Document:
@@ -62,6 +78,7 @@ def _shape(report: Report, exit: Exit) -> Mapping[str, object]:
         "matrix": matrix_shape(report),
         "environment": report.environment.dump(),
         "inferred": inferred_shape(report.inferred),
+        "areas": [area_shape(area) for area in report.areas],
         "findings": [finding_shape(finding) for finding in report.findings],
         "suppressed": [
             {"by": each.by, "why": each.why, "finding": finding_shape(each.finding)} for each in report.suppressed
@@ -101,12 +118,13 @@ def _verdict(report: Report) -> tuple[Line, ...]:
         found = _("a probe found a fault on this machine that your run may meet")
         text = _("next: --assume {fact}=VALUE (absent where there is none)").format(fact=failed[0].missing[0])
         return Line(f"{summary}; {found}", "bold yellow"), Line(text, "dim")
-    return (Line(_("no known fault") + (f" ({summary})" if summary else ""), "bold green"),)
+    return (Line(areas.all_clear(report), "bold green" if areas.is_certain(report) else "bold yellow"),)
 
 
 def _open(report: Report, verbose: bool) -> Iterator[Line]:
     """What is not known, and how it can be made known."""
-    unknown = list(_unknown(report.judged.view, None if verbose else _MOST_REASONS))
+    told = [] if verbose else [area for area in report.areas if not area.judged]
+    unknown = list(_unknown(report.judged.view, told, None if verbose else _MOST_REASONS))
     if verbose:
         yield from _inferred(report)
         yield from (Line(each, "dim", "" if at else _("not known:"), "dim", 11) for at, each in enumerate(unknown))
@@ -142,10 +160,16 @@ def _set_aside(report: Report) -> Iterator[Line]:
         yield Line(f"{where}{remark.text}", "yellow", _("note"), "yellow", 10)
 
 
-def _unknown(environment: Environment, most: int | None) -> Iterator[str]:
-    """What is not known: what most entries need, and with its reason what was looked for."""
-    yield from without_reason(environment)
-    reasons = [f"{', '.join(paths)} ({reason})" for reason, paths in by_reason(environment).items()]
+def _unknown(environment: Environment, told: Collection[Area], most: int | None) -> Iterator[str]:
+    """What is not known and that the lines of the areas have not ``told``: what most entries need, and what was looked
+    for with its reason."""
+    areas_told = {area.name for area in told}
+    yield from (path for path in without_reason(environment) if AREA_OF[path] not in areas_told)
+    reasons = [
+        f"{', '.join(paths)} ({reason})"
+        for reason, paths in by_reason(environment).items()
+        if not any(AREA_OF.get(path) in areas_told for path in paths)
+    ]
     yield from reasons[:most]
     if most is not None and len(reasons) > most:
         yield _("{count} more, see them with --verbose").format(count=len(reasons) - most)

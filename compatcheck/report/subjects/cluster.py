@@ -10,10 +10,11 @@ from functools import partial
 from compatcheck.environment import Unknown
 from compatcheck.language import gettext as _
 from compatcheck.language import ngettext
+from compatcheck.report.areas import NAMED_DISTRIBUTIONS
 from compatcheck.report.document import STYLES, Document, Exit
 from compatcheck.report.shapes import finding_shape, inferred_shape, matrix_shape, probe_shape
 from compatcheck.report.steps import step_text
-from compatcheck.report.subjects._environment import NAMED_DISTRIBUTIONS, described, head, stale
+from compatcheck.report.subjects._environment import described, head, stale
 from compatcheck.results.cluster import ClusterReport, Difference, Failure, Group, Link, Member
 from compatcheck.results.findings import BAD, STATUSES, Finding, Report
 from compatcheck.terminal.lines import Line

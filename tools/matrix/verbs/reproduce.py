@@ -50,4 +50,4 @@ def command(ids: tuple[str, ...], records: str | None, offline: bool, format_nam
 def _reproduced_status(verdicts: set[str]) -> int:
     if "not reproduced" in verdicts:
         return exit_status.FINDINGS
-    return exit_status.PROBE_MISSING if "not tried" in verdicts else exit_status.CLEAN
+    return exit_status.REQUIRED_MISSING if "not tried" in verdicts else exit_status.CLEAN

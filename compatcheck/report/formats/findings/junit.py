@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from compatcheck.files import repository
 from compatcheck.language import gettext as _
+from compatcheck.report import areas
 from compatcheck.report._places import place
 from compatcheck.report._plain_text import lines, undecided
 from compatcheck.report.document import Document
@@ -26,6 +27,7 @@ def render(document: Document, screen: Screen) -> str:
     """
     report, root = document.findings, repository.root()
     suite = Element("testsuite", {"name": "compatcheck"})
+    _add_areas(suite, report)
     for finding in report.findings:
         case = _case(suite, finding, report, root)
         if finding.status in BAD:
@@ -35,10 +37,10 @@ def render(document: Document, screen: Screen) -> str:
     for aside in report.suppressed:
         case = _case(suite, aside.finding, report, root)
         SubElement(case, "skipped", {"message": _clean(f"{_(aside.by)}: {aside.why}")})
-    if not len(suite):
-        SubElement(suite, "testcase", {"classname": "compatcheck", "name": _("no known fault")})
+    if suite.find("testcase") is None:
+        SubElement(suite, "testcase", {"classname": "compatcheck", "name": _clean(areas.all_clear(report))})
     counts = {
-        "tests": len(suite),
+        "tests": len(suite.findall("testcase")),
         "failures": len(suite.findall("testcase/failure")),
         "errors": 0,
         "skipped": len(suite.findall("testcase/skipped")),
@@ -48,6 +50,15 @@ def render(document: Document, screen: Screen) -> str:
     top.append(suite)
     indent(top)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(top, encoding="unicode")}\n'
+
+
+def _add_areas(suite: Element, report: Report) -> None:
+    """What was judged, area by area, as properties of the suite."""
+    if report.areas:
+        properties = SubElement(suite, "properties")
+        for area in report.areas:
+            value = f"{'judged' if area.judged else 'not judged'}: {areas.text(area, report)}"
+            SubElement(properties, "property", {"name": f"area.{area.name}", "value": _clean(value)})
 
 
 def _case(suite: Element, finding: Finding, report: Report, root: str) -> Element:

@@ -21,7 +21,7 @@ from compatcheck.report._places import Place, below, place
 from compatcheck.report._plain_text import first_fix, more, probe_text, undecided
 from compatcheck.report.document import Document, Exit
 from compatcheck.report.formats import _markdown
-from compatcheck.report.shapes import finite, held_fact_shape
+from compatcheck.report.shapes import area_shape, finite, held_fact_shape
 from compatcheck.report.steps import step_texts
 from compatcheck.results.findings import Finding, Report, Status, Suppressed, fingerprint
 from compatcheck.terminal.screen import Screen
@@ -115,6 +115,7 @@ def _invocation(report: Report, exit: Exit, root: str) -> dict[str, object]:
         "executionSuccessful": exit.status in (None, 0, 1),
         **({} if exit.status is None else {"exitCode": exit.status}),
         "exitCodeDescription": exit.reason,
+        **({"properties": {"areas": list(map(area_shape, report.areas))}} if report.areas else {}),
         **({"toolConfigurationNotifications": notes} if notes else {}),
     }
 
