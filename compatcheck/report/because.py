@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from compatcheck.language import gettext as _
 from compatcheck.results.findings import Finding, HeldFact
@@ -48,4 +48,6 @@ def _text(fact: HeldFact) -> str:
 def _value(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, (list, tuple)) and any(isinstance(each, Mapping) for each in value):
+        return ""
     return "/".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

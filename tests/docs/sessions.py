@@ -36,8 +36,10 @@ _FENCE = re.compile(
 _MASKS = (
     (r"matrix [0-9a-f]{12}( of [0-9-]{10})?, \d+ entries", "matrix"),
     (r"矩阵 [0-9a-f]{12}（[0-9-]{10}），\d+ 个条目", "矩阵"),
-    (r"(?m)^host\b.*\n(?: {13}.*\n)*", ""),
-    (r"(?m)^ +missing: .*\n", ""),
+    (r"(?m)^[✓-] (driver, GPU|驱动, GPU) .*\n(?: {15}.*\n)*", ""),
+    (r"(?m)^([✓-] (?:packages|软件包) .*Python )\S+", r"\1"),
+    (r"(?m)^ +(known|missing): .*\n(?: {24}.*\n)*", ""),
+    (r"; not judged: .*", ""),
     (r"(?m)^not known: .*\n(?:           .*\n)*", ""),
     (r"\d+(\.\d+)? s\b", "0 s"),
 )

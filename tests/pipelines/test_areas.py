@@ -214,7 +214,9 @@ def test_settings_of_a_deepspeed_file_and_a_yaml_have_their_lines(folder: Path, 
     (folder / "ds.json").write_text(
         '{\n  "zero_optimization": {\n    "stage": 2,\n    "overlap_comm": true\n  }\n}\n', encoding="utf-8"
     )
-    (folder / "sft.yaml").write_text("output_dir: out\nper_device_train_batch_size: 4\nbf16: true\ndeepspeed: ds.json\n")
+    (folder / "sft.yaml").write_text(
+        "output_dir: out\nper_device_train_batch_size: 4\nbf16: true\ndeepspeed: ds.json\n"
+    )
     held = because(command, "sft.yaml", "requirements.txt", entry="CC-2024-0021")
     lines = {each["fact"]: f"{each['file']}:{each['line']}" for each in held if each["file"]}
     assert lines["training.deepspeed.overlap_comm"] == "ds.json:4"
