@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from compatcheck.project import requirements, training
-from compatcheck.project import scripts as trainer_code
+from compatcheck.errors import InputError
+from compatcheck.project import requirements, scripts, training
+from compatcheck.project.reading import read_paths
 from compatcheck.project.sources import Source, holds_model, scan
 
 
@@ -67,29 +68,52 @@ def _project_changes(project: str, touched: Sequence[Source]) -> Iterator[Change
     named = tuple(source.path for source in touched if source.kind in requirements.readers())
     pins = tuple(dict.fromkeys((*lists, *named)))
     runs = [source.path for source in touched if _is_run(source)]
-    scripts = tuple(source.path for source in touched if source.kind == trainer_code.KIND)
+    modules = tuple(source.path for source in touched if _is_module(source))
     parts = [source.path for source in touched if _is_part(source)]
-    if scripts:
-        yield Change(project, (*scripts, *pins), True)
-    for path in (*runs, *parts):
+    programs = [path for path in runs if path.endswith(training.OF_CODE)]
+    scanned = scan(project) if programs or parts or named else ()
+    found = [source for source in scanned if _project_of(source.path) == project]
+    launches = {path: script for script in map(_launched, found) if script for path in script[1]}
+    if modules:
+        yield Change(project, (*modules, *pins), True)
+    started = [launches[path][0] for path in programs if path in launches]
+    for path in dict.fromkeys((*started, *(path for path in runs if path not in launches), *parts)):
         yield Change(project, (path, *pins), True)
     if parts or named:
-        found = [source for source in scan(project) if _project_of(source.path) == project]
-        beside = tuple(source.path for source in found if source.kind == trainer_code.KIND)
-        if beside and not scripts:
+        beside = tuple(source.path for source in found if _is_module(source))
+        if beside and not modules:
             yield Change(project, (*beside, *pins), False)
-        others = [source.path for source in found if _is_run(source)]
+        others = [source.path for source in found if _is_run(source) and source.path not in launches]
         for path in others:
-            if path not in runs:
+            if path not in (*runs, *started):
                 yield Change(project, (path, *pins), False)
-        if not (runs or scripts or parts or others or beside):
+        if not (runs or modules or parts or others or beside):
             yield Change(project, pins, True)
 
 
+def _launched(source: Source) -> tuple[str, list[str]] | None:
+    """A launch script with the programs that it starts."""
+    if source.kind != "launch_script":
+        return None
+    try:
+        read = read_paths([source.path]).sources
+    except InputError:
+        return None
+    return source.path, [each.path for each in read if each.kind == scripts.KIND]
+
+
 def _is_run(source: Source) -> bool:
-    return source.kind in training.readers() and training.role_of(source.kind) in ("config", "script")
+    """A training of its own: a configuration, a launch script or a program."""
+    if source.kind not in training.readers() or _is_module(source):
+        return False
+    return training.role_of(source.kind) in ("config", "script", "program")
+
+
+def _is_module(source: Source) -> bool:
+    """Code with a Trainer of its own that another script makes use of."""
+    return source.kind == scripts.KIND and not training.trains(source.path)
 
 
 def _is_part(source: Source) -> bool:
     """A file that a training may name, or a model."""
-    return not _is_run(source) and source.kind != trainer_code.KIND and source.kind not in requirements.readers()
+    return not _is_run(source) and not _is_module(source) and source.kind not in requirements.readers()

@@ -33,7 +33,7 @@ def read_paths(paths: Sequence[str], weights: bool = False, python: str | None =
         if os.path.isdir(path) and not is_model(path):
             inputs += [Input(source, path) for source in scan(path)]
         else:
-            inputs.append(Input(identify(path)))
+            inputs.append(Input((_broken(path) if len(paths) > 1 else None) or identify(path)))
     run = together(
         [File(*source) for source, root in inputs if root is None and source.kind in training.readers()],
         [File(*source, root) for source, root in inputs if root is not None and source.kind in training.readers()],
@@ -66,15 +66,24 @@ def read_paths(paths: Sequence[str], weights: bool = False, python: str | None =
     return Reading(environment._replace(reasons=reasons), tuple(dict.fromkeys(read)), beside)
 
 
+def _broken(path: str) -> Source | None:
+    """A script that cannot be parsed costs itself alone where other files are named too."""
+    if path.endswith(training.OF_CODE) and os.path.isfile(path) and training.identify_found(path) == training.BROKEN:
+        return Source(training.BROKEN, path)
+    return None
+
+
 def _nothing_found(
     paths: Sequence[str], read: list[Source], environment: Environment, broken: Sequence[str]
 ) -> dict[str, str]:
     kinds = {source.kind for source in read}
     where = ", ".join(paths)
     missing = {}
-    if not kinds & set(training.readers()):
-        nothing = _("nothing in {files} is a training configuration").format(files=where)
-        missing["training"] = "; ".join(_fault(path) for path in broken) or nothing
+    if broken:
+        fact = "training.script" if environment.section("training") else "training"
+        missing[fact] = "; ".join(_fault(path) for path in broken)
+    elif not kinds & set(training.readers()):
+        missing["training"] = _("nothing in {files} is a training configuration").format(files=where)
     if "model" not in kinds and "model" not in environment.facts:
         missing["model"] = _("nothing in {files} is a model folder").format(files=where)
     return missing

@@ -59,6 +59,18 @@ def test_a_trainer_of_the_projects_own_is_judged_with_its_packages(
     assert ("new", ("new/trainer.py", "new/requirements.txt")) in judged("new/requirements.txt")
 
 
+def test_a_script_is_judged_as_its_launch_line_starts_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    code = "from transformers import Trainer, TrainingArguments\nTrainer(args=TrainingArguments('o')).train()\n"
+    for name in ("train.py", "alone.py"):
+        (project / "new" / name).write_text(code, encoding="utf-8")
+    (project / "new" / "run.sh").write_text("torchrun --nproc_per_node 2 train.py\n", encoding="utf-8")
+    pins = "new/requirements.txt"
+    assert judged("new/train.py") == [("new", ("new/run.sh", pins))]
+    assert judged("new/alone.py") == [("new", ("new/alone.py", pins))]
+    assert {("new", ("new/run.sh", pins)), ("new", ("new/alone.py", pins))} < set(judged(pins))
+
+
 @pytest.mark.parametrize("changed", ["old/requirements.txt", "old/ds.json"])
 def test_what_trainings_share_has_all_of_them_judged(
     project: Path, monkeypatch: pytest.MonkeyPatch, changed: str
@@ -131,6 +143,8 @@ def test_a_broken_file_is_told_where_the_commit_touches_it(project: Path, monkey
         ("a/Dockerfile.cuda", True),
         ("a/train.yml", True),
         ("run.sh", True),
+        ("train.py", True),
+        ("train.ipynb", True),
         ("README.md", False),
     ],
 )

@@ -21,6 +21,7 @@ from compatcheck.files.units import units
 from compatcheck.project.training.document import Document, open_document, parse_document
 
 BROKEN = "broken"
+OF_CODE = (".py", ".ipynb")
 _LARGEST_MET = 1 << 20
 
 
@@ -89,7 +90,7 @@ def identify_found(path: str) -> str | None:
 def trains(path: str) -> bool:
     """Whether a file of Python makes what a training needs; one that cannot be read does not."""
     try:
-        return path.endswith(".py") and bool(readers()["python_script"].trains(open_document(path)))
+        return path.endswith(OF_CODE) and bool(readers()["python_script"].trains(open_document(path)))
     except InputError:
         return False
 
