@@ -37,6 +37,12 @@ def family_of(name: str, table: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return best[1] if best else None
 
 
+def rows_of(name: str, table: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The row of the family, and those of ``published`` that name this very model."""
+    family = family_of(name, table)
+    return [*([family] if family else []), *(row for row in table.get("published", ()) if name in row["names"])]
+
+
 def type_of_class(name: str, table: Mapping[str, Any]) -> str | None:
     """``llama`` of LlamaForCausalLM: the one type known to transformers whose letters and numbers a class has."""
     match = _CLASS.fullmatch(name)

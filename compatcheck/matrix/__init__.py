@@ -191,16 +191,22 @@ def _partly(verdict: Verdict) -> Iterator[str]:
 
 
 def _location(verdict: Verdict, environment: Environment) -> Location | None:
-    """Where the user's own files state a fact that the matching table speaks of: a setting before a version.
+    """Where the user's own files state a fact that the matching table speaks of: a trait, a setting, then a version.
 
     One that no file gives in so many words has the place of its section, and a section that of the first it holds.
     """
     places = [
-        ((path.startswith("distributions."), not path.startswith("training."), distance), at)
+        ((*_rank(path), distance), at)
         for path in verdict.paths
         for distance, at in _places(path, environment.locations)
     ]
     return min(places, key=lambda place: place[0])[1] if places else None
+
+
+def _rank(path: str) -> tuple[bool, bool, bool]:
+    """The place of a trait is the fault itself, that of a setting what leads to it, that of a version the rest."""
+    is_trait = path.startswith(("model.traits.", "trainer.traits."))
+    return not is_trait, path.startswith("distributions."), not path.startswith("training.")
 
 
 def _places(path: str, locations: Mapping[str, Location]) -> Iterator[tuple[int, Location]]:

@@ -65,16 +65,19 @@ def _find(name: str, environment: Environment, table: Table) -> TraitVerdict:
     if name in trait_names.from_trainers():
         return _find_in_trainers(name, environment)
     family = _family(environment, table)
-    if name in family.weights:
-        return TraitVerdict(True, presumed=True)
     stated = environment.get("model.traits")
-    by_import = name.startswith(_IMPORTS) and name in table("imported-names")["traits"]
     if not isinstance(stated, Unknown) and name in (stated or ()):
         return TraitVerdict(True)
+    of_file = name in trait_names.from_files()
+    if of_file and not isinstance(stated, Unknown):
+        return TraitVerdict(False)
+    if name in family.weights:
+        return TraitVerdict(True, presumed=True)
+    by_import = name.startswith(_IMPORTS) and name in table("imported-names")["traits"]
     if by_import and (path := _imported(environment, table("imported-names")["traits"][name])):
         return TraitVerdict(True, facts=(path,))
     in_code = by_import or name in trait_names.from_code()
-    if not in_code and name not in trait_names.from_files():
+    if not in_code and not of_file:
         return _OPEN
     if not isinstance(stated, Unknown):
         return TraitVerdict(False)
@@ -102,11 +105,12 @@ def _find_in_trainers(name: str, environment: Environment) -> TraitVerdict:
 
 
 def _family(environment: Environment, table: Table) -> _Family:
-    """The published family of the model's name, or nothing where no name is known or it is of none."""
+    """The published family of the model's name and what its own name adds; nothing where no name is known."""
     name = environment.get("model.name")
     if not isinstance(name, str):
         return _Family()
-    from compatcheck.inference.model_families import family_of
+    from compatcheck.inference.model_families import rows_of
 
-    row = family_of(name, table("model-families")) or {}
-    return _Family(row.get("weights", ()), row.get("traits", ()), row.get("until", {}))
+    rows = rows_of(name, table("model-families"))
+    weights, traits = ([trait for row in rows for trait in row.get(kind, ())] for kind in ("weights", "traits"))
+    return _Family(weights, traits, {trait: day for row in rows for trait, day in row.get("until", {}).items()})

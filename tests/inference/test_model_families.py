@@ -87,16 +87,18 @@ def test_quantised_weights_have_another_dtype(known: matrix.Matrix) -> None:
 
 def test_the_table_names_traits_that_exist_and_no_pattern_twice(known: matrix.Matrix) -> None:
     families = known.table("model-families")["families"]
+    published = known.table("model-families")["published"]
     patterns = [pattern for family in families for pattern in family["names"]]
     assert len(patterns) == len(set(patterns))
-    read = {*trait_names.from_code(), *trait_names.from_files(), *known.table("imported-names")["traits"]}
-    for family in families:
-        assert set(family.get("traits", ())) <= read
-        assert not set(family.get("weights", ())) & read
+    in_code = {*trait_names.from_code(), *known.table("imported-names")["traits"]}
+    for family in [*families, *published]:
+        assert set(family.get("traits", ())) <= in_code | trait_names.from_files()
+        assert not set(family.get("weights", ())) & in_code
         assert set(family.get("until", ())) <= set(family.get("traits", ()))
         assert all(date.fromisoformat(str(day)) < date.today() for day in family.get("until", {}).values())
         sources = [*family.get("traits", {}).values(), *family.get("weights", {}).values()]
         assert all(re.match(r"https://github\.com/\S+(?:/\d+|\.py)$", source) for source in sources)
+    for family in families:
         for pattern in family["names"]:
             plain = pattern.replace("{size}", "7b").replace("{active}", "a3b")
             assert family_of(plain, {**known.table("model-families"), "families": families}) is not None
@@ -219,3 +221,10 @@ def test_a_copy_in_other_weights_is_not_in_fp8(known: matrix.Matrix, name: str, 
     family = family_of(name, known.table("model-families"))
     assert family and family["type"] in ("deepseek_v3", "qwen3")
     assert ("stored-in-fp8" in family.get("weights", {})) is in_fp8
+
+
+def test_the_files_of_a_folder_count_before_its_published_name(known: matrix.Matrix) -> None:
+    trait, name = "rope-scaled-as-llama3", "meta-llama/Llama-3.1-8B"
+    find = trait_finder(known.table)
+    assert find(trait, Environment({"model": {"name": name}})).holds is True
+    assert trait_finder(known.table)(trait, Environment({"model": {"name": name, "traits": []}})).holds is False

@@ -31,12 +31,11 @@ AT = {
         (("training.deepspeed.contiguous_gradients", "training.dtype"), Location("sft.yaml", 7)),
         (("training.lora", "model.type"), Location("sft.yaml", 11)),
         (("model.traits.past-extracted", "traits", "distributions.torch"), Location("modeling.py", 90)),
+        (("training.dtype", "model.traits.past-extracted"), Location("modeling.py", 90)),
         (("model.traits.declared-unmet", "traits", "distributions.torch"), Location("requirements.txt", 1)),
         (("model.traits.declared-unmet", "traits", "gpu.name"), None),
         (("gpu.name", "training.world_size"), None),
     ],
 )
-def test_a_setting_comes_before_the_model_and_that_before_a_version(
-    paths: tuple[str, ...], place: Location | None
-) -> None:
+def test_a_trait_comes_first_then_a_setting_the_model_a_version(paths: tuple[str, ...], place: Location | None) -> None:
     assert _location(Verdict(True, paths=paths), Environment({}, {}, AT)) == place

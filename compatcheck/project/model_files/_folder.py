@@ -50,9 +50,13 @@ def read(folder: str, weights: bool = False) -> Environment:
     model.update(_tokenizer.read(folder, names, reasons))
     code = _code.read(folder, names, config, reasons)
     model.update(code.facts)
-    if "traits" in model:
-        model["traits"] = sorted({*model["traits"], *traits_of(Files(folder, names, config, model))})
     places = {**_locations(folder, config_file, model), **code.locations}
+    if "traits" in model:
+        in_files = traits_of(Files(folder, names, config, model))
+        model["traits"] = sorted({*model["traits"], *in_files})
+        places |= {
+            f"model.traits.{trait}": Location(os.path.join(folder, file)) for trait, file in in_files.items() if file
+        }
     quantization = _quantization(config)
     if not quantization:
         return Environment({"model": model}, reasons, places)

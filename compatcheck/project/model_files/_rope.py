@@ -19,6 +19,12 @@ def scales(config: Mapping[str, object]) -> bool:
     return False
 
 
+def scaling_type(config: Mapping[str, object]) -> object:
+    """The kind of scaling that ``rope_scaling`` states, by its present or its former key; None where it has none."""
+    stated = config.get("rope_scaling")
+    return stated.get("rope_type", stated.get("type")) if isinstance(stated, Mapping) else None
+
+
 def has_base(stated: Mapping[str, object]) -> bool:
     return isinstance(stated.get("rope_theta"), (int, float))
 

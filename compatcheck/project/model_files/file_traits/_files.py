@@ -36,5 +36,6 @@ def rules() -> Mapping[str, Rule]:
     return {trait_name(name): cast(Rule, rule) for name, rule in found.items()}
 
 
-def traits_of(files: Files) -> list[str]:
-    return [trait for trait, rule in rules().items() if rule.find(files)]
+def traits_of(files: Files) -> dict[str, str | None]:
+    """The traits that the files show, each with the name of the file that shows it where that is one alone."""
+    return {trait: getattr(rule, "FILE", None) for trait, rule in rules().items() if rule.find(files)}
