@@ -12,9 +12,11 @@ from compatcheck.project.scripts._command_line import PARSERS
 from compatcheck.project.scripts._heap import Scope
 from compatcheck.project.scripts._interpreter import DOING, Interpreter
 from compatcheck.project.scripts._library import LIBRARY
+from compatcheck.project.scripts._notebooks import code_of
 from compatcheck.project.scripts.calls import CommandLine, ScriptCalls
 
 LARGEST = 1 << 20
+LARGEST_NOTEBOOK = 64 << 20
 _MOST_MODULES = 8
 _TABLE = {**LIBRARY, **PARSERS}
 
@@ -24,7 +26,7 @@ def read_calls(path: str, command: CommandLine | None = None) -> ScriptCalls:
 
     Raises `InputError` where the file cannot be read or parsed or is out of all proportion.
     """
-    return read_calls_in(read_text(path, LARGEST), path, command)
+    return read_calls_in(read_text(path, LARGEST_NOTEBOOK if _is_notebook(path) else LARGEST), path, command)
 
 
 def read_calls_in(text: str, path: str, command: CommandLine | None = None) -> ScriptCalls:
@@ -40,13 +42,26 @@ def read_calls_in(text: str, path: str, command: CommandLine | None = None) -> S
     return ScriptCalls(tuple(run.calls), tuple(run.assignments), frozenset(run.imports))
 
 
+def _is_notebook(path: str) -> bool:
+    return path.endswith(".ipynb")
+
+
 def _parse(text: str, path: str) -> ast.Module:
+    """The syntax tree of a script or notebook, with the lines of the file."""
+    code, lines = code_of(text, path) if _is_notebook(path) else (text, ())
+    if lines and len(code) > LARGEST:
+        raise OversizeError(DOING, path, f"its code is larger than {LARGEST >> 20} MiB", "give an ordinary notebook")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
-            return ast.parse(text)
+            tree = ast.parse(code)
+        for node in ast.walk(tree) if lines else ():
+            if isinstance(node, (ast.stmt, ast.expr, ast.keyword, ast.arg, ast.excepthandler)):
+                node.lineno = lines[node.lineno - 1]
+        return tree
     except SyntaxError as error:
-        seen = f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
+        line = lines[min(error.lineno, len(lines)) - 1] if lines and error.lineno else error.lineno
+        seen = f"line {line}: {error.msg}" if line else error.msg
         raise InputError(DOING, path, seen, "give a script for Python 3") from None
     except ValueError as error:
         raise InputError(DOING, path, str(error), "give a script for Python 3") from None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -312,3 +315,65 @@ def test_module_beside_the_script_is_read(tmp_path: Path) -> None:
 def test_what_is_no_python_is_an_input_error(code: str) -> None:
     with pytest.raises(InputError, match="train.py"):
         read_calls_in(code, "train.py")
+
+
+def notebook(*cells: str, outputs: str = "", indent: int | None = 1) -> str:
+    code = [
+        {
+            "cell_type": "code",
+            "metadata": {},
+            "outputs": [{"output_type": "stream", "text": [outputs]}],
+            "source": cell.splitlines(keepends=True),
+        }
+        for cell in cells
+    ]
+    text = {"cell_type": "markdown", "metadata": {}, "source": ["TrainingArguments(lr=9)\n"]}
+    return json.dumps({"cells": [text, *code], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=indent)
+
+
+CELLS = (
+    "!pip install \\\n  transformers\n%matplotlib inline\nimport transformers as tf\nlr = 1e-4  # größer\nfiles = !ls",
+    "%%bash\nlr = 2",
+    "%%time\ntf.TrainingArguments(\n    lr=lr,\n)\ntf?",
+)
+
+
+def test_notebook_has_the_lines_of_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "train.ipynb"
+    path.write_text(notebook(*CELLS, outputs="    lr=lr,\n"), encoding="utf-8")
+    (made,) = read_calls(str(path)).calls
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert made.keywords == {"lr": 1e-4}
+    assert "tf.TrainingArguments(" in lines[(made.at.line or 0) - 1]
+    assert "lr = 1e-4" in lines[(made.places["lr"].line or 0) - 1]
+
+
+def test_notebook_in_one_line_is_read() -> None:
+    (made,) = read_calls_in(notebook(*CELLS, indent=None), "train.ipynb").calls
+    assert made.keywords == {"lr": 1e-4} and made.at == Location("train.ipynb", 1)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"cells": 1}', '{"cells": [', '{"cells": [{"source"', "[" * 9999, "{}x{"])
+def test_what_is_no_notebook_is_an_input_error_or_empty(text: str) -> None:
+    with contextlib.suppress(InputError):
+        assert not read_calls_in(text, "train.ipynb").calls
+
+
+def test_syntax_error_in_a_notebook_has_its_line() -> None:
+    text = notebook("x = 1", "print 'x'")
+    line = next(i for i, each in enumerate(text.splitlines(), 1) if "print" in each)
+    with pytest.raises(InputError, match=f"line {line}:"):
+        read_calls_in(text, "train.ipynb")
+
+
+@pytest.mark.parametrize("mebibytes", [50, 65])
+def test_notebook_with_large_outputs_is_read_in_time(tmp_path: Path, mebibytes: int) -> None:
+    path = tmp_path / "train.ipynb"
+    path.write_text(notebook("import transformers as tf\ntf.TrainingArguments()", outputs="x" * (mebibytes << 20)))
+    started = time.process_time()
+    if mebibytes < 64:
+        assert read_calls(str(path)).calls
+    else:
+        with pytest.raises(InputError, match="64 MiB"):
+            read_calls(str(path))
+    assert time.process_time() - started < 2
