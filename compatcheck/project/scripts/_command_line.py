@@ -122,7 +122,9 @@ def _parse_args(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
         return _parse_into_classes(run, arguments, at)
     lacking = parser.opened.why if parser.opened else "no argument of this name is added in the file"
     namespace = Instance(None, lacking=lacking)
-    explicit = len(arguments.positional) > 1 or arguments.keywords
+    given = [*arguments.positional[1:], *arguments.keywords.values()]
+    words_given = run.items_of(given[0]) if len(given) == 1 and "namespace" not in arguments.keywords else None
+    explicit = bool(given) and words_given != ()
     words = iter(run.command.positional if run.command else ())
     position = 0
     for name, node in parser.slots.items():
@@ -130,7 +132,9 @@ def _parse_args(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
             namespace.slots[OPENED] = node
             continue
         option: Option = node.value
-        if explicit:
+        if words_given == () and option.names and option.names[0].startswith("-"):
+            namespace.slots[name] = _default(run, name, option, option_node(option), certain=True)
+        elif explicit:
             namespace.slots[name] = run.node(Open("the script gives its arguments itself"), option_node(option))
         elif option.names and not option.names[0].startswith("-"):
             namespace.slots[name] = _word(run, option, words, position)
@@ -162,21 +166,25 @@ def _word(run: Interpreter, option: Option, words: Iterator[object], position: i
     return _converted(run, option, _Given(given, place), at)
 
 
+def _action(option: Option) -> str:
+    """The name of an option's action; empty where it is computed."""
+    action = option.keywords.get("action")
+    value = action.value if action else "store"
+    return value.name if isinstance(value, Reference) else value if isinstance(value, str) else ""
+
+
 def _option_value(run: Interpreter, dest: str, option: Option) -> Node:
     at = option_node(option)
-    action = option.keywords.get("action")
-    kind = action.value if action else "store"
-    if isinstance(kind, Reference):
-        kind = kind.name
+    kind = _action(option)
     given = _flag(run, (dest, *option.names))
     negated = _flag(run, tuple(f"no_{_flag_name(name)}" for name in option.names))
-    if given is None and not (negated and "BooleanOptionalAction" in str(kind)):
-        return _default(run, dest, option, str(kind), at)
+    if given is None and not (negated and "BooleanOptionalAction" in kind):
+        return _default(run, dest, option, at)
     if given is None:
         return _made(run, False, negated, at)  # type: ignore[arg-type]
     if kind == "store_true" or kind == "store_false":
         return _made(run, kind == "store_true", given, at)
-    if "BooleanOptionalAction" in str(kind):
+    if "BooleanOptionalAction" in kind:
         return _made(run, given.value is not False, given, at)
     if kind == "store_const":
         const = option.keywords.get("const")
@@ -186,15 +194,15 @@ def _option_value(run: Interpreter, dest: str, option: Option) -> Node:
     return _converted(run, option, given, at)
 
 
-def _default(run: Interpreter, dest: str, option: Option, kind: str, at: ast.AST) -> Node:
+def _default(run: Interpreter, dest: str, option: Option, at: ast.AST, certain: bool = False) -> Node:
     flag = next((name for name in option.names if name.startswith("--")), option.names[0] if option.names else dest)
-    assumed = flag if run.command is None else ""
+    assumed = flag if run.command is None and not certain else ""
     required = option.keywords.get("required")
     if required is not None and run.truth(required) is not False:
         return run.node(REQUIRED, at)
     default = option.keywords.get("default")
     if default is None:
-        value = {"store_true": False, "store_false": True}.get(kind)
+        value = {"store_true": False, "store_false": True}.get(_action(option))
         return run.node(value, at, assumed)
     if isinstance(default.value, str) and "type" in option.keywords:
         default = _typed(run, option, default, at)

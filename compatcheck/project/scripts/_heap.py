@@ -51,6 +51,10 @@ class Node:
         self.assumed = assumed
 
 
+class Unsure(Open):
+    """The value of a key that may not be there."""
+
+
 class Mutable:
     """A value with slots that may change: attributes, keys, names, or the items of a list."""
 
@@ -89,6 +93,11 @@ class DictValue(Mutable):
     """A mapping with plain keys."""
 
     __slots__ = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its keys are known."""
+        return not self.opened and not any(isinstance(node.value, Unsure) for _, node in self.entries())
 
     def entries(self) -> list[tuple[Any, Node]]:
         return [(key, node) for key, node in self.slots.items() if key is not OPENED]
@@ -161,6 +170,10 @@ class OwnClass(Mutable):
             return found
         own = (base.lookup(name, depth - 1) for base in self.bases if isinstance(base, OwnClass) and depth)
         return next(filter(None, own), None)
+
+    @property
+    def is_enum(self) -> bool:
+        return any(isinstance(base, Reference) and base.name.startswith("enum.") for base in self.bases)
 
     def imported_base(self, depth: int = 10) -> Reference | None:
         """The imported class that it derives from."""
@@ -307,9 +320,11 @@ class Heap:
             self.write(value.slots, key, () if isinstance(value, ListValue) else MISSING)
         self.write(value.slots, OPENED, why)
 
-    def widen(self, slots: Slots, key: Any, why: Open, at: tuple[str, int]) -> None:
-        """Leave open what a slot holds."""
+    def widen(self, slots: Slots, key: Any, why: Open, at: tuple[str, int], absent: bool = False) -> None:
+        """Leave open what a slot holds, and if it was empty or ``absent`` says so whether it holds anything."""
         self.lose(slots.get(key))
+        if absent or key not in slots:
+            why = Unsure(why.why)
         if key is ITEMS:
             self.write(slots, ITEMS, ())
         self.write(slots, OPENED if key is ITEMS else key, why if key in (ITEMS, OPENED) else Node(why, *at))
@@ -362,7 +377,7 @@ class Heap:
             if joined is OPENED or (isinstance(joined, Node) and joined.value is why):
                 for each in held:
                     self.lose(each)
-                self.widen(slots, key, why, at)
+                self.widen(slots, key, why, at, any(each is MISSING for each in held))
             elif joined is not now:
                 self.write(slots, key, joined)
 
@@ -385,7 +400,18 @@ def _join(left: Any, right: Any, slots: Slots, key: Any, why: Open, at: tuple[st
     if left is MISSING or right is MISSING:
         present = right if left is MISSING else left
         return present if isinstance(slots, Names) and not hasattr(builtins, key) else Node(why, *at)
-    return left if is_same(left.value, right.value) else Node(why, *at)
+    if is_same(left.value, right.value) or (isinstance(slots, Names) and _is_import_with_fallback(left, right)):
+        return left
+    return Node(why, *at)
+
+
+def _is_import_with_fallback(left: Node, right: Node) -> bool:
+    """Whether a name is imported, and else imported from elsewhere or None, as old and new releases need it."""
+    if not isinstance(left.value, Reference):
+        return False
+    other = right.value
+    last = left.value.name.rpartition(".")[2]
+    return other is None or (isinstance(other, Reference) and other.name.rpartition(".")[2] == last)
 
 
 def _is_same_list(left: Sequence[Node], right: Sequence[Node]) -> bool:

@@ -50,6 +50,7 @@ from compatcheck.project.scripts._heap import (
     PathText,
     Scope,
     Super,
+    Unsure,
     is_same,
     join_paths,
 )
@@ -63,6 +64,9 @@ _BUILTINS = frozenset(dir(builtins))
 _HARMLESS = frozenset(
     ("print", "isinstance", "issubclass", "type", "len", "repr", "sorted", "enumerate", "zip", "map", "filter", "id")
     + ("hash", "format", "input", "open", "reversed", "callable", "iter", "set", "frozenset", "hasattr", "range")
+)
+_UNSHADOWED = frozenset(
+    ("dict", "list", "tuple", "str", "len", "range", "getattr", "print", "isinstance", "open", "super")
 )
 _TRANSPARENT = frozenset(
     ("no_grad", "inference_mode", "wraps", "lru_cache", "cache", "record", "abstractmethod", "override", "dataclass")
@@ -120,6 +124,7 @@ class Interpreter:
         self._steps = 0
         self._quick = False
         self._losing = False
+        self._tried: list[Delta] = []
         self._rounds = 1
         self.scope = Scope("")
         self._expressions: dict[type, Callable[[Any], Node]] = {
@@ -253,7 +258,10 @@ class Interpreter:
             try:
                 flow = self._in_doubt(doubt, way) or Flow.NEXT
             except Raised:
-                self.heap.undo(mark)
+                self.heap.lose_since(mark)
+                delta = self.heap.undo(mark)
+                for changed in self._tried:
+                    changed.update(delta)
                 continue
             ends.append((flow, self.heap.undo(mark)))
         if not ends:
@@ -314,6 +322,8 @@ class Interpreter:
             self.change_lost(statement)
         if isinstance(held.value, ListValue) and isinstance(statement.op, ast.Add):
             self._extend(held.value, added)
+        elif isinstance(held.value, DictValue) and isinstance(statement.op, ast.BitOr):
+            self._library["dict.update"](self, Arguments((held, added)), statement)
         else:
             self.assign(target, self._combined(statement.op, held, added, statement))
 
@@ -461,10 +471,17 @@ class Interpreter:
 
     def _with(self, statement: ast.With | ast.AsyncWith) -> Flow:
         for item in statement.items:
-            entered = self.value(item.context_expr)
+            entered = self._entered(self.value(item.context_expr), item.context_expr)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, entered)
         return self.block(statement.body)
+
+    def _entered(self, manager: Node, at: ast.AST) -> Node:
+        """What ``with`` gives a name to: what a class of the script's own returns, else the object itself."""
+        own = manager.value.own_class if isinstance(manager.value, Instance) else None
+        methods = [own.lookup(name) if own else None for name in ("__enter__", "__exit__")]
+        results = [self.call_value(self._bind(each.value, manager, at), Arguments(), at) for each in methods if each]
+        return results[0] if methods[0] else manager
 
     def _try(self, statement: ast.Try) -> Flow:
         line = statement.lineno
@@ -483,9 +500,11 @@ class Interpreter:
         changed: Delta = {}
 
         def followed_body() -> Flow:
+            self._tried.append(changed)
             try:
                 return body()
             finally:
+                self._tried.pop()
                 changed.update(self.heap.before(mark))
                 self.heap.lose_since(mark)
 
@@ -789,7 +808,7 @@ class Interpreter:
             if found is not None and (scope is self.scope or not scope.is_class):
                 return found
             scope = scope.around
-        if self.star_import:
+        if self.star_import and name not in _UNSHADOWED:
             return self.node(Open(f"{name}: {self.star_import}"), expression)
         if name in _BUILTINS:
             return self.node(Reference(f"builtins.{name}"), expression)
@@ -810,6 +829,8 @@ class Interpreter:
             return self._instance_attribute(value, name, owner, at)
         if isinstance(value, OwnClass):
             found = value.lookup(name)
+            if value.is_enum:
+                return self.node(Open("it is a member of an enumeration"), at)
             if found is not None:
                 return found if not isinstance(found.value, FunctionValue) else self._bind(found.value, owner, at)
             base = value.imported_base()
@@ -877,9 +898,6 @@ class Interpreter:
 
     def read_item(self, owner: Node, key: Node, at: ast.AST) -> Node:
         value, name = owner.value, key.value
-        if isinstance(value, Instance) and isinstance(name, str) and name in value.slots:
-            found: Node = value.slots[name]
-            return found
         if isinstance(value, DictValue) and is_plain(name):
             held = value.slots.get(name)
             if held is not None:
@@ -1020,7 +1038,8 @@ class Interpreter:
         if isinstance(holder, str):
             return item in holder if isinstance(item, str) else None
         if isinstance(holder, DictValue):
-            return item in holder.slots
+            found = holder.slots.get(item)
+            return None if found is not None and isinstance(found.value, Unsure) else found is not None
         if isinstance(holder, ListValue) and all(is_plain(each.value) for each in holder.items):
             return any(each.value == item for each in holder.items)
         return None
@@ -1033,9 +1052,10 @@ class Interpreter:
         """What a value counts as in a condition; None where that is not known."""
         value = node.value
         if isinstance(value, (ListValue, DictValue)):
-            if isinstance(value, DictValue) and value.entries():
-                return True
-            return None if value.opened else bool(value.items if isinstance(value, ListValue) else False)
+            if isinstance(value, DictValue):
+                sure = any(not isinstance(node.value, Unsure) for _, node in value.entries())
+                return True if sure else False if value.is_whole else None
+            return None if value.opened else bool(value.items)
         if isinstance(value, Object):
             return True if self._is_made(value) and value.has_settings else None
         return truth_of(value) if is_plain(value) else None
@@ -1162,7 +1182,7 @@ class Interpreter:
         value = node.value
         if isinstance(value, ListValue) and not value.opened:
             return value.items
-        if isinstance(value, DictValue) and not value.opened:
+        if isinstance(value, DictValue) and value.is_whole:
             return tuple(Node(key, node.file, node.line) for key, _ in value.entries())
         return None
 
@@ -1260,6 +1280,8 @@ class Interpreter:
                 inner.gap or arguments.gap,
             )
             return self.call_value(value.function, together, at)
+        if isinstance(value, Instance) and value.own_class and (method := value.own_class.lookup("__call__")):
+            return self.call_value(self._bind(method.value, function, at), arguments, at)
         if isinstance(value, (Object, Part, Instance)):
             return self.call_object(function, "", arguments, at)
         self._escape_all(arguments, at)
@@ -1371,8 +1393,8 @@ class Interpreter:
         self.heap.lose_since(mark)
         changed = [each for each in self.heap.undo(mark).values() if each[0].born < began]
         function.is_quiet = not changed
-        for slots, key, _ in changed:
-            self.heap.widen(slots, key, Open(f"{function.name} may change it"), self.at(at))
+        for slots, key, new in changed:
+            self.heap.widen(slots, key, Open(f"{function.name} may change it"), self.at(at), new is MISSING)
 
     _active: tuple[FunctionValue, ...] = ()
 
@@ -1450,6 +1472,9 @@ class Interpreter:
 
     def _instantiate(self, own: OwnClass, arguments: Arguments, at: ast.AST) -> Node:
         instance = Instance(own)
+        if own.lookup("__new__") or own.node.keywords:
+            self._escape_all(arguments, at)
+            return self.node(Open(NOT_RUN), at)
         init = own.lookup("__init__")
         base = own.imported_base()
         if init is not None and isinstance(init.value, FunctionValue):
@@ -1464,7 +1489,10 @@ class Interpreter:
             call = self.made_call(base.name, whole, at)
             self.calls.append(call)
             instance.call = call
+            if arguments.gap or (arguments.positional and not own.is_dataclass):
+                instance.slots[OPENED] = Open(arguments.gap or "its class takes arguments by their position")
             instance.slots.update(whole.keywords)
+            self.after_init(instance, own, at)
             return self.node(instance, at)
         if own.is_dataclass:
             self._fill(instance, own, arguments, at)

@@ -371,21 +371,27 @@ def _setdefault(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     return found
 
 
-def _items(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+def _entries(arguments: Arguments) -> list[tuple[Any, Node]] | Open:
+    """The keys and values of a mapping; `Open` where a key may be missing."""
     value = arguments.positional[0].value
-    if value.opened:
-        return value.opened
-    return ListValue(run.node(ListValue((run.node(key, at), each)), at) for key, each in value.entries())
+    return value.entries() if value.is_whole else value.opened or Open("it may have other keys")
+
+
+def _items(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    entries = _entries(arguments)
+    if isinstance(entries, Open):
+        return entries
+    return ListValue(run.node(ListValue((run.node(key, at), each)), at) for key, each in entries)
 
 
 def _keys(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    value = arguments.positional[0].value
-    return value.opened or ListValue(run.node(key, at) for key, _ in value.entries())
+    entries = _entries(arguments)
+    return entries if isinstance(entries, Open) else ListValue(run.node(key, at) for key, _ in entries)
 
 
 def _values(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    value = arguments.positional[0].value
-    return value.opened or ListValue(each for _, each in value.entries())
+    entries = _entries(arguments)
+    return entries if isinstance(entries, Open) else ListValue(each for _, each in entries)
 
 
 def _shallow(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
@@ -433,6 +439,21 @@ def _command_group(run: Interpreter, value: Object, arguments: Arguments, at: as
     return None
 
 
+def _namespace(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    if arguments.positional or arguments.gap:
+        return Open(NOT_RUN)
+    return Instance(None, dict(arguments.keywords))
+
+
+def _open_names(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+    """``exec`` and ``globals`` may set any name of the file."""
+    why = Open("code that is made while the script runs may set it")
+    for name, node in list(run.scope.module.slots.items()):
+        if isinstance(node, Node) and (is_plain(node.value) or isinstance(node.value, (ListValue, DictValue))):
+            run.heap.widen(run.scope.module.slots, name, why, run.at(at))
+    return Open(NOT_RUN)
+
+
 STRING_METHODS = (
     *(
         "lower",
@@ -471,6 +492,10 @@ LIBRARY: Mapping[str, Any] = {
     "builtins.quit": _ends,
     "sys.exit": _ends,
     "os._exit": _ends,
+    "builtins.exec": _open_names,
+    "builtins.globals": _open_names,
+    "argparse.Namespace": _namespace,
+    "types.SimpleNamespace": _namespace,
     "os.path.join": _os_join,
     "os.path.basename": _of_text(os.path.basename),
     "os.path.dirname": _of_text(os.path.dirname),
