@@ -96,6 +96,12 @@ def _zero(name: str, type_: Type, default: object = None, key: str = "") -> Fact
     return Fact(f"training.deepspeed.{name}", type_, deepspeed=given_as, default=default)
 
 
+def _arguments(type_: Type, names: str) -> Iterator[Fact]:
+    """Arguments of the transformers Trainer as they are given."""
+    for name in names.split():
+        yield Fact(f"training.arguments.{name}", type_, python=f"TrainingArguments(..., {name}={{}})")
+
+
 def _imported_names(section: str) -> tuple[Fact, ...]:
     names, reader = f"{section}.imported_names[]", "traits"
     return (
@@ -210,14 +216,9 @@ FACTS: tuple[Fact, ...] = (
     Fact("training.gradient_checkpointing_kwargs.use_reentrant", FLAG),
     Fact("training.torch_compile", FLAG, python="TrainingArguments(..., torch_compile={})"),
     *_each("training", FLAG, "packing padding_free group_by_length use_cache predict_with_generate use_vllm unsloth"),
-    *_each(
-        "training.arguments",
-        FLAG,
-        "fp16 bf16 fp16_full_eval bf16_full_eval load_best_model_at_end",
-        python="TrainingArguments(..., {})",
-    ),
-    *_each("training.arguments", TEXT, "eval_strategy save_strategy", python="TrainingArguments(..., {})"),
-    *_each("training.arguments", NUMBER, "eval_steps save_steps", python="TrainingArguments(..., {})"),
+    *_arguments(FLAG, "fp16 bf16 fp16_full_eval bf16_full_eval load_best_model_at_end"),
+    *_arguments(TEXT, "eval_strategy save_strategy"),
+    *_arguments(NUMBER, "eval_steps save_steps"),
     Fact(
         "training.arguments.complete",
         FLAG,

@@ -48,4 +48,5 @@ def _verdict(seen: str, environment: Environment, paths: tuple[str, str]) -> Tra
     save, evaluate = (environment.get(path) for path in paths)
     config = {paths[0]: evaluate} if evaluate != "no" else {paths[1]: save}
     place = next((environment.locations[path] for path in (*paths, _BEST) if path in environment.locations), None)
-    return TraitVerdict(True, (Occurrence(seen, ("transformers",), why=_WHY, location=place, config=config),))
+    occurrence = Occurrence(seen, ("transformers",), why=_WHY, location=place, config=config)
+    return TraitVerdict(True, (occurrence,), facts=(_BEST, *paths))
