@@ -13,6 +13,7 @@ from compatcheck.bug_report._blocks import Block
 from compatcheck.bug_report._claims import Claim
 from compatcheck.bug_report._cues import ADVISED, advises, hypothetical
 from compatcheck.bug_report._names import TRAINERS
+from compatcheck.errors import InputError
 from compatcheck.project import scripts
 
 _HUB = r"([A-Za-z0-9][\w.-]{0,60}/[A-Za-z0-9][\w.-]{1,100})"
@@ -55,6 +56,9 @@ _SWITCHES = {
 }
 """What code alone decides: the value is the first group, or that the call is there."""
 
+_READ_WHOLE = ("training.cudnn_sdp", "training.deterministic", "training.fill_uninitialized_memory")
+"""What the reader of scripts takes from code that is pasted whole."""
+
 _MARK = re.compile(r"[/=:(-]")
 """What every line that is read here has."""
 
@@ -63,7 +67,14 @@ _FOLDERS = ("data", "models", "model", "checkpoints", "checkpoint", "output", "o
 
 
 def read(block: Block) -> Iterator[Claim]:
-    """The name of each model that is loaded, served or trained, the trainer that is made; two settle nothing."""
+    """The name of each model that is loaded, served or trained, the trainer that is made; two settle nothing.
+
+    A script that is pasted whole is left to its reader, but for what that does not state.
+    """
+    whole = block.fenced and _is_whole(block)
+    yield from _switched(block, whole)
+    if whole:
+        return
     opened = False
     for line in block.short():
         if not _MARK.search(line.text):
@@ -77,14 +88,29 @@ def read(block: Block) -> Iterator[Claim]:
             name = match[1] or match[2]
             if not _FILE.search(name) and name.partition("/")[0].lower() not in _FOLDERS:
                 yield Claim("model.name", name, line.number, doubt)
-        for path, pattern in _SWITCHES.items():
-            if switched := pattern.search(line.text):
-                yield Claim(path, not pattern.groups or switched[1] == "True", line.number, doubt)
         if trainer := _OF_TRL.search(line.text):
             yield Claim("training.framework", "trl", line.number, doubt)
             yield Claim("training.objective", trainer[1].lower(), line.number, doubt)
         elif _OF_TRANSFORMERS.search(line.text):
             yield Claim("training.framework", "transformers", line.number, doubt)
+
+
+def _switched(block: Block, whole: bool) -> Iterator[Claim]:
+    for line in block.short():
+        if not _MARK.search(line.text):
+            continue
+        doubt = ADVISED if not block.fenced and hypothetical(line.plain) else None
+        for path, pattern in _SWITCHES.items():
+            if (switched := pattern.search(line.text)) and not (whole and path in _READ_WHOLE):
+                yield Claim(path, not pattern.groups or switched[1] == "True", line.number, doubt)
+
+
+def _is_whole(block: Block) -> bool:
+    """Whether a block is code that parses and trains."""
+    try:
+        return scripts.trains("the text.py", "\n".join(line.text for line in block.lines))
+    except InputError:
+        return False
 
 
 def own_training(blocks: Iterable[Block]) -> Iterator[Claim]:
