@@ -24,6 +24,7 @@ from compatcheck.project.scripts._heap import (
 )
 from compatcheck.project.scripts._interpreter import Interpreter
 from compatcheck.project.scripts._library import load_file
+from compatcheck.project.scripts.calls import Call
 
 REQUIRED = Open("it is given on the command line")
 _FROM_COMMAND_LINE = "its arguments come from the command line"
@@ -369,7 +370,9 @@ def _own_filled(
 def _annotated(run: Interpreter, field: Field, node: Node, at: ast.AST) -> Node:
     """A word as the annotation of its field makes it."""
     value = node.value
-    text = ast.unparse(field.annotation).replace("'", "").replace('"', "") if field.annotation else ""
+    if field.annotation is None:
+        return node
+    text = ast.unparse(field.annotation).replace("'", "").replace('"', "")
     words = set(text.replace("[", " ").replace("]", " ").replace("|", " ").replace(",", " ").split())
     made: Any = value
     try:
@@ -410,7 +413,7 @@ def _command(run: Interpreter, function: FunctionValue, at: ast.AST) -> Argument
     for each in (*args.posonlyargs, *args.args, *args.kwonlyargs):
         name = each.arg
         found = _flag(run, (name,))
-        field = Field(None, each.annotation, each.lineno)
+        field = Field(None, _option_type(options.get(name)) or each.annotation, each.lineno)
         default = _parameter_default(run, function.defaults.get(name), options.get(name), each)
         if found is not None:
             given[name] = _annotated(run, field, _made(run, found.value, found, at), at)
@@ -423,8 +426,17 @@ def _command(run: Interpreter, function: FunctionValue, at: ast.AST) -> Argument
     return Arguments((), given)
 
 
-def _option_names(call: object) -> Iterator[str]:
-    for each in call.positional:  # type: ignore[attr-defined]
+def _option_type(option: Call | None) -> ast.expr | None:
+    """The type that click makes of a word: the one that is given, else that of the default."""
+    if option is None:
+        return None
+    given, default = option.keywords.get("type"), option.keywords.get("default")
+    name = given.name.rpartition(".")[2] if isinstance(given, Reference) else type(default).__name__
+    return ast.Name("str" if default is None and given is None else name, ast.Load())
+
+
+def _option_names(call: Call) -> Iterator[str]:
+    for each in call.positional:
         if isinstance(each, str):
             for part in each.split("/"):
                 yield _flag_name(part)

@@ -222,7 +222,18 @@ class Instance(Mutable):
 class FunctionValue:
     """A function of the script's own, with the scope it is defined in and the values of its parameters' defaults."""
 
-    __slots__ = ("called", "command", "defaults", "is_quiet", "node", "options", "owner", "scope", "wrapped")
+    __slots__ = (
+        "call_backs",
+        "called",
+        "command",
+        "defaults",
+        "effects",
+        "node",
+        "options",
+        "owner",
+        "scope",
+        "wrapped",
+    )
 
     def __init__(self, node: Function | ast.Lambda, scope: Scope, defaults: Mapping[str, Node]) -> None:
         self.node = node
@@ -233,7 +244,8 @@ class FunctionValue:
         self.command = ""
         self.options: list[Call] = []
         self.called = False
-        self.is_quiet = False
+        self.call_backs = 0
+        self.effects: dict[tuple[int, Any], tuple[Slots, Any, bool]] = {}
 
     @property
     def name(self) -> str:

@@ -34,7 +34,8 @@ from compatcheck.project.scripts._heap import (
     PathText,
     join_paths,
 )
-from compatcheck.project.scripts._interpreter import Interpreter, Raised
+from compatcheck.project.scripts._interpreter import Interpreter
+from compatcheck.project.scripts._state import Raised
 from compatcheck.project.scripts.calls import Call
 from compatcheck.project.training.document import Document, open_document
 

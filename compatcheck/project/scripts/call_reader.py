@@ -10,9 +10,10 @@ from compatcheck.errors import InputError
 from compatcheck.files.reading import OversizeError, read_text
 from compatcheck.project.scripts._command_line import PARSERS
 from compatcheck.project.scripts._heap import Scope
-from compatcheck.project.scripts._interpreter import DOING, Interpreter
+from compatcheck.project.scripts._interpreter import Interpreter
 from compatcheck.project.scripts._library import LIBRARY
 from compatcheck.project.scripts._notebooks import code_of
+from compatcheck.project.scripts._state import DOING
 from compatcheck.project.scripts.calls import CommandLine, ScriptCalls
 
 LARGEST = 1 << 20

@@ -12,6 +12,7 @@ import pytest
 
 from compatcheck.environment import Location
 from compatcheck.errors import InputError
+from compatcheck.files.reading import OversizeError
 from compatcheck.project.python_values import Open, Reference
 from compatcheck.project.scripts.call_reader import read_calls, read_calls_in
 from compatcheck.project.scripts.calls import Call, CommandLine
@@ -248,6 +249,79 @@ SNIPPETS: dict[str, tuple[str, dict[str, object]]] = {
 def test_arguments_are_read(name: str) -> None:
     code, expected = SNIPPETS[name]
     assert arguments(code) == [expected]
+
+
+COMMANDS = {
+    "fire": "import fire\ndef main(lr: float = 1e-4, out=None):\n    TrainingArguments(lr=lr)\nfire.Fire(main)",
+    "typer": "import typer\ndef main(lr: float = typer.Option(1e-4)):\n    TrainingArguments(lr=lr)\ntyper.run(main)",
+    "typer app": "import typer\napp = typer.Typer()\n@app.command()\ndef main(lr: float = 1e-4):\n"
+    "    TrainingArguments(lr=lr)\nif __name__ == '__main__':\n    app()",
+    "click": "import click\n@click.command()\n@click.option('--lr', default=1e-4)\ndef main(lr):\n"
+    "    TrainingArguments(lr=lr)\nmain()",
+    "tyro": "import tyro\n@dataclass\nclass A:\n    lr: float = 1e-4\na = tyro.cli(A)\nTrainingArguments(lr=a.lr)",
+    "namespace": "p = argparse.ArgumentParser()\nfor n in ['--lr']:\n    p.add_argument(n, type=float, default=1e-4)\n"
+    "settings = vars(p.parse_known_args()[0])\nTrainingArguments(**settings)",
+    "dataclasses": "@dataclass\nclass A:\n    lr: float = 1e-4\nTrainingArguments(lr=HfArgumentParser(A)"
+    ".parse_args_into_dataclasses()[0].lr)",
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "rate"), [(None, 1e-4), (CommandLine({}), 1e-4), (CommandLine({"lr": 2e-4}), 2e-4)]
+)
+def test_command_gives_its_defaults_or_flags(name: str, command: CommandLine | None, rate: float) -> None:
+    assert arguments(COMMANDS[name], command) == [{"lr": rate}]
+
+
+UNKNOWN = {
+    "decorator": "import lib\n@lib.wrapped\ndef f():\n    return 1\nTrainingArguments(x=f())",
+    "generator": "def f():\n    yield 1\nTrainingArguments(x=f())",
+    "enumeration": "import enum\nclass E(str, enum.Enum):\n    A = 'a'\nTrainingArguments(x=E.A)",
+    "exec": "x = 1\nexec(open('configurator.py').read())\nTrainingArguments(x=x)",
+    "own parser": "p = argparse.ArgumentParser()\np.add_argument('--x', default=1)\na = p.parse_args(['--x', '2'])\n"
+    "TrainingArguments(x=a.x)",
+    "refused default": "p = argparse.ArgumentParser()\np.add_argument('--x')\na = p.parse_args()\n"
+    "if a.x is None:\n    raise ValueError\nTrainingArguments(x=a.x)",
+    "unknown star": "from lib import *\nTrainingArguments(x=y)",
+    "missing file": "import yaml\nc = yaml.safe_load(open('none.yaml'))\nTrainingArguments(x=c['x'])",
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_the_text_does_not_give_is_open(name: str) -> None:
+    assert arguments(UNKNOWN[name]) == [{"x": OPEN}]
+
+
+def test_values_of_a_configuration_beside_the_script_have_their_place(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("model: m\ntrain:\n  lr: 0.5\n")
+    (tmp_path / "t.py").write_text(
+        "import yaml\nfrom t5 import C\nwith open('c.yaml') as f:\n    c = yaml.safe_load(f)\nC(**c['train'])\n"
+    )
+    (made,) = read_calls(str(tmp_path / "t.py")).calls
+    assert made.keywords == {"lr": 0.5} and made.places["lr"] == Location(str(tmp_path / "c.yaml"), 3)
+
+
+GENERATED = {
+    "assignments": "".join(f"x{i} = {i}\n" for i in range(50_000)),
+    "conditions": "".join(f"if y:\n    x = {i}\n" for i in range(4000)),
+    "loops": "".join(f"{' ' * i}for a{i} in y:\n" for i in range(19)) + " " * 19 + "x = 1",
+    "functions": "def f0(): pass\n" + "".join(f"def f{i + 1}():\n  f{i}()\n  f{i}()\n" for i in range(40)) + "f40()",
+    "lists": "x = [1]\n" + "x = x + x\n" * 60,
+    "nested lists": "x = [1]\n" + "x = [x, x]\n" * 60 + "import t\nt.C(x=x)",
+    "numbers": "x = 9 ** 9 ** 9 ** 9",
+    "sums": "x = " + "+".join(["1"] * 20_000),
+    "attributes": "x = y" + ".a()" * 3000,
+    "circle": "x = []\nx.append(x)\nimport t\nt.C(x=x)",
+}
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_generated_code_is_read_or_refused_in_time(name: str) -> None:
+    started = time.process_time()
+    with contextlib.suppress(OversizeError):
+        read_calls_in(GENERATED[name], "train.py")
+    assert time.process_time() - started < 3
 
 
 PARSED = """
