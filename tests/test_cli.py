@@ -183,6 +183,15 @@ def test_output_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     refused(run("check", "--snapshot", CLEAN, "-o", str(tmp_path / "no" / "out")), str(tmp_path / "no" / "out"))
 
 
+def without_origins(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """The report without where its facts were read: a snapshot has another name, and does not know what was assumed."""
+    report: dict[str, Any] = json.loads(done.stdout)
+    del report["areas"]
+    for finding in report["findings"]:
+        finding["because"] = [(held["fact"], held["value"]) for held in finding["because"]]
+    return report
+
+
 @posix
 def test_the_snapshot_of_an_environment_gives_its_findings(venv: Path) -> None:
     choice = ["--python", str(venv), *GLM_RUN]
@@ -190,14 +199,14 @@ def test_the_snapshot_of_an_environment_gives_its_findings(venv: Path) -> None:
     replayed = piped(snapshot.stdout, "check", "--snapshot", "-", "--format", "json")
     judged = run("check", *choice, "--no-probe", "--format", "json")
     assert found(replayed)[GLM] == "affected"
-    assert json.loads(replayed.stdout) == json.loads(judged.stdout)
+    assert without_origins(replayed) == without_origins(judged)
 
 
 @pytest.mark.parametrize("path", sorted(MACHINES.glob("*.json")), ids=lambda path: path.stem)
 def test_the_environment_of_a_report_is_a_snapshot_with_the_same_findings(path: Path) -> None:
     first = run("check", "--snapshot", str(path), "--format", "json")
     again = piped(json.dumps(json.loads(first.stdout)["environment"]), "check", "--snapshot", "-", "--format", "json")
-    assert json.loads(again.stdout) == json.loads(first.stdout) and again.returncode == first.returncode
+    assert without_origins(again) == without_origins(first) and again.returncode == first.returncode
 
 
 @pytest.mark.parametrize("stated", [{}, {"distributions": {}}, {"gpus": []}, {"unknown": {"gpus": "no driver"}}])

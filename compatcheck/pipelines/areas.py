@@ -122,11 +122,14 @@ def _numerics(findings: Sequence[Finding], probes: bool) -> Area:
     left = unrun(findings)
     if not left:
         return Area("numerics", True)
-    if probes:
-        why = _("the probe of {entry} could not run").format(entry=left[0].id)
-        ran = any(finding.probe for finding in findings)
-        return Area("numerics", False, why=why if ran else f"{why}: {_(_NOT_HERE)}")
-    return Area("numerics", False, why=_("not run (--no-probe)"))
+    entry = left[0].id
+    if not probes:
+        why = _("the probe of {entry} was not run (--no-probe)").format(entry=entry)
+    elif any(finding.probe for finding in findings):
+        why = _("the probe of {entry} could not run").format(entry=entry)
+    else:
+        why = _("the probe of {entry} could not run: {why}").format(entry=entry, why=_(_NOT_HERE))
+    return Area("numerics", False, why=why)
 
 
 def _reason(environment: Environment, *paths: str) -> str:
