@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
@@ -36,9 +36,11 @@ def standing(name: str, version: str, table: Table) -> Standing:
     known = releases(name, table)
     if found is None or not known or found < known[0]:
         return "unknown"
-    if found in known:
+    tables = table("installable-releases")
+    older = (each for row in tables["older"].get(name, ()) for each in row)
+    if found in known or found in map(Version, older):
         return "exists"
-    whole = table("installable-releases")["withdrawn"].get(name)
+    whole = tables["withdrawn"].get(name)
     if found > known[-1]:
         newest = known[-1].major
         return "missing" if newest < _OF_A_YEAR and found.major > newest + 1 else "newer"
@@ -75,3 +77,26 @@ def _final(text: str) -> Version | None:
     except InvalidVersion:
         return None
     return None if version.is_prerelease else version
+
+
+class Bounds(NamedTuple):
+    """The newest and the oldest release that a Python or a platform can have; None is no bound that is known."""
+
+    newest: Version | None = None
+    oldest: Version | None = None
+
+
+def bounds(name: str, place: str, table: Table) -> Bounds:
+    """The releases of a package with a file for a place: a Python version, or a platform as `platform_of` names it."""
+    key, suffix = (".".join(place.split(".")[:2]), "") if place[:1].isdigit() else (place, "_on")
+    tables = table("installable-releases")
+    found = (tables.get(f"{end}{suffix}", {}).get(name, {}).get(key) for end in ("newest", "oldest"))
+    return Bounds(*(Version(each) if each else None for each in found))
+
+
+def platform_of(platform: Mapping[str, Any]) -> str | None:
+    """The platform as the table names it, as ``darwin-arm64``; None for one that is not stated."""
+    system, machine = platform.get("system"), platform.get("machine")
+    if not isinstance(system, str) or not isinstance(machine, str):
+        return None
+    return f"{system.lower()}-{machine.lower()}"
