@@ -127,6 +127,7 @@ FACTS: tuple[Fact, ...] = (
     Fact("requirements[].line", WHOLE, used_by="traits"),
     Fact("requirements[].constraint", FLAG, used_by="traits", meaning="only limits what others require"),
     Fact("requirements[].elsewhere", FLAG, used_by="traits", meaning="another index or a file is named for it"),
+    *_each("unsolvable[]", TEXT, "file reason", used_by="traits", required=True),
     *_each("unmet_requirements[]", TEXT, "distribution requirement", used_by="traits", required=True),
     *_each("unmet_requirements[]", TEXT, "version installed", used_by="traits"),
     *_each("unresolved_imports[]", TEXT, "module statement", used_by="traits", required=True),

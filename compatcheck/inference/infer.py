@@ -17,6 +17,7 @@ from compatcheck.inference.required_packages import required
 from compatcheck.inference.torch_builds import backend_of, minor, runtime_of
 from compatcheck.language import marked
 from compatcheck.packages.frameworks import framework_of
+from compatcheck.packages.known_releases import bounds
 from compatcheck.packages.names import normalised
 from compatcheck.packages.versions import contains, is_vendor_build, parse_range, parse_version
 
@@ -55,6 +56,31 @@ def infer(stated: Environment, table: Table, packages: Container[str]) -> Judged
             view = with_inference(view, path, inference)
     inferred = Inferred(facts, given.limits, required(view, table), _python_range(view, table), _has_cuda(view, facts))
     return Judged(stated, inferred, view)
+
+
+def _releases_for_python(view: Environment, given: _Given) -> InferredFacts:
+    """What is required without a version is at most the newest release with a file for the Python."""
+    python = view.get("python")
+    if not isinstance(python, str) or "requirements" not in view.facts:
+        return
+    from packaging.specifiers import SpecifierSet
+
+    required = {each["name"] for each in view.facts["requirements"]}
+    for name, asked in view.section("distribution_ranges").items():
+        newest = bounds(name, python, given.table).newest if name in required else None
+        if newest is None or not isinstance(view.get(f"distributions.{name}"), Unknown):
+            continue
+        limit = f"<={newest}"
+        try:
+            excluded = SpecifierSet(asked).is_disjoint(SpecifierSet(limit))
+        except ValueError:
+            continue
+        if limit not in asked and not excluded:
+            why = marked("the newest release with a file for this Python")
+            path = f"distribution_ranges.{name}"
+            sources = ("python", path, "tables/installable-releases")
+            at = view.locations.get(f"distributions.{name}")
+            yield path, Inference(",".join(filter(None, (asked, limit))), why, sources, at)
 
 
 def _package_of_repository(view: Environment, given: _Given) -> InferredFacts:
@@ -299,6 +325,7 @@ def _hip(view: Environment, given: _Given) -> InferredFacts:
 
 
 _RULES: tuple[_Rule, ...] = (
+    _releases_for_python,
     _package_of_repository,
     _newest_releases,
     _image_contents,

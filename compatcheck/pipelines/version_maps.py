@@ -15,7 +15,14 @@ from compatcheck.results.findings import Report, Status, VersionMap
 _COLUMNS, _ROWS = "torch", ("transformers", "deepspeed")
 _MOST_MAPS = 2
 _MOST_COLUMNS, _MOST_ROWS = 9, 11
-_FILE_FACTS = ("requirements", "unmet_requirements", "unresolved_imports", "distribution_problems", "target")
+_FILE_FACTS = (
+    "requirements",
+    "unsolvable",
+    "unmet_requirements",
+    "unresolved_imports",
+    "distribution_problems",
+    "target",
+)
 _TORCH_FACTS = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
 _COMPANIONS: Mapping[str, tuple[str, ...]] = {
     "torch": ("torchvision", "torchaudio", "torchtext", "triton", "pytorch-triton", "xformers"),

@@ -35,6 +35,11 @@ EXAMPLES = (
     default=None,
     help="Run the probes of the findings in the target's interpreter. Default: run them.",
 )
+@click.option(
+    "--resolve",
+    is_flag=True,
+    help="Ask uv and the package index whether the requirements can be installed. Default: judge them offline.",
+)
 @_options.require
 @click.option(
     "--require-probe", is_flag=True, help="The same as --require numerics: exit with 4 if a probe could not run."
@@ -54,6 +59,7 @@ def command(
     assume: tuple[str, ...],
     imports: bool | None,
     probe: bool | None,
+    resolve: bool,
     require: tuple[AreaName, ...],
     require_probe: bool,
     budget: float | None,
@@ -86,6 +92,11 @@ def command(
         known = matrix.load()
     with stage("facts"):
         environment, target = environment_of(known, paths, python, snapshot, assume, imports=imports)
+    if resolve:
+        from compatcheck.pipelines.resolution import with_resolution
+
+        with stage("resolution"):
+            environment = with_resolution(environment, paths)
     probe = (project.probe if probe is None else probe) is not False
     chosen = options_of(options)._replace(
         project=project,

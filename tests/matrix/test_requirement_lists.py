@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,12 @@ from click.testing import CliRunner
 from compatcheck.cli import cli
 
 EXCLUDED = "CC-2026-3460"
+MISSING = "CC-2026-3461"
+WITHDRAWN = "CC-2026-3462"
+NO_FILES = "CC-2026-3463"
+MISSPELLED = "CC-2026-3464"
+UNSOLVABLE = "CC-2026-3465"
+NO_INDEX = {"UV_OFFLINE": "1", "UV_NO_INDEX": "1"}
 
 
 @pytest.fixture
@@ -109,3 +116,107 @@ def test_overrides_lift_what_packages_require(
 ) -> None:
     project = '[project]\nname = "p"\nversion = "1"\ndependencies = ["vllm==0.6.3", "torch==2.1.0"]\n'
     assert (EXCLUDED in check({"pyproject.toml": project + settings})) == refused
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "said"),
+    [
+        ("torch==9.9.9\n", "affected", "torch 9.9.9 does not exist; the nearest releases are"),
+        ("transformers==4.46.9\n", "affected", "the nearest releases are 4.46.3 and 4.47.0"),
+        ("transformers==5.999.0\n", "possible", "newer than every release of"),
+        ("torch==2.5.1\n", None, ""),
+        ("torch==2.5.1+cu118\n", None, ""),
+        ("torch==2.6.0.dev20241112\n", None, ""),
+        ("torch==2.4.0a0+07cecf4168.nv24.05\n", None, ""),
+        ("quite-another-name==9.9.9\n", None, ""),
+        ("--extra-index-url https://packages.example/simple\ntorch==9.9.9\n", None, ""),
+        ("torch @ https://packages.example/torch-9.9.9-py3-none-any.whl\n", None, ""),
+        ("transformers==4.46.0\n", None, ""),
+    ],
+)
+def test_a_version_that_does_not_exist(
+    check: Callable[..., dict[str, Any]], text: str, status: str | None, said: str
+) -> None:
+    found = check({"requirements.txt": text}).get(MISSING)
+    assert (found and found["status"]) == status
+    assert found is None or said in found["summary"]
+
+
+def test_a_withdrawn_release_is_possible_with_its_reason(check: Callable[..., dict[str, Any]]) -> None:
+    found = check({"requirements.txt": "transformers==4.46.0\n"})[WITHDRAWN]
+    assert found["status"] == "possible" and "does not work with 3.8" in found["summary"]
+    assert found["remedies"][0]["pins"] == {"transformers": "==4.46.1"}
+    assert WITHDRAWN not in check({"requirements.txt": "transformers==4.46.1\n"})
+    assert check({"requirements.txt": "transformers>4.45.2,<4.46.1\n"})[WITHDRAWN]["status"] == "affected"
+
+
+@pytest.mark.parametrize(
+    ("text", "assumed", "refused"),
+    [
+        ("torch==1.13.1\n", ["python=3.12"], True),
+        ("torch==1.13.1\n", ["python=3.11"], False),
+        ("torch==1.13.1\n", [], False),
+        ("transformers==4.50.0\n", ["python=3.8.10"], True),
+        ("transformers==4.46.3\n", ["python=3.8.10"], False),
+        ("torch>=2.6\n", ["python=3.8"], True),
+        ("torch>=2.4\n", ["python=3.8"], False),
+        ("torch==2.4.0\n", ["python=3.10", "platform.system=Darwin", "platform.machine=x86_64"], True),
+        ("torch==2.2.2\n", ["python=3.10", "platform.system=Darwin", "platform.machine=x86_64"], False),
+        ("torch==2.4.0\n", ["python=3.10", "platform.system=Darwin", "platform.machine=arm64"], False),
+    ],
+)
+def test_files_for_the_stated_python_and_platform(
+    check: Callable[..., dict[str, Any]], text: str, assumed: list[str], refused: bool
+) -> None:
+    assert (NO_FILES in check({"requirements.txt": text}, *assumed)) == refused
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("transfomers", "transformers"), ("acclerate", "accelerate"), ("dataset", None), ("my-own-package", None)],
+)
+def test_a_misspelled_name_is_possible(check: Callable[..., dict[str, Any]], name: str, meant: str | None) -> None:
+    found = check({"requirements.txt": f"{name}\n"}).get(MISSPELLED)
+    assert (found is None) == (meant is None)
+    assert found is None or (found["status"] == "possible" and f"did you mean {meant}?" in found["summary"])
+
+
+def test_a_python_bounds_what_is_not_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    (tmp_path / "requirements.txt").write_text("torchaudio\nsentence-transformers>=2.2\n")
+    command = ["check", str(tmp_path), "--no-probe", "--format", "json", "--assume", "python=3.8"]
+    inferred = json.loads(CliRunner().invoke(cli, command).stdout)["inferred"]
+    assert inferred["distribution_ranges.torchaudio"]["value"] == "<=2.4.1"
+    assert inferred["distribution_ranges.sentence-transformers"]["value"].startswith(">=2.2,<=3.")
+
+
+def test_a_resolver_gives_its_own_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, value in NO_INDEX.items():
+        monkeypatch.setenv(name, value)
+    Path("requirements.txt").write_text("quite-another-name==1.0\n")
+    done = CliRunner().invoke(cli, ["check", "requirements.txt", "--no-probe", "--resolve", "--format", "json"])
+    (found,) = [each for each in json.loads(done.stdout)["findings"] if each["id"] == UNSOLVABLE]
+    assert done.exit_code == 1 and found["status"] == "affected"
+    assert "quite-another-name was not found" in found["summary"]
+
+
+def test_resolving_needs_a_list(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}}')
+    done = CliRunner().invoke(cli, ["check", str(tmp_path / "ds.json"), "--no-probe", "--resolve"])
+    assert "no file there lists requirements" in str(done.exception)
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("text", "solvable"),
+    [
+        ("trl==0.20.0\ntransformers==4.52.4\n", False),
+        ("trl==0.20.0\ntransformers==4.53.3\n", True),
+        ("accelerate==0.32.0\nnumpy==2.0.2\n", False),
+    ],
+)
+def test_uv_agrees_about_pairs(check: Callable[..., dict[str, Any]], tmp_path: Path, text: str, solvable: bool) -> None:
+    assert (EXCLUDED not in check({"requirements.txt": text})) == solvable
+    command = ["uv", "pip", "compile", "--quiet", "--python-version", "3.11", str(tmp_path / "requirements.txt")]
+    assert (subprocess.run(command, capture_output=True, check=False).returncode == 0) == solvable

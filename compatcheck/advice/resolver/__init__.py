@@ -10,3 +10,4 @@ from compatcheck.advice.resolver._compile import lock as lock
 from compatcheck.advice.resolver._compile import resolve as resolve
 from compatcheck.advice.resolver._failures import IndexDown as IndexDown
 from compatcheck.advice.resolver._platform import platform_of as platform_of
+from compatcheck.advice.resolver._question import why_unsolvable as why_unsolvable

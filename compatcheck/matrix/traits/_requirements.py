@@ -13,6 +13,9 @@ from compatcheck.packages.known_releases import releases
 from compatcheck.packages.release_rows import Row, rows_of
 from compatcheck.packages.versions import final_release, pinned
 
+RESOLVED = "unsolvable"
+"""The fact that a resolver decides: what it was asked about and found no versions for."""
+
 
 class Requirement(NamedTuple):
     """One line of a list: ``pin`` is the only version that it admits, where it is one.
@@ -26,6 +29,11 @@ class Requirement(NamedTuple):
     at: Location | None
     constraint: bool
     elsewhere: bool
+
+    @property
+    def spelled(self) -> str:
+        """The name with the version, or with the range."""
+        return f"{self.name} {self.pin}" if self.pin else f"{self.name}{self.specifier}"
 
 
 class Exclusion(NamedTuple):
@@ -42,11 +50,11 @@ class Exclusion(NamedTuple):
 
 
 def commands(environment: Environment) -> list[list[Requirement]]:
-    """What each command installs, in the order of the files."""
+    """What each command installs, in the order of the files; what is no PEP 440 specifier is left out."""
     listed = environment.get("requirements")
     found: dict[str, list[Requirement]] = {}
     if not isinstance(listed, Unknown):
-        for each in listed or ():
+        for each in filter(_is_readable, listed or ()):
             found.setdefault(each["command"], []).append(_requirement(each))
     return list(found.values())
 
@@ -88,7 +96,7 @@ def _exclusion(
     demands = [_demand(release, excluded.name, rows) for release in admitted]
     if not demands or not all(demand and _is_disjoint(demand, excluded) for demand in demands):
         return None
-    open_above = demanding.pin is None and _admits(demanding, f">{releases(demanding.name, table)[-1]}")
+    open_above = demanding.pin is None and admits(demanding, f">{releases(demanding.name, table)[-1]}")
     return Exclusion(demanding, excluded, tuple(dict.fromkeys(filter(None, demands))), open_above)
 
 
@@ -103,12 +111,13 @@ def _every_release(demanding: Requirement, table: Table) -> list[Version]:
     from packaging.specifiers import SpecifierSet
 
     known = releases(demanding.name, table)
-    if not known or demanding.elsewhere or _admits(demanding, f"<{known[0]}"):
+    if not known or demanding.elsewhere or admits(demanding, f"<{known[0]}"):
         return []
     return list(SpecifierSet(demanding.specifier).filter(known))
 
 
-def _admits(requirement: Requirement, specifier: str) -> bool:
+def admits(requirement: Requirement, specifier: str) -> bool:
+    """Whether a requirement may be met within another range."""
     from packaging.specifiers import SpecifierSet
 
     return not (SpecifierSet(requirement.specifier) & SpecifierSet(specifier)).is_unsatisfiable()
@@ -121,6 +130,16 @@ def _is_disjoint(demand: str, other: Requirement) -> bool:
     if other.pin is not None:
         return final_release(other.pin) is not None and not SpecifierSet(demand).contains(other.pin)
     return SpecifierSet(demand).is_disjoint(SpecifierSet(other.specifier))
+
+
+def _is_readable(fact: Mapping[str, Any]) -> bool:
+    from packaging.specifiers import SpecifierSet
+
+    try:
+        SpecifierSet(fact["specifier"]).contains("1")
+    except ValueError:
+        return False
+    return True
 
 
 def _requirement(fact: Mapping[str, Any]) -> Requirement:

@@ -9,7 +9,7 @@ from compatcheck.inference.inferred import Table
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits._requirements import Exclusion, Requirement, exclusions
+from compatcheck.matrix.traits._requirements import RESOLVED, Exclusion, Requirement, exclusions
 from compatcheck.packages.release_rows import Row
 from compatcheck.packages.versions import final_release
 
@@ -23,17 +23,17 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     rows = table("declared-requirements") if found else {}
     occurrences = tuple(_occurrence(each, rows[each.demanding.name][each.excluded.name]) for each in certain or found)
     if found and not certain:
-        return TraitVerdict(None, occurrences, tuple(f"distributions.{each.demanding.name}" for each in found))
+        return TraitVerdict(None, occurrences, (RESOLVED,))
     return TraitVerdict(bool(found), occurrences)
 
 
 def _occurrence(exclusion: Exclusion, rows: Sequence[Row]) -> Occurrence:
     demanding, excluded, demands, open_above = exclusion
     summary = _("{package} requires {required}; {place} asks for {excluded}").format(
-        package=_spelled(demanding),
+        package=demanding.spelled,
         required=_(" or ").join(f"{excluded.name}{demand}" for demand in demands),
         place=excluded.at or _("the list"),
-        excluded=_spelled(excluded),
+        excluded=excluded.spelled,
     )
     if open_above:
         summary += _(" (a release newer than this table may differ)")
@@ -45,10 +45,6 @@ def _occurrence(exclusion: Exclusion, rows: Sequence[Row]) -> Occurrence:
         _WHY,
         excluded.at,
     )
-
-
-def _spelled(requirement: Requirement) -> str:
-    return f"{requirement.name} {requirement.pin}" if requirement.pin else f"{requirement.name}{requirement.specifier}"
 
 
 def _accepting(demanding: Requirement, excluded: Requirement, rows: Sequence[Row]) -> Mapping[str, str]:

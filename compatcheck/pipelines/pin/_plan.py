@@ -20,6 +20,7 @@ from compatcheck.results.pins import Choice, Moved, PinReport
 
 _FILE_FACTS = (
     "requirements",
+    "unsolvable",
     "unmet_requirements",
     "unresolved_imports",
     "distribution_problems",

@@ -113,14 +113,16 @@ def _brief_lines(findings: Sequence[Finding], lead: str, verbose: bool) -> Itera
             yield Line(finding.summary, "", indent=24)
         detail = finding.probe.why if finding.probe and status == "refuted" else _missing(finding)
         rests_on = because.sentence(finding, None if verbose else _MOST_FACTS_IN_BRIEF)
-        yield Line("; ".join(filter(None, (rests_on, detail))), "dim", indent=24)
+        if rests_on or detail:
+            yield Line("; ".join(filter(None, (rests_on, detail))), "dim", indent=24)
         yield from (Line(address, "dim", indent=24) for address in (finding.evidence if verbose else ()))
 
 
 def _missing(finding: Finding) -> str:
     paths = dict.fromkeys(finding.missing)
     facts = (f"{path} ({finding.partly[path]})" if path in finding.partly else path for path in paths)
-    missing = _("missing: {facts}").format(facts=", ".join(facts)) if paths else _(UNCONFIRMED)
+    unconfirmed = _(UNCONFIRMED) if finding.confidence == "reported" or not finding.seen else ""
+    missing = _("missing: {facts}").format(facts=", ".join(facts)) if paths else unconfirmed
     if finding.probe is None:
         return missing
     if finding.probe.outcome == "fail":

@@ -118,6 +118,8 @@ def _missing(finding: Finding) -> Html:
     if finding.status != "possible":
         return Html()
     paths = list(dict.fromkeys(finding.missing))
+    if not paths and finding.seen and finding.confidence != "reported":
+        return Html()
     if not paths:
         return tag("p", _(_UNCONFIRMED))
     named = [
