@@ -158,7 +158,7 @@ class Expressions(State, abc.ABC):
                 held: Node = value.slots[name]
                 return held
             if name == "__dict__":
-                return self.node(self.mapping_of(value), at)
+                return self.node(DictValue(value.slots), at)
             found = value.own_class.lookup(name) if value.own_class else None
             instance = owner
         if found is not None and isinstance(found.value, FunctionValue):

@@ -243,8 +243,6 @@ class FunctionValue:
         self.wrapped = ""
         self.command = ""
         self.options: list[Call] = []
-        self.called = False
-        self.call_backs = 0
         self.effects: dict[tuple[int, Any], tuple[Slots, Any, bool]] = {}
 
     @property

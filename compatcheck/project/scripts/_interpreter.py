@@ -93,7 +93,7 @@ class Interpreter(Invocation):
         while done < len(self.functions):
             waiting, done = self.functions[done:], len(self.functions)
             for function in reversed(waiting):
-                if not function.called:
+                if function.node not in self.called:
                     self._run_uncalled(function)
 
     def _run_uncalled(self, function: FunctionValue) -> None:
@@ -107,6 +107,8 @@ class Interpreter(Invocation):
             instance = Instance(owner, {OPENED: Open("other code sets it")})
             given[names[0]] = self.node(owner if "classmethod" in function.wrapped else instance, function.node)
         mark = self.heap.mark()
+        first = len(self.calls)
+        seen = {(call.at, call.callee) for call in self.calls}
         frame = Frame(())
         frame.doubt = f"nothing in the file calls {function.name}"
         self._frames.append(frame)
@@ -117,6 +119,7 @@ class Interpreter(Invocation):
         finally:
             self._frames.pop()
             self.heap.undo(mark)
+            self.calls[first:] = [call for call in self.calls[first:] if (call.at, call.callee) not in seen]
 
     def block(self, statements: Sequence[ast.stmt]) -> Flow:
         for statement in statements:
@@ -202,7 +205,12 @@ class Interpreter(Invocation):
         try:
             for item in rounds:
                 self.assign(statement.target, item)
-                flow = self.block(statement.body)
+                try:
+                    flow = self.block(statement.body)
+                except Raised:
+                    if not frame.exits:
+                        raise
+                    flow = Flow.NEXT if any(kind is Flow.CONTINUE for kind, _, _ in frame.exits) else Flow.BREAK
                 if flow in (Flow.BREAK, Flow.RETURN) and any(kind is Flow.CONTINUE for kind, _, _ in frame.exits):
                     self._note_exit(flow, {}, statement)
                     flow = Flow.NEXT
@@ -234,6 +242,7 @@ class Interpreter(Invocation):
         quick, self._quick = self._quick, True
         for last in (False, False, False, True):
             noted = len(self.calls), len(self.assignments), len(self.functions)
+            exits = self._count_exits()
             mark = self.heap.mark()
             self._round(statement, start)
             changed = {where: each for where, each in self.heap.before(mark).items() if each[0].born < began}
@@ -243,6 +252,8 @@ class Interpreter(Invocation):
                 break
             self.heap.undo(mark)
             del self.calls[noted[0] :], self.assignments[noted[1] :], self.functions[noted[2] :]
+            for frame, count in exits:
+                del frame.exits[count:]
             widened |= changed.keys()
             for slots, key, _ in changed.values():
                 self.heap.widen(slots, key, why, self.at(statement))
@@ -266,6 +277,7 @@ class Interpreter(Invocation):
         except Raised:
             flow = Flow.NEXT
         finally:
+            self._join_exits(frame, (Flow.BREAK, Flow.CONTINUE), statement)
             self._frames.pop()
         if flow is Flow.RETURN:
             self._note_exit(flow, {}, statement)

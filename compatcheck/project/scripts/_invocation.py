@@ -47,6 +47,10 @@ _HARMLESS = frozenset(
     ("print", "isinstance", "issubclass", "type", "len", "repr", "sorted", "enumerate", "zip", "map", "filter", "id")
     + ("hash", "format", "input", "open", "reversed", "callable", "iter", "set", "frozenset", "hasattr", "range")
 )
+_LEAVE_DATA = frozenset(
+    ("transformers", "datasets", "accelerate", "peft", "trl", "torch", "evaluate", "wandb", "logging", "json", "pprint")
+)
+"""Packages whose functions change no list, mapping or namespace that they are given."""
 _KINDS: Mapping[type, str] = {
     str: "str",
     ListValue: "list",
@@ -181,7 +185,10 @@ class Invocation(Expressions):
         call = self.made_call(callee, arguments, at, owner)
         self.calls.append(call)
         if not callee.rpartition(".")[2][:1].isupper() and not callee.endswith(".from_pretrained"):
-            self._escape_all(arguments, at)
+            leaves_data = _origin(call).partition(".")[0] in _LEAVE_DATA
+            for each in (*arguments.positional, *arguments.keywords.values()):
+                if not (is_plain(each.value) or (leaves_data and _is_data(each.value))):
+                    self.escape(each.value, at)
         return self.node(Object(call, arguments.keywords), at)
 
     def made_call(self, callee: str, arguments: Arguments, at: ast.AST, owner: object = None) -> Call:
@@ -212,7 +219,6 @@ class Invocation(Expressions):
         made = self.record(f".{path}" if path else ".__call__", arguments, at, value)
         if isinstance(value, Open):
             self.change_lost(at)
-        self._escape_all(arguments, at)
         return made
 
     def _call_inherited(self, value: Super, name: str, arguments: Arguments, at: ast.AST) -> Node:
@@ -240,7 +246,7 @@ class Invocation(Expressions):
                     self.escape(each.value, at, depth - 1)
             self.heap.open(value, Open(f"the code that is called in line {getattr(at, 'lineno', 1)} may change it"))
         elif isinstance(value, (Object, Instance)):
-            if not value.opened:
+            if not value.is_forgotten:
                 why = Open(f"the code that is called in line {getattr(at, 'lineno', 1)} may change it")
                 self.heap.open(value, why)
         elif isinstance(value, Open):
@@ -254,10 +260,11 @@ class Invocation(Expressions):
 
     def _call_back(self, function: FunctionValue, at: ast.AST, owner: Node | None = None) -> None:
         """Code that is not followed may call a function: its calls are seen, and what it changes is open."""
-        if self._depth >= _DEEPEST or function in self._active or function.call_backs >= _MOST_CALL_BACKS:
+        times = self._call_backs[function.node]
+        if self._depth >= _DEEPEST or function.node in self._active or times >= _MOST_CALL_BACKS:
             self._apply_effects(function, at)
             return
-        function.call_backs += 1
+        self._call_backs[function.node] += 1
         names = parameter_names(function.node)
         given = {
             name: self.node(Open(f"{name} is given by the code that calls {function.name}"), function.node)
@@ -285,7 +292,7 @@ class Invocation(Expressions):
         if function.command and not arguments.positional and not arguments.keywords:
             handler = self._library["command"]
             arguments = handler(self, function, at)
-        recursive = function in self._active
+        recursive = function.node in self._active
         if self._depth >= _DEEPEST or recursive or "?" in function.wrapped:
             self._escape_all(arguments, at)
             if not recursive and self._depth < _DEEPEST:
@@ -319,9 +326,9 @@ class Invocation(Expressions):
 
     def _enter(self, function: FunctionValue, given: Mapping[str, Node], at: ast.AST) -> Node:
         """Follow a function with the values of its parameters; returns what it returns."""
-        function.called = True
+        self.called.add(function.node)
         before, self.scope = self.scope, Scope(function.scope.path, function.scope)
-        active, self._active = self._active, (*self._active, function)
+        active, self._active = self._active, (*self._active, function.node)
         self._depth += 1
         frame = Frame((Flow.RETURN,))
         self._frames.append(frame)
@@ -332,7 +339,12 @@ class Invocation(Expressions):
                 self.scope.slots["__class__"] = Node((given[names[0]].value, function.owner), function.scope.path, 1)
             if isinstance(function.node, ast.Lambda):
                 return self.value(function.node.body)
-            flow = self.block(function.node.body)
+            try:
+                flow = self.block(function.node.body)
+            except Raised:
+                if not frame.exits:
+                    raise
+                flow = Flow.RETURN
             self._join_exits(frame, (Flow.RETURN,), at)
             return self._result(function.node, frame, flow, at)
         finally:
@@ -395,6 +407,18 @@ class Invocation(Expressions):
         after = own.lookup("__post_init__")
         if after is not None and isinstance(after.value, FunctionValue):
             self._call_function(after.value, Arguments((self.node(instance, at),)), at)
+
+
+def _origin(call: Call) -> str:
+    """The imported name that an object or its method comes from."""
+    while call.callee.startswith(".") and isinstance(call.owner, Call):
+        call = call.owner
+    return call.callee
+
+
+def _is_data(value: object) -> bool:
+    """Whether a value is settings of the script's own, not an object of a library."""
+    return isinstance(value, (ListValue, DictValue, Open)) or (isinstance(value, Instance) and value.call is None)
 
 
 def _kind(value: object) -> str:

@@ -434,7 +434,7 @@ def _same(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
 
 def _command_group(run: Interpreter, value: Object, arguments: Arguments, at: ast.AST) -> object:
     """``app()`` of typer or click runs the commands that were added to it."""
-    commands = [each for each in run.functions if each.command and not each.called]
+    commands = [each for each in run.functions if each.command and each.node not in run.called]
     for each in commands:
         run.call_value(run.node(each, at), Arguments(), at)
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import enum
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from compatcheck.project.python_values import (
     is_plain,
 )
 from compatcheck.project.scripts._heap import (
+    MISSING,
     Delta,
     DictValue,
     FunctionValue,
@@ -78,7 +80,9 @@ class State:
         self._depth = 0
         self._steps = 0
         self._quick = False
-        self._active: tuple[FunctionValue, ...] = ()
+        self._active: tuple[ast.AST, ...] = ()
+        self._call_backs: Counter[ast.AST] = Counter()
+        self.called: set[ast.AST] = set()
         self._losing = False
         self._tried: list[Delta] = []
         self._rounds = 1
@@ -107,15 +111,19 @@ class State:
         ends: list[tuple[Flow, Delta]] = []
         mark = self.heap.mark()
         for doubt, way in ways:
+            before = self._count_exits()
             try:
                 flow = self._in_doubt(doubt, way) or Flow.NEXT
             except Raised:
+                flow = None
                 self.heap.lose_since(mark)
-                delta = self.heap.undo(mark)
-                for changed in self._tried:
-                    changed.update(delta)
+            self._rebase_exits(before, mark)
+            delta = self.heap.undo(mark)
+            if flow is not None:
+                ends.append((flow, delta))
                 continue
-            ends.append((flow, self.heap.undo(mark)))
+            for changed in self._tried:
+                changed.update(delta)
         if not ends:
             raise Raised
         going_on = [delta for flow, delta in ends if flow is Flow.NEXT]
@@ -138,6 +146,21 @@ class State:
                 frame.exits.append((kind, self.heap.mark(), delta))
                 frame.doubt = frame.doubt or f"the code may go on elsewhere from line {getattr(at, 'lineno', 1)}"
                 return
+
+    def _count_exits(self) -> list[tuple[Frame, int]]:
+        return [(frame, len(frame.exits)) for frame in self._frames]
+
+    def _rebase_exits(self, counted: list[tuple[Frame, int]], mark: int) -> None:
+        """State the exits noted since against an earlier mark, before what came after it is undone."""
+        for frame, count in counted:
+            for i in range(count, len(frame.exits)):
+                kind, at, delta = frame.exits[i]
+                later = self.heap.before(at)
+                held = {
+                    where: later.get(where, (slots, key, slots.get(key, MISSING)))
+                    for where, (slots, key, _) in self.heap.before(mark).items()
+                }
+                frame.exits[i] = kind, mark, {**held, **delta}
 
     def _join_exits(self, frame: Frame, kinds: tuple[Flow, ...], at: ast.AST) -> None:
         """Join what is held now with what was held where the block may have been left."""
