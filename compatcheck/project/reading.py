@@ -68,8 +68,11 @@ def read_paths(paths: Sequence[str], weights: bool = False, python: str | None =
 
 def _broken(path: str) -> Source | None:
     """A script that cannot be parsed costs itself alone where other files are named too."""
-    if path.endswith(training.OF_CODE) and os.path.isfile(path) and training.identify_found(path) == training.BROKEN:
-        return Source(training.BROKEN, path)
+    if path.endswith(training.OF_CODE) and os.path.isfile(path):
+        try:
+            training.identify(path)
+        except InputError:
+            return Source(training.BROKEN, path)
     return None
 
 

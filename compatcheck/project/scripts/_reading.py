@@ -46,12 +46,13 @@ _calls = functools.lru_cache(maxsize=32)(read_calls_in)
 
 def recognises(path: str, text: str) -> bool:
     """Whether Python trains, or has a Trainer of its own."""
-    return _script(text) is not None or trains(path, text)
+    return (path.endswith(".py") and _script(text) is not None) or trains(path, text)
 
 
 def trains(path: str, text: str) -> bool:
     """Whether Python makes what a training needs."""
-    return bool(_LIBRARIES.search(text)) and _settings.trains(_calls(text, path))
+    may_train = path.endswith(".ipynb") or _LIBRARIES.search(text)
+    return may_train is not None and _settings.trains(_calls(text, path))
 
 
 def read_settings(path: str, text: str, command: CommandLine | None = None) -> Configuration:
@@ -82,7 +83,8 @@ def read(paths: Sequence[str]) -> Environment:
     What only some of several scripts have is suspected. A script that has no Trainer of its own, or makes none, leaves
     it to the others. Raises `InputError` where a file cannot be read.
     """
-    trees = {path: tree for path in paths if (tree := _tree(read_text(path, _LARGEST)))}
+    code = [path for path in paths if path.endswith(".py")]
+    trees = {path: tree for path in code if (tree := _tree(read_text(path, _LARGEST)))}
     scripts = {path: script for path, tree in trees.items() if (script := script_of(tree))}
     if not scripts:
         return Environment({})

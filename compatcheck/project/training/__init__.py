@@ -23,6 +23,7 @@ from compatcheck.project.training.document import Document, open_document, parse
 BROKEN = "broken"
 OF_CODE = (".py", ".ipynb")
 _LARGEST_MET = 1 << 20
+_LARGEST_NOTEBOOK_MET = 16 << 20
 
 
 @functools.cache
@@ -68,9 +69,10 @@ def identify_found(path: str) -> str | None:
         name.startswith(getattr(reader, "NAMED_AS", ())) for reader in candidates if hasattr(reader, "NAMED_AS")
     )
     try:
-        if os.path.getsize(path) > _LARGEST_MET and not is_named:
+        largest = _LARGEST_NOTEBOOK_MET if ending == ".ipynb" else _LARGEST_MET
+        if os.path.getsize(path) > largest and not is_named:
             return None
-        text = read_text(path)
+        text = read_text(path, largest) if ending == ".ipynb" else read_text(path)
     except OSError:
         return None
     except InputError:

@@ -15,6 +15,7 @@ from compatcheck.files.json_text import json_object, line_of
 from compatcheck.files.reading import OversizeError, read_text
 
 _LARGEST = 4 << 20
+_LARGEST_OF = {".py": 1 << 20, ".ipynb": 64 << 20}
 _MOST_NODES = 50_000
 _DOING = "reading YAML from"
 _TOML_HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]")
@@ -73,7 +74,7 @@ def open_document(path: str) -> Document:
 
     Raises `InputError` where it cannot be read or parsed, and `OversizeError` where it is out of all proportion.
     """
-    return parse_document(path, read_text(path, _LARGEST))
+    return parse_document(path, read_text(path, _LARGEST_OF.get(os.path.splitext(path)[1].lower(), _LARGEST)))
 
 
 def parse_document(path: str, text: str) -> Document:

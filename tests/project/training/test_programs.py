@@ -144,3 +144,28 @@ def test_the_command_prints_facts_of_a_script_with_its_lines(tmp_path: Path) -> 
     stated = json.loads(done.stdout)
     assert stated["training"]["gradient_accumulation_steps"] == 3
     assert stated["locations"]["training.gradient_accumulation_steps"]["line"] == 3
+
+
+def notebook(*cells: str, output: str = "") -> str:
+    printed = [{"output_type": "stream", "name": "stdout", "text": [output]}]
+    made = [
+        {"cell_type": "code", "source": cell.splitlines(True), "outputs": printed, "metadata": {}, "execution_count": 1}
+        for cell in cells
+    ]
+    return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+
+
+def test_a_notebook_is_a_program_whatever_it_printed(tmp_path: Path) -> None:
+    imports, rest = PLAIN.format(steps=2).split("\n", 1)
+    files = {"train.ipynb": notebook(f"!pip install trl\n{imports}", rest, output="x" * 3_000_000)}
+    environment = said(tmp_path, files)
+    assert environment.get("training.gradient_accumulation_steps") == 2
+    line = environment.locations["training.gradient_accumulation_steps"].line
+    assert line and "gradient_accumulation_steps" in files["train.ipynb"].splitlines()[line - 1]
+
+
+def test_a_script_out_of_all_proportion_is_one_line(tmp_path: Path) -> None:
+    files = {"gen.py": PLAIN.format(steps=2) + "x = 1\n" * 200_000, "requirements.txt": "torch==2.5.0\n"}
+    environment = said(tmp_path, files, "gen.py", "requirements.txt")
+    assert environment.get("distributions.torch") == "2.5.0"
+    assert "larger than 1 MiB" in environment.reasons["training"]
