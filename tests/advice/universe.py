@@ -80,7 +80,18 @@ class Resolver:
         self.asked.append(demands)
         for versions in solutions(self.universe, demands):
             return Solution(versions, _parents(self.universe, versions))
-        raise Unsolvable("resolving", "the requirements", f"nothing satisfies {demands.specifiers}", "loosen them")
+        fault = _core(self.universe, demands).specifiers
+        raise Unsolvable("resolving", "the requirements", f"nothing satisfies {fault}", "loosen them")
+
+
+def _core(universe: Universe, demands: Demands) -> Demands:
+    """The demands without those that the refusal does not need, as uv names what is at fault alone."""
+    for name in demands.specifiers:
+        rest = {other: limit for other, limit in demands.specifiers.items() if other != name}
+        fewer = demands._replace(specifiers=rest)
+        if next(solutions(universe, fewer), None) is None:
+            return _core(universe, fewer)
+    return demands
 
 
 def solutions(universe: Universe, demands: Demands | None = None) -> Iterator[dict[str, str]]:

@@ -113,7 +113,7 @@ def test_where_no_version_is_left_a_setting_clears_it_and_the_finding_stays_told
     assert [finding.id for finding in found.report.left] == ["CC-2024-0001"]
     assert "attn_implementation" in found.report.choices[0].settings[0].what[0]
     assert found.report.notes[0] == (
-        "torch>=2.5.1 was tried for CC-2024-0001: the matrix asks for torch>=2.5.1 and requirements.in:1 asks for "
+        "no versions nearby clear CC-2024-0001: the matrix asks for torch==2.5.*,>=2.5.1 and requirements.in:1 asks for "
         "torch>=2.5.0,<2.5.1"
     )
 
@@ -147,7 +147,7 @@ def test_another_build_of_torch_marks_its_companion_and_tells_what_was_refused(k
     asked = task(known, {"torch": "2.11.0", "torchvision": "0.26.0", "peft": "0.14.0"}, {**PADDED, **old})
     built = Solution({"torch": "2.11.0+cu126", "torchvision": "0.26.0+cu126", "peft": "0.14.0"})
     found = search.Found(built, Demands(torch_backend="cu126"), {"torch": ("CC-2026-0001",)}, True, 2)
-    assert _plan._moves(asked, found) == {
+    assert _plan._moves(asked, _plan._scale(asked, None), found) == {
         "torch": Move("2.11.0", ("CC-2026-0001",)),
         "torchvision": Move("0.26.0"),
     }

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from compatcheck.advice._credentials import redacted, without_credentials
-from compatcheck.advice._marks import OWN
+from compatcheck.advice._marks import MADE_BY, OWN
 from compatcheck.advice.model import Line, Move, Solution, Wanted
 from compatcheck.packages.requirements_file import logical_lines
 
@@ -34,16 +34,27 @@ def render(
     locked: str | None,
     previous: str | None,
     notes: Sequence[str] = (),
+    command: str = "",
 ) -> str:
     """The text of a file with the solution's versions; the same input gives the same text, its own output too.
 
     ``locked`` is what the resolver locked: hashed requirements, or a pylock for that format. ``previous`` is the text
     of the file that will be replaced, None where there is none: credentials that stand there may stay, no other does.
-    ``notes`` go above everything.
+    ``notes`` go above everything, and the ``command`` that makes the file above these, where it is a file of its own.
     """
     unit = importlib.import_module(f"{__name__}.{format_name}")
     text: str = unit.render(wanted, solution, moves, locked, previous)
-    return without_credentials("".join(f"{OWN}{note}\n" for note in notes) + text, previous)
+    made_by = f"{MADE_BY}{command}\n" if command and format_name != "pyproject" else ""
+    return without_credentials(made_by + "".join(f"{OWN}{note}\n" for note in notes) + text, previous)
+
+
+def is_current(text: str, previous: str | None) -> bool:
+    """Whether both texts pin the same; the command that made them may differ."""
+    return previous is not None and _without_command(text) == _without_command(previous)
+
+
+def _without_command(text: str) -> str:
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(MADE_BY))
 
 
 def left_out(format_name: str, wanted: Wanted, previous: str | None, text: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ with it and without.
 """
 
 from compatcheck.advice._credentials import redacted as redacted
+from compatcheck.advice.resolver._compile import around as around
 from compatcheck.advice.resolver._compile import lock as lock
 from compatcheck.advice.resolver._compile import resolve as resolve
 from compatcheck.advice.resolver._failures import IndexDown as IndexDown

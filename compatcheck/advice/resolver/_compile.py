@@ -11,16 +11,16 @@ from typing import Literal
 
 from compatcheck.advice import _uv
 from compatcheck.advice._credentials import redacted, without_credentials
-from compatcheck.advice.model import Demands, Place, Solution, Unsolvable, Wanted
+from compatcheck.advice.model import Demands, Line, Place, Solution, Unsolvable, Wanted
 from compatcheck.advice.requirement_text import version_of
 from compatcheck.advice.resolver._failures import failure, unbuildable
-from compatcheck.errors import InputError
+from compatcheck.errors import CompatcheckError, InputError
 from compatcheck.packages.names import edge, normalised
 
 _PINNED = re.compile(r"^([a-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)(?:[^#]*)(?:# via (.*))?$")
 _NAMED = re.compile(r"^([a-z0-9][a-z0-9._-]*)(?:\[|\s|$)")
+_YANKED = re.compile(r"^warning: `([A-Za-z0-9._-]+)==([^`]+)` is yanked(?: \(reason: \"(.*)\"\))?", re.MULTILINE)
 _OWN_STYLE = (
-    "--quiet",
     "--no-header",
     "--strip-extras",
     "--strip-markers",
@@ -49,11 +49,24 @@ def resolve(wanted: Wanted, demands: Demands, place: Place, kept: Mapping[str, s
             command += ["--annotation-style", "line", "--no-generate-hashes"]
             done = _uv.run(command, stdin=_requirements(wanted, demands))
             if done.status == 0:
-                return _add_kept(_solution(_read(output)), wanted, demands, kept)
+                solution = _solution(_read(output))._replace(yanked=_yanked(done.stderr))
+                return _add_kept(solution, wanted, demands, kept)
         name, reason = unbuildable(done.stderr)
         if name is None or name in kept:
             raise failure(done, wanted, demands, place)
         kept[name] = reason
+
+
+def around(name: str, version: str, place: Place) -> tuple[str, ...]:
+    """The versions next below and above this one that are on the index and can be installed there."""
+    found = []
+    for specifier, strategy in ((f"<{version}", "highest"), (f">{version}", "lowest")):
+        wanted = Wanted((Line(name, name, name + specifier),), {})
+        with contextlib.suppress(CompatcheckError), _folder() as folder:
+            command = [*_compile(folder, wanted, Demands(), place, ()), "--no-deps", "--resolution", strategy]
+            done = _uv.run([*command, "--no-annotate"], stdin=_requirements(wanted, Demands()))
+            found += list(_solution(done.stdout).versions.values()) if done.status == 0 else []
+    return tuple(found)
 
 
 def lock(
@@ -77,7 +90,7 @@ def lock(
         output = os.path.join(folder, format)
         command = [*_compile(folder, wanted, held, place, solution.kept), "-o", output, "--format", format]
         command += ["--no-annotate", "--generate-hashes"]
-        done = _uv.run(command, stdin=_requirements(wanted, demands))
+        done = _uv.run(command, stdin=_requirements(wanted, held))
         if done.status:
             raise failure(done, wanted, held, place)
         return without_credentials(_read(output))
@@ -85,7 +98,8 @@ def lock(
 
 def _compile(folder: str, wanted: Wanted, demands: Demands, place: Place, left_out: Iterable[str]) -> list[str]:
     """The command, but for its output. The requirements come by standard input: a secret in them touches no disk."""
-    limits = (name + specifier for name, specifier in demands.specifiers.items() if specifier)
+    asked = _asked_names(wanted)
+    limits = (name + specifier for name, specifier in demands.specifiers.items() if specifier and name not in asked)
     files = [_write(folder, "constraints.txt", (*wanted.constraints, *limits)), *_own_files("UV_CONSTRAINT")]
     command = ["pip", "compile", "-", *_OWN_STYLE, "--python", place.interpreter]
     command += [part for file in files for part in ("--constraints", file)]
@@ -110,10 +124,23 @@ def _own_files(variable: str) -> list[str]:
 
 
 def _requirements(wanted: Wanted, demands: Demands) -> str:
-    """The user's requirements, and those distributions that a demand without a specifier is to bring."""
+    """The user's requirements, and those distributions that a demand without a specifier is to bring.
+
+    What is demanded of a distribution that the user names is a requirement too, so that uv names it as one.
+    """
     lines = [line.asked for line in wanted.lines if line.asked is not None]
-    lines += [name for name, specifier in demands.specifiers.items() if not specifier]
+    asked = _asked_names(wanted)
+    lines += [name + limit for name, limit in demands.specifiers.items() if not limit or name in asked]
     return "".join(line + "\n" for line in lines)
+
+
+def _asked_names(wanted: Wanted) -> set[str]:
+    return {line.name for line in wanted.lines if line.name and line.asked is not None and line.kept is None}
+
+
+def _yanked(stderr: str) -> dict[str, str]:
+    """The reason of each distribution whose version its makers took back, by name."""
+    return {normalised(name): reason for name, _, reason in _YANKED.findall(stderr)}
 
 
 def _preferences(wanted: Wanted, demands: Demands) -> Iterator[str]:

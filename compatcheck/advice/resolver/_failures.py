@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from compatcheck.advice import _uv
 from compatcheck.advice._credentials import redacted
 from compatcheck.advice.model import Demands, Place, Unsolvable, Wanted
+from compatcheck.advice.requirement_text import pin_in
 from compatcheck.errors import CompatcheckError, InputError
 from compatcheck.packages.names import normalised
 
+_EXACT = re.compile(r"==[^,*]+")
+_ERROR = re.compile(r"^(?:error:|[ \t]*×)", re.MULTILINE)
 _MARKS = re.compile(r"^[ \t]*(?:[×│]|error:)?[ \t]*", re.MULTILINE)
 _CAUSE = re.compile(r"\s*\n[ \t]*(?:cause:|Caused by:|[├╰]─▶)[ \t]*")
 _BUILD = re.compile(r"Failed to (?:download and )?build `([A-Za-z0-9._-]+)(?:==|\s*@)")
@@ -33,7 +36,8 @@ class IndexDown(InputError):
 
 def failure(done: _uv.Done, wanted: Wanted, demands: Demands, place: Place) -> CompatcheckError:
     """The error that uv's words stand for: no solution, an index that does not answer, or anything else."""
-    text = redacted(done.stderr)
+    error = _ERROR.search(done.stderr)
+    text = redacted(done.stderr[error.start() :] if error else done.stderr)
     if refused := _REFUSED.search(_one_line(text)):
         return IndexDown("asking", refused[1], refused[2], "give uv the credentials of this index")
     unsolvable = _NO_SOLUTION.search(text) is not None
@@ -116,11 +120,15 @@ def _speaker(explanation: str, wanted: Wanted) -> str:
 def _sources(explanation: str, wanted: Wanted, demands: Demands) -> Iterator[str]:
     """Who asks for what the explanation speaks of; uv itself tells neither files nor the matrix apart."""
     for name, specifier in demands.specifiers.items():
-        if specifier and _speaks_of(explanation, name):
+        if specifier and not _EXACT.fullmatch(specifier) and _speaks_of(explanation, name):
             yield f"the matrix asks for {name}{specifier}"
     for line in wanted.lines:
-        if line.name and line.asked and line.asked.strip() != line.name and _speaks_of(explanation, line.name):
-            yield f"{line.where} asks for {redacted(line.asked)}"
+        limit = demands.specifiers.get(line.name or "", "")
+        stated = line.asked if pin_in(line.text) is None or not limit else line.text
+        if pin_in(line.text) and limit and not _EXACT.fullmatch(limit):
+            continue
+        if line.name and line.at and stated and stated.strip() != line.name and _speaks_of(explanation, line.name):
+            yield f"{line.where} asks for {redacted(stated)}"
 
 
 def _speaks_of(explanation: str, name: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
-from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -22,13 +21,11 @@ BACKEND = 5
 GONE = "<0"
 """The specifier that no version satisfies: the distribution is not in the solution."""
 
+PRESENT = ">=0"
+"""What `GONE` leaves out: the distribution is in the solution, in any version."""
 
-class Span(NamedTuple):
-    """A run of versions as a specifier, and what lies below and above it."""
-
-    inside: str
-    below: str
-    above: str
+LEAVING = _MAJOR
+"""What it costs that a distribution that was there is no longer."""
 
 
 def public_version(version: str) -> Version | None:
@@ -119,37 +116,75 @@ def _lines_beside(old: Version, bound: Version) -> Iterator[tuple[int, str]]:
             yield price, f"=={_prefix(old)}{old.major}.{minor}.*"
 
 
-def within(preferred: str, limit: int) -> Span | None:
-    """The versions that cost at most ``limit``; None where these are no limit at all.
+def within(preferred: str, limit: int) -> str:
+    """The versions that cost at most ``limit``, as a specifier; empty where these are no limit at all.
 
-    From a major step on the run also holds the further minor releases in between, which may cost more.
+    From a major step on it also holds the further minor releases in between, which may cost more.
     """
     old = public_version(preferred)
     if old is None or limit >= _EPOCH:
-        return None
-    if limit >= _MAJOR:
-        steps = limit // _MAJOR
-        return _span(_prefix(old), (max(old.major - steps, 0),), (old.major + steps + 1,))
-    if limit >= _PATCH or old.is_prerelease:
-        steps = limit // _MINOR
-        return _span(_prefix(old), (old.major, max(old.minor - steps, 0)), (old.major, old.minor + steps + 1))
-    return Span(f"=={old}", below(old), above(old))
+        return ""
+    if limit < _PATCH:
+        return f"=={old}"
+    if limit < _MAJOR:
+        return _minors(old, limit // _MINOR)
+    return _majors(old, limit // _MAJOR)
 
 
-def line_of(preferred: str, version: str) -> Span | None:
-    """The releases that stand beside ``version`` and cost the same; None where it is no version or in another epoch."""
-    old, new = public_version(preferred), public_version(version)
-    if old is None or new is None or old.epoch != new.epoch:
-        return None
-    if old.major != new.major:
-        return _span(_prefix(old), (new.major,), (new.major + 1,))
-    return _span(_prefix(old), (new.major, new.minor), (new.major, new.minor + 1))
+def nearest(preferred: str, specifier: str) -> str:
+    """The versions within the specifier that cost least, as a specifier; empty where they cannot be told apart."""
+    old, least = public_version(preferred), cheapest(preferred, specifier)
+    if old is None or least is None or least >= _EPOCH:
+        return ""
+    if least < _MINOR:
+        return intersect(specifier, within(preferred, least))
+    close = intersect(specifier, _minors(old, least // _MINOR))
+    if close != GONE:
+        return close
+    return intersect(specifier, f"{_majors(old, least // _MAJOR)},!={_prefix(old)}{old.major}.*")
 
 
-def _span(prefix: str, first: tuple[int, ...], end: tuple[int, ...]) -> Span:
+def outside(text: str) -> tuple[str, ...]:
+    """The specifiers that together hold what this one does not, the newer side first."""
+    sides = [side for clause in specifiers(text) for side in _outside_clause(clause.operator, clause.version)]
+    return tuple(sorted(dict.fromkeys(sides), key=lambda side: side.startswith("<")))
+
+
+def _outside_clause(operator: str, bound: str) -> Iterator[str]:
+    if bound.endswith(".*") or operator == "~=":
+        line = bound.removesuffix(".*") if bound.endswith(".*") else bound.rpartition(".")[0]
+        if operator == "!=":
+            yield f"=={line}.*"
+            return
+        head, _, last = line.rpartition(".")
+        yield f">={head}.{int(last) + 1}" if head else f">={int(last) + 1}"
+        yield below(Version(line if operator == "==" else bound))
+        return
+    version = Version(bound)
+    if operator in ("<=", "==", "==="):
+        yield above(version)
+    if operator in (">=", "==", "==="):
+        yield below(version)
+    if operator == "<":
+        yield f">={bound}"
+    if operator == ">":
+        yield f"<={bound}"
+    if operator == "!=":
+        yield f"=={bound}"
+
+
+def _minors(old: Version, steps: int) -> str:
+    return _span(_prefix(old), (old.major, max(old.minor - steps, 0)), (old.major, old.minor + steps + 1))
+
+
+def _majors(old: Version, steps: int) -> str:
+    return _span(_prefix(old), (max(old.major - steps, 0),), (old.major + steps + 1,))
+
+
+def _span(prefix: str, first: tuple[int, ...], end: tuple[int, ...]) -> str:
     low, high = (prefix + ".".join(map(str, release)) for release in (first, end))
     one_line = first[:-1] == end[:-1] and first[-1] + 1 == end[-1]
-    return Span(f"=={low}.*" if one_line else f">={low},<{high}", f"<{low}", f">={high}")
+    return f"=={low}.*" if one_line else f">={low},<{high}"
 
 
 def _prefix(version: Version) -> str:

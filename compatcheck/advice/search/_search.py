@@ -1,35 +1,39 @@
-"""Solve, check, refine: branch and bound over what the resolver is held to.
+"""Ask the resolver for what is cheapest, learn from what it says, and ask again.
 
 The resolver knows what fits together, the matrix what must not come together, and neither knows which set is nearest.
-So a state is a set of demands. Its solution is judged; one that breaks an entry divides the state into the ways to
-clear it, one that is further off than it need be into the versions that are near and those beyond. What a state costs
-at least is known from its demands alone, and a state that cannot beat the best clean set is left.
+What either refuses becomes a clause: some ways of which every answer takes one. The cheapest demands that satisfy all
+clauses cost no more than any answer, so an answer that costs no more than they do is the nearest.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from compatcheck.advice.model import Demands, Solution, Unsolvable, Violation
-from compatcheck.advice.search._conflict import Attempt, Conflict, Step, contradiction, spell
-from compatcheck.advice.search._cost import GONE, Span, admits, cost, is_major, line_of, satisfies, within
-from compatcheck.advice.search._state import Scale, State, add_demands, complement, includes, narrow, without
+from compatcheck.advice.search._clauses import Clause, Scale, choose, is_taken
+from compatcheck.advice.search._conflict import Conflict
+from compatcheck.advice.search._cost import GONE, admits, cost, intersect, outside, satisfies, within
+from compatcheck.packages.names import normalised
 
 Resolve = Callable[[Demands], Solution]
 Judge = Callable[[Solution, Demands], Sequence[Violation]]
-Answers = list[tuple[Demands, Solution | Unsolvable]]
 
-_HOLDS = "the entry holds then all the same"
+_TRIES, _FORESEEN = 3, 12
+_NEAR = 10
+"""Where an answer costs at most this much more than it must, what is cheapest is asked for rather than what is half."""
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_NO_WAY = Unsolvable("resolving", "the requirements", "no set of versions is clean", "loosen one of them")
 
 
 class Found(NamedTuple):
     """The nearest set that breaks no entry that versions can clear.
 
-    ``demands`` is what the entries asked for, ``entries_by_name`` who asked for which distribution. ``proven`` is
-    False where time ran out first: the set may then not be the nearest, or ``left`` may hold entries with ways to clear
-    them. Else ``left`` are those that no versions clear. ``attempts`` are the ways that led nowhere.
+    ``demands`` is what the entries asked for, ``entries_by_name`` who asked for which distribution, ``forced_by`` what
+    the resolver said of those that nobody asked to move. ``proven`` is False where the search ended first: the set may
+    then not be the nearest, or ``left`` may hold entries with ways to clear them. Else ``left`` are those that no
+    versions clear. ``clauses`` are what was learnt.
     """
 
     solution: Solution
@@ -38,245 +42,251 @@ class Found(NamedTuple):
     proven: bool
     resolutions: int
     left: tuple[Violation, ...] = ()
-    attempts: tuple[Attempt, ...] = ()
+    clauses: tuple[Clause, ...] = ()
+    forced_by: Mapping[str, str] = {}
 
 
-class _Judged(NamedTuple):
-    state: State
+class _Answer(NamedTuple):
+    demands: Demands
     solution: Solution
     broken: tuple[Violation, ...]
     left: tuple[Violation, ...]
-    distance: int
-    major_steps: int
-
-    @property
-    def rank(self) -> tuple[int, int, int]:
-        return len(self.broken), self.distance, self.major_steps
+    price: int
 
 
 def search(
     resolve: Resolve,
     violations: Judge,
-    start: Demands,
-    preferred: Mapping[str, str],
-    counted: Collection[str],
+    scale: Scale,
     out_of_time: Callable[[], bool] = lambda: False,
     *,
-    by_hand_cost: int = 0,
+    patience: int | None = None,
 ) -> Found | Conflict:
-    """The set of versions nearest to those preferred that breaks no entry; among equals, the fewest major steps.
+    """The set of versions nearest to those preferred that breaks no entry.
 
-    Only moves of ``counted`` names cost. What the first solution holds of these stays where a clean set has it all:
-    sets that lack some are compared only where none does. Each finding that is left to the user's hand costs
-    ``by_hand_cost``. Out of time, it is the set that breaks the fewest entries.
+    All that counts is held where it is, and let go where the resolver or the matrix refuses that. Once a clean set is
+    found, ``patience`` more resolutions look for a nearer one; without it, as many as it takes. Out of time, it is the
+    set that breaks the fewest entries.
 
-    Raises Unsolvable where nothing satisfies ``start``, and whatever else ``resolve`` raises.
+    Raises Unsolvable where nothing satisfies the start, and whatever else ``resolve`` raises.
     """
-    first = resolve(start)
-    answers: Answers = [(start._replace(by_hand=()), first)]
-    scale = Scale({name: preferred[name] for name in counted if name in preferred}, start, by_hand_cost)
-    every = {name for name in counted if name in first.versions}
-    asked = {name for name in every if not first.parents.get(name)}
-    run = _Run(resolve, violations, scale, every, answers)
-    found = run.to_its_end(out_of_time)
-    if asked != every and not (isinstance(found, Found) and every <= found.solution.versions.keys()):
-        found = _Run(resolve, violations, scale, asked, answers, run.best).to_its_end(out_of_time)
-    return found
+    return _Run(resolve, violations, scale).to_its_end(out_of_time, patience)
 
 
 class _Run:
-    """What one search has learnt so far; ``answers`` begin with that to the start."""
+    def __init__(self, resolve: Resolve, violations: Judge, scale: Scale) -> None:
+        self._resolve, self._violations, self._scale = resolve, violations, scale
+        self._clauses: list[Clause] = []
+        self._asked: list[Demands] = []
+        self._answers: list[tuple[Demands, Solution | Unsolvable]] = []
+        self._loose: set[str] = set()
+        self._best: _Answer | None = None
 
-    def __init__(
-        self,
-        resolve: Resolve,
-        violations: Judge,
-        scale: Scale,
-        kept: Set[str],
-        answers: Answers,
-        best: _Judged | None = None,
-    ) -> None:
-        self._queue: list[tuple[tuple[int, ...], int, State]] = []
-        self._resolve, self._violations, self._scale, self._answers = resolve, violations, scale, answers
-        self._attempts: list[Attempt] = []
-        self._pushed = 0
-        installed = {name for name, specifier in scale.start.specifiers.items() if not specifier}
-        first = next(answer for _, answer in answers if isinstance(answer, Solution))
-        root = State(scale.start, installed | kept, solution=first)
-        self._first = self._judge(root, first)
-        self.best = best or self._first
-        self._push(root)
+    def to_its_end(self, out_of_time: Callable[[], bool], patience: int | None) -> Found | Conflict:
+        found = self._find(out_of_time)
+        if isinstance(found, _Answer):
+            return self._found(proven=not found.broken and self._improve(out_of_time, patience))
+        if self._best is None:
+            raise found
+        return Conflict(tuple(self._clauses), self._best.solution, len(self._answers))
 
-    def to_its_end(self, out_of_time: Callable[[], bool]) -> Found | Conflict:
-        while self._queue and not out_of_time():
-            self._visit()
-        return self._result()
+    def _find(self, out_of_time: Callable[[], bool]) -> _Answer | Unsolvable:
+        """A clean set, or the one that breaks least where time runs out first; the last refusal where there is none.
 
-    def _push(self, state: State) -> None:
-        """Queue what promises to be nearest if nothing leaves first; what must leave waits for a set to beat."""
-        parts = list(complement(state, self._scale.nearest(state))) if state.missed else [state]
-        gone = sum(specifier == GONE for specifier in state.demands.specifiers.values())
-        promise = min(self._scale.least(part, staying=True) for part in parts)
-        floor = min(self._scale.least(part) for part in parts)
-        steps = min(self._scale.major_steps(part) for part in parts)
-        self._pushed += 1
-        heapq.heappush(self._queue, ((gone, promise, steps, -len(state.path), self._pushed), floor, state))
-
-    def _visit(self) -> None:
-        """Look at the most promising state; one resolution at most."""
-        _, floor, state = heapq.heappop(self._queue)
-        if not self.best.broken and floor >= self.best.distance:
-            return
-        spans = self._scale.nearest(state)
-        if spans and not state.missed and not state.solution:
-            self._try_near(state, spans)
-            return
-        solution = state.solution or self._solution(state)
-        if solution is None:
-            return
-        state = state._replace(solution=solution)
-        if state.missed:
-            tried = state._replace(missed=False, divided=state.divided | {name for name, _ in spans})
-            for part in complement(tried, spans):
-                self._push(part)
-            return
-        judged = self._judge(state, solution)
-        if judged.rank < self.best.rank:
-            self.best = judged
-        if judged.broken:
-            self._branch(judged)
-        elif judged.distance > self._scale.least(state):
-            self._divide(state, solution)
-
-    def _try_near(self, state: State, spans: list[tuple[str, Span]]) -> None:
-        """Take the nearest versions that the demands allow; the resolver by itself would take the newest."""
-        near, parts = narrow(state, spans), list(complement(state, spans))
-        solution = self._solution(near, recorded=not parts)
-        if solution:
-            self._push(near._replace(solution=solution))
-            for part in parts:
-                self._push(part._replace(rest=True))
-        elif parts:
-            self._push(state._replace(missed=True))
-
-    def _solution(self, state: State, *, recorded: bool = True) -> Solution | None:
-        """The resolver's answer; once there is a clean set only a nearer one is asked for.
-
-        ``recorded`` says that a refusal belongs in the account of a conflict.
+        What the resolver refuses twice in a row is let go, so that it says at once where it can be.
         """
-        demands: Demands | None = state.demands
-        if not self.best.broken:
-            demands, recorded = self._scale.tighten(state, self.best.distance), False
-        answer = self._answer(demands) if demands else None
-        if isinstance(answer, Unsolvable):
-            if recorded and not state.rest:
-                self._record(state.path[-1], state.path[:-1], answer.seen)
-            return None
-        return answer
-
-    def _answer(self, demands: Demands) -> Solution | Unsolvable:
-        demands = demands._replace(by_hand=())
-        for asked, answer in self._answers:
-            if asked == demands or (isinstance(answer, Unsolvable) and includes(asked, demands)):
-                return answer
-        try:
-            answer = self._resolve(demands)
-        except Unsolvable as error:
-            answer = error
-        self._answers.append((demands, answer))
-        return answer
-
-    def _judge(self, state: State, solution: Solution) -> _Judged:
-        found = self._violations(solution, state.demands)
-        tried = {step.id for step in state.path}
-        broken = [violation for violation in found if violation.ways or violation.id in tried]
-        names = self._scale.preferred.keys() & solution.versions.keys()
-        moved = [cost(self._scale.preferred[name], solution.versions[name]) for name in names]
-        return _Judged(
-            state,
-            solution,
-            tuple(broken),
-            tuple(violation for violation in found if violation not in broken),
-            sum(moved) + self._scale.around(state.demands),
-            sum(map(is_major, moved)),
-        )
-
-    def _branch(self, judged: _Judged) -> None:
-        """Divide the state into the ways to clear one entry: the one that leaves least room."""
-        state = judged.state._replace(solution=None, divided=frozenset(), rest=False)
-        offers = [[(way, self._add_way(state, way)) for way in violation.ways] for violation in judged.broken]
-        violation, offer = max(zip(judged.broken, offers), key=lambda pair: self._room_taken(state, pair[1]))
-        for way, further in offer:
-            step = Step(violation.id, violation.title, way)
-            if further is None:
-                if why := contradiction(way, state.path):
-                    self._record(step, state.path, why)
-            elif further.demands == state.demands:
-                self._record(step, state.path, _HOLDS)
+        refusal, refusals = _NO_WAY, 0
+        while not (self._best and out_of_time()):
+            choice = self._next_choice()
+            demands = self._scale.hold(choice, self._loose) if choice else None
+            if choice is None or demands is None or demands in self._asked:
+                held = {name for each in self._clauses for name in each.held} - self._loose
+                if not held:
+                    return refusal
+                self._loose |= held
+                continue
+            answer = self._ask(demands)
+            if isinstance(answer, Unsolvable):
+                refusal, refusals = answer, refusals + 1
+                learnt = self._refused(demands, choice, answer)
+                if refusals > 1 or out_of_time():
+                    self._loose |= learnt.held
             else:
-                self._push(further._replace(path=(*state.path, step)))
-        if not offer:
-            place = max(index for index, step in enumerate(state.path) if step.id == violation.id)
-            self._record(state.path[place], state.path[:place], _HOLDS)
+                refusals = 0
+                if not self._judged(answer, choice).broken:
+                    break
+        assert self._best is not None
+        return self._best
 
-    def _add_way(self, state: State, way: Demands) -> State | None:
-        return add_demands(state, way, self._scale.start)
+    def _next_choice(self) -> Demands | None:
+        """The cheapest that may be clean; once that failed often, what leaves most to the user, to have an answer."""
+        scale = self._scale
+        if len(self._answers) >= _TRIES:
+            scale = scale._replace(by_hand_cost=lambda entry: 0)
+        return self._foreseen([each for each in self._clauses if not each.held & self._loose], scale)
 
-    def _room_taken(self, state: State, offer: list[tuple[Demands, State | None]]) -> float:
-        """What the cheapest way costs at least, so that an entry without any is seen first."""
-        open_ways = [further for _, further in offer if further and further.demands != state.demands]
-        return min((self._scale.least(further, staying=True) for further in open_ways), default=float("inf"))
+    def _foreseen(self, clauses: Sequence[Clause], scale: Scale) -> Demands | None:
+        """The cheapest demands whose newest versions, as far as they are known, break nothing.
 
-    def _divide(self, state: State, solution: Solution) -> None:
-        """Divide the state at the distribution that is further off than it need be, into near and far versions."""
-        name = self._scale.dearest(state, solution)
-        if name is None:
-            return
-        old, version = self._scale.preferred[name], solution.versions[name]
-        if name not in state.kept and self._scale.least_of(name, state, staying=True):
-            self._push(state._replace(kept=state.kept | {name}))
-            self._push(without(state, name))
-            return
-        least = self._scale.least_of(name, state)
-        span = within(old, (least + cost(old, version)) // 2 if name in state.divided else least)
-        if span is None or admits(span.inside, version):
-            span = line_of(old, version)
-        if span:
-            state = state._replace(divided=state.divided | {name})
-            for part in (narrow(state, [(name, span)]), *complement(state, [(name, span)])):
-                self._push(part)
+        Of what these would break only that counts which speaks of nothing that the resolver has yet to decide.
+        """
+        clauses, known = list(clauses), scale.preferred.keys() | scale.asked
+        for _ in range(_FORESEEN):
+            choice = choose(clauses, scale)
+            learnt = list(self._expected(choice, known)) if choice and self._best else []
+            if not learnt or choice is None:
+                return choice
+            clauses += learnt
+            self._clauses += learnt
+        return choice
 
-    def _record(self, step: Step, after: tuple[Step, ...], why: str) -> None:
-        self._attempts.append(Attempt(step.id, step.title, spell(step.way), after, why))
+    def _expected(self, choice: Demands, known: Set[str]) -> Iterator[Clause]:
+        """What is known of the versions that the choice leads to: that there are none, or what they break."""
+        assert self._best is not None
+        versions = dict(self._best.solution.versions)
+        held = self._scale.hold(choice).specifiers
+        for name in held.keys() & known & versions.keys():
+            releases = self._scale.releases(name)
+            if admits(held[name], versions[name]) or not releases:
+                continue
+            fitting = [release for release in releases if admits(held[name], release)]
+            if fitting:
+                versions[name] = fitting[-1]
+            elif intersect(held[name], f">{releases[-1]}") == GONE:
+                yield Clause(tuple(Demands({name: side}) for side in outside(held[name])))
+                return
+            else:
+                return
+        for violation in self._violations(self._best.solution._replace(versions=versions), choice):
+            names = {name for way in violation.ways for name in way.specifiers}
+            ways = tuple(way for way in violation.ways if not is_taken(way, choice))
+            if names & versions.keys() <= known and len(ways) == len(violation.ways) > 0:
+                yield Clause(ways, violation.id, violation.title)
 
-    def _result(self) -> Found | Conflict:
-        best, resolutions = self.best, len(self._answers)
-        if best.broken and not self._queue:
-            return Conflict(tuple(self._attempts), best.solution, resolutions)
-        proven = not best.broken and all(floor >= best.distance for _, floor, _ in self._queue)
+    def _improve(self, out_of_time: Callable[[], bool], patience: int | None) -> bool:
+        """Look for a nearer set; whether the best is proven to be the nearest."""
+        before = len(self._answers)
+        while True:
+            assert self._best is not None
+            choice = self._foreseen(self._clauses, self._scale)
+            least = self._scale.least(choice) if choice else self._best.price
+            if choice is None or least >= self._best.price:
+                return True
+            if out_of_time() or (patience is not None and len(self._answers) - before >= patience):
+                return False
+            room = self._best.price - least
+            demands = self._halfway(choice, room) if room > _NEAR else None
+            if demands is None or demands in self._asked:
+                demands = self._scale.hold(choice)
+            if demands in self._asked:
+                return False
+            answer = self._ask(demands)
+            if isinstance(answer, Unsolvable):
+                self._refused(demands, choice, answer)
+            else:
+                self._judged(answer, choice)
+
+    def _halfway(self, choice: Demands, room: int) -> Demands:
+        """The demands with nothing further off than it must be and half of the room."""
+        held = dict(choice.specifiers)
+        for name, old in self._scale.preferred.items():
+            if held.get(name) != GONE:
+                least = self._scale.least(Demands({name: held[name]})) if name in held else 0
+                held[name] = intersect(held.get(name, ""), within(old, least + room // 2))
+        return choice._replace(specifiers=held)
+
+    def _ask(self, demands: Demands) -> Solution | Unsolvable:
+        """The resolver's answer, which is the same whatever is left to the user's hand."""
+        self._asked.append(demands)
+        demands = demands._replace(by_hand=())
+        answer = next((answer for asked, answer in self._answers if asked == demands), None)
+        if answer is None:
+            try:
+                answer = self._resolve(demands)
+            except Unsolvable as error:
+                answer = error
+            self._answers.append((demands, answer))
+        return answer
+
+    def _refused(self, demands: Demands, choice: Demands, error: Unsolvable) -> Clause:
+        """Learn that what the resolver names cannot all stay within the demands."""
+        limits = {name: limit for name, limit in demands.specifiers.items() if limit}
+        spoken = {normalised(word.strip(".-")) for word in _NAME.findall(f"{error.subject} {error.seen}")}
+        names = limits.keys() & spoken or limits.keys()
+        ways = tuple(Demands({name: side}) for name in sorted(names) for side in outside(limits[name]))
+        brought = {name: "" for name, limit in demands.specifiers.items() if not limit}
+        held = frozenset(name for name in names if limits[name] != choice.specifiers.get(name))
+        clause = Clause(ways, "", "", error.seen, Demands(brought, demands.torch_backend), held)
+        self._clauses.append(clause)
+        return clause
+
+    def _judged(self, solution: Solution, choice: Demands) -> _Answer:
+        """Learn what the solution breaks, and keep it where it is the best so far."""
+        found = self._violations(solution, choice)
+        known = {clause.id for clause in self._clauses}
+        broken = tuple(each for each in found if each.ways or each.id in known)
+        price = self._scale.price(solution.versions, choice)
+        answer = _Answer(choice, solution, broken, tuple(each for each in found if each not in broken), price)
+        for violation in broken:
+            self._clauses.append(self._clause(violation, answer))
+        best = self._best
+        if best is None or (len(broken), price) < (len(best.broken), best.price):
+            self._best = answer
+        return answer
+
+    def _clause(self, violation: Violation, answer: _Answer) -> Clause:
+        """The ways out of what is broken; of one that was taken in vain, the versions that were tried are left."""
+        versions, names = answer.solution.versions, {name for way in violation.ways for name in way.specifiers}
+        leave = tuple(Demands({name: GONE}) for name in sorted(names & versions.keys() - self._scale.asked))
+        ways = tuple(way for way in violation.ways + leave if not is_taken(way, answer.demands))
+        if len(ways) < len(violation.ways + leave) or not violation.ways:
+            known = {name for each in self._clauses if each.id == violation.id for name in each.names}
+            tried = sorted((names | known) & versions.keys())
+            ways += tuple(
+                Demands({name: side}) for name in tried for side in outside(f"=={versions[name].partition('+')[0]}")
+            )
+        return Clause(ways, violation.id, violation.title, at=versions)
+
+    def _found(self, proven: bool) -> Found:
+        best, forced = self._best, dict(self._forced())
+        assert best is not None
         return Found(
             best.solution,
-            best.state.demands,
-            self._entries_by_name(),
+            best.demands,
+            {name: tuple(sorted(ids)) for name, ids in self._entries_by_name(forced).items()},
             proven,
-            resolutions,
+            len(self._answers),
             best.broken + best.left,
-            tuple(self._attempts),
+            tuple(self._clauses),
+            forced,
         )
 
-    def _entries_by_name(self) -> dict[str, tuple[str, ...]]:
-        """Who asked for what: the ways that were taken, and for what the first solution breaks, those taken unasked."""
-        taken = [(step.id, step.way) for step in self.best.state.path]
-        for entry in self._first.broken:
-            if entry.id not in dict(taken):
-                taken += [(entry.id, way) for way in entry.ways if self._is_taken(way)][:1]
-        names: dict[str, set[str]] = {}
-        for entry_id, way in taken:
-            for name in (*way.specifiers, *(["torch"] if way.torch_backend else [])):
-                names.setdefault(name, set()).add(entry_id)
-        return {name: tuple(sorted(ids)) for name, ids in names.items()}
+    def _entries_by_name(self, forced: Collection[str]) -> dict[str, set[str]]:
+        """The entries whose ways the answer takes, by what had to move for them from the version that it had.
 
-    def _is_taken(self, way: Demands) -> bool:
-        demands = self.best.state.demands
-        around = way.torch_backend in (None, demands.torch_backend) and set(way.by_hand) <= set(demands.by_hand)
-        return around and satisfies(way.specifiers, self.best.solution.versions)
+        What was only foreseen counts where neither a solution nor the resolver gives a reason.
+        """
+        assert self._best is not None
+        demands, versions = self._best.demands, self._best.solution.versions
+        had = {**self._scale.first, **self._scale.preferred}
+        names: dict[str, set[str]] = {}
+        foreseen: dict[str, set[str]] = {}
+        for clause in self._clauses:
+            way = next((way for way in clause.ways if _is_met(way, demands, versions)), None) if clause.id else None
+            for name in (*way.specifiers, *(["torch"] if way.torch_backend else [])) if way else ():
+                if clause.at is None:
+                    foreseen.setdefault(name, set()).add(clause.id)
+                elif name not in had or not cost(had[name], clause.at.get(name, had[name])):
+                    names.setdefault(name, set()).add(clause.id)
+        return {**{name: ids for name, ids in foreseen.items() if name not in forced}, **names}
+
+    def _forced(self) -> Iterator[tuple[str, str]]:
+        """Why the resolver let what moved not stay, in the fewest of its words."""
+        for clause in sorted((each for each in self._clauses if each.why), key=lambda each: -len(each.why)):
+            for name in clause.names:
+                yield name, clause.why
+
+
+def _is_met(way: Demands, demands: Demands, versions: Mapping[str, str]) -> bool:
+    around = way.torch_backend in (None, demands.torch_backend) and set(way.by_hand) <= set(demands.by_hand)
+    return around and satisfies(way.specifiers, versions)

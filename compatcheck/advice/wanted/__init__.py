@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from compatcheck.advice.model import Wanted
 
@@ -10,8 +11,10 @@ _TOOLS = frozenset(("pip", "wheel", "uv", "compatcheck"))
 """What manages an environment is no part of what trains in it; setuptools is, as old libraries import it unasked."""
 
 
-def read(paths: Sequence[str], markers: Mapping[str, str] | None) -> Wanted:
-    """The requirements of files, in their order, each with its place.
+def read(
+    paths: Sequence[str], markers: Mapping[str, str] | None, texts: Mapping[str, str] = MappingProxyType({})
+) -> Wanted:
+    """The requirements of files, then of ``texts`` by the names of their places, in their order, each with its place.
 
     An exact pin is a preference, a range a demand; a name that is pinned to several versions, as markers do, stays as
     it stands. ``markers`` are the values of environment markers (PEP 508) where the versions will be installed; without
@@ -20,6 +23,7 @@ def read(paths: Sequence[str], markers: Mapping[str, str] | None) -> Wanted:
     from compatcheck.advice.wanted import _preferences, pyproject, requirements
 
     read_parts = [(pyproject if path.endswith(".toml") else requirements).read(path, markers) for path in paths]
+    read_parts += [requirements.read(place, markers, text) for place, text in texts.items()]
     return _preferences.wanted([line for part in read_parts for line in part])
 
 

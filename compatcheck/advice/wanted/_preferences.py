@@ -28,6 +28,7 @@ def wanted(parts: Sequence[Read]) -> Wanted:
         tuple(_movable(line) if line.name in own or line.name in moved else line for line in lines),
         {**along, **limiting, **own},
         (*firm, *(line.asked or "" for line in limits if not _pins(line, limiting))),
+        stated=frozenset((*limiting, *own)),
     )
 
 

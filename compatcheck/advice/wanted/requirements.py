@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
-from compatcheck.advice._marks import BROUGHT, OWN
+from compatcheck.advice._marks import BROUGHT, MADE_BY, OWN
 from compatcheck.advice.model import Line
 from compatcheck.advice.wanted._lines import DOING, Read, absolute, expanded, located, requirement
 from compatcheck.environment import Location
@@ -21,15 +21,24 @@ _FOR_THE_RESOLVER = frozenset(
 _FOR_PIP = frozenset(("--prefer-binary", "--require-hashes", "--trusted-host", "--use-feature"))
 
 
-def read(path: str, markers: Mapping[str, str] | None) -> Iterator[Read]:
-    """Every line of a file and of those it includes, the empty ones too. Raises `InputError` as the door says."""
-    yield from _read(path, markers, (), False)
+def read(path: str, markers: Mapping[str, str] | None, text: str | None = None) -> Iterator[Read]:
+    """Every line of a file and of those it includes, the empty ones too. Raises `InputError` as the door says.
+
+    ``text`` is what was given without a file; ``path`` then only names it.
+    """
+    yield from _read(path, markers, (), False, text)
 
 
-def _read(path: str, markers: Mapping[str, str] | None, including: tuple[str, ...], constraint: bool) -> Iterator[Read]:
+def _read(
+    path: str,
+    markers: Mapping[str, str] | None,
+    including: tuple[str, ...],
+    constraint: bool,
+    text: str | None = None,
+) -> Iterator[Read]:
     including = entered(path, including)
     below = False
-    for logical in logical_lines(marked_text(path, LARGEST)):
+    for logical in logical_lines(marked_text(path, LARGEST) if text is None else text):
         at = Location(path, logical.number)
         include = included(expanded(logical.text))
         if include is not None:
@@ -38,7 +47,7 @@ def _read(path: str, markers: Mapping[str, str] | None, including: tuple[str, ..
                 advice = "correct the path there, it counts from the folder of that file"
                 raise InputError(DOING, path, f"line {at.line} names {include.path}, which is no file", advice)
             yield from _read(inner, markers, including, constraint or include.constraint)
-        elif not logical.text and logical.comment.startswith(OWN):
+        elif not logical.text and logical.comment.startswith((OWN, MADE_BY)):
             below = below or logical.comment == BROUGHT
         elif not constraint or logical.text:
             yield _one(logical, at, markers, including[0], constraint, below)

@@ -5,7 +5,7 @@ plan    = search(resolve, violations) versions that the matrix calls clean, as n
 proof   = probes before and after     the same experiments where the fault was and where it should be gone
 """
 
-from compatcheck.pipelines.pin._plan import Plan, plan, solved, with_maps
+from compatcheck.pipelines.pin._plan import Plan, noted, plan, solved, with_maps
 from compatcheck.pipelines.pin._proof import prove
 from compatcheck.pipelines.pin._task import BY_HAND_COSTS, Subject, Task, subject
 from compatcheck.pipelines.pin._text import left_out, written
@@ -16,6 +16,7 @@ __all__ = [
     "Subject",
     "Task",
     "left_out",
+    "noted",
     "plan",
     "prove",
     "solved",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 from compatcheck import advice, matrix
@@ -11,13 +10,20 @@ from compatcheck.advice import edits, resolver, search, torch_builds
 from compatcheck.advice.model import Demands, Move, Solution, Unsolvable, Violation
 from compatcheck.advice.requirement_text import version_of
 from compatcheck.environment import Environment
+from compatcheck.language import gettext as _
 from compatcheck.packages.names import edge
 from compatcheck.pipelines.check import worst_first
+from compatcheck.pipelines.pin._missing import require_existing
 from compatcheck.pipelines.pin._task import BY_HAND_COSTS, Task
 from compatcheck.pipelines.version_maps import maps_of_pins
-from compatcheck.results.findings import BAD, Finding, Remedy
+from compatcheck.results.findings import BAD, STATUSES, Finding, Remedy
 from compatcheck.results.pins import Choice, Moved, PinReport
 
+PATIENCE = 6
+"""How many more sets are tried for a nearer one once a clean set is found."""
+UNKNOWN_MACHINE_COSTS = 5
+"""A few patches: what is possible on an unknown machine moves nothing further than that."""
+_MACHINE = ("gpu", "cuda.driver")
 _FILE_FACTS = (
     "requirements",
     "unsolvable",
@@ -47,43 +53,66 @@ class Plan(NamedTuple):
 
 
 def plan(
-    task: Task, out_of_time: Callable[[], bool], on_resolve: Callable[[], None] = lambda: None
+    task: Task,
+    out_of_time: Callable[[], bool],
+    on_resolve: Callable[[], None] = lambda: None,
+    on_refusal: Callable[[Unsolvable], None] = lambda error: None,
 ) -> Plan | search.Conflict:
     """The nearest set of versions that the matrix calls clean, or why there is none.
 
-    Raises Unsolvable where the requirements contradict one another from the start, and InputError where the resolver
-    cannot work.
+    ``on_refusal`` hears at once why the versions that are asked for cannot be installed together. Raises Unsolvable
+    where no others can be either, Missing where a version that is asked for does not exist, and InputError where the
+    resolver cannot work.
     """
     task, first, notes = _first(task)
-    start, counted = Demands(torch_backend=task.torch_backend), _counted(task, first)
-    causes: dict[str, Finding] = {}
+    if isinstance(first, Unsolvable):
+        on_refusal(first)
+    scale, causes = _scale(task, first), dict[str, Finding]()
+    given = scale.hold(scale.start)
+    before = first.versions if isinstance(first, Solution) else {}
+    resolving = task._replace(wanted=task.wanted._replace(preferred={**before, **task.wanted.preferred}))
 
     def resolve(demands: Demands) -> Solution:
-        if demands == start:
+        if demands == given:
+            if isinstance(first, Unsolvable):
+                raise first
             return first
         on_resolve()
         try:
-            return _resolved(task, demands, first.kept)
+            return _resolved(resolving, demands, first.kept if isinstance(first, Solution) else None)
         except resolver.IndexDown as error:
             if demands.torch_backend == task.torch_backend:
                 raise
             build = f"the {demands.torch_backend} build of torch"
             raise Unsolvable("resolving", build, str(error), "run this where it can be reached") from None
+        except Unsolvable as error:
+            require_existing(task, error)
+            raise
 
     found = search.search(
         resolve,
         lambda solution, demands: _violations(task, solution, demands, causes),
-        start,
-        task.wanted.preferred,
-        counted,
+        scale._replace(by_hand_cost=lambda entry: _by_hand_cost(task, causes[entry])),
         out_of_time,
-        by_hand_cost=task.by_hand_cost,
+        patience=PATIENCE,
     )
     if isinstance(found, search.Conflict):
         return found
-    moves = _moves(task, found)
-    report = _report(task, found, moves, causes, counted)
-    return Plan(task, found.solution, first, found.demands, moves, causes, report._replace(notes=notes + report.notes))
+    moves = _moves(task, scale, found)
+    refusal = first.seen if isinstance(first, Unsolvable) else None
+    report = _report(task, found, moves, causes, scale)._replace(refusal=refusal)
+    report = report._replace(notes=(*notes, *_yanked(found.solution), *report.notes))
+    return Plan(task, found.solution, _as_it_was(task, first), found.demands, moves, causes, report)
+
+
+def _as_it_was(task: Task, first: Solution | Unsolvable) -> Solution:
+    return first if isinstance(first, Solution) else Solution(task.wanted.preferred)
+
+
+def _yanked(solution: Solution) -> Iterator[str]:
+    for name, reason in solution.yanked.items():
+        text = _("{package} was yanked by its makers: {reason}")
+        yield text.format(package=f"{name}=={solution.versions.get(name)}", reason=reason or _("no reason given"))
 
 
 def _report(
@@ -91,24 +120,33 @@ def _report(
     found: search.Found,
     moves: Mapping[str, Move],
     causes: Mapping[str, Finding],
-    counted: Collection[str],
+    scale: search.Scale,
 ) -> PinReport:
     versions, preferred = found.solution.versions, task.wanted.preferred
     moved = tuple(
-        Moved(name, move.was, versions[name], move.entries, search.cost(move.was, versions[name]) if move.was else 0)
+        Moved(
+            name,
+            move.was,
+            versions[name],
+            move.entries,
+            search.cost(move.was, versions[name]) if move.was else 0,
+            move.why,
+            name in scale.preferred,
+        )
         for name, move in moves.items()
     )
     judged, findings = _judgement(task, found.solution)
     findings = advice.recommend(judged.view, findings)
-    left = _steering(task, findings)
+    left = tuple(each for each in findings if each.status in (STATUSES if task.strict else BAD))
     return PinReport(
         moved=moved,
         titles={entry: finding.title for entry, finding in causes.items()},
-        distance=search.distance(preferred, versions, counted),
+        distance=search.distance(preferred, versions, scale.preferred),
         resolutions=found.resolutions,
         proven=found.proven,
         unfinished=any(violation.ways for violation in found.left),
         latest=task.latest,
+        offers={each.id: tuple(_advised_moves(task, each)) for each in findings if each not in left},
         choices=tuple(_choices(task, moved, {finding.id for finding in left}, causes.values())),
         left=left,
         possible=tuple(each for each in findings if each.status == "possible" and each not in left),
@@ -116,52 +154,62 @@ def _report(
     )
 
 
-def _first(task: Task) -> tuple[Task, Solution, tuple[str, ...]]:
-    """What the resolver says to the requirements alone, and the task to go on with.
+def _first(task: Task) -> tuple[Task, Solution | Unsolvable, tuple[str, ...]]:
+    """What the resolver says to the very versions that are asked for, and the task to go on with.
 
     Where the index of the build that is installed is out of reach, the releases of that build are still worth pinning.
     """
     if task.latest:
-        task = task._replace(wanted=task.wanted._replace(preferred={}))
+        task = task._replace(wanted=task.wanted._replace(preferred={}, stated=frozenset()))
     notes: tuple[str, ...] = ()
     try:
-        first = _solve_directly(task)
+        first = _as_asked(task)
     except resolver.IndexDown as error:
         if task.torch_backend is None or task.insists:
             raise
         notes = (f"the {task.torch_backend} build of torch is pinned unseen, without what it brings along: {error}",)
         task = task._replace(torch_backend=None, unreached=task.torch_backend)
-        first = _resolved(task, Demands())
-    if task.latest:
+        first = _as_asked(task)
+    if task.latest and isinstance(first, Solution):
         task = task._replace(wanted=task.wanted._replace(preferred=first.versions))
-    elif not task.wanted.complete:
-        task = task._replace(wanted=task.wanted._replace(preferred=_brought_along(task, first)))
     return task, first, notes
 
 
-def _brought_along(task: Task, first: Solution) -> dict[str, str]:
-    """What to stay with: for a distribution that no line names, the version that the lines bring along.
+def _as_asked(task: Task) -> Solution | Unsolvable:
+    scale = _scale(task, None)
+    try:
+        return _resolved(task, scale.hold(scale.start))
+    except Unsolvable as error:
+        require_existing(task, error)
+        return error
 
-    What is installed of it may not fit the lines, and no entry asks that they move for its sake.
+
+def _scale(task: Task, first: Solution | Unsolvable | None) -> search.Scale:
+    """What counts: the versions of what the user names, and what the matrix speaks of among all that is installed.
+
+    What others bring along counts for nothing, but is left as it is where that is as good.
     """
-    named = {line.name for line in task.wanted.lines}
     preferred = task.wanted.preferred
-    return {name: was if name in named else first.versions.get(name, was) for name, was in preferred.items()}
-
-
-def _solve_directly(task: Task) -> Solution:
-    """The versions that are pinned where they go together, which the resolver sees faster if it is held to them."""
+    asked = frozenset(line.name for line in task.wanted.lines if line.name and line.asked and line.kept is None)
+    names = asked | task.wanted.stated
+    if task.wanted.complete:
+        names |= preferred.keys() & set(task.known.guards)
+    counted = {name: preferred[name] for name in sorted(names & preferred.keys()) if version_of(preferred[name])}
+    versions = first.versions if isinstance(first, Solution) else counted
+    present = frozenset(counted.keys() & versions.keys())
+    others = {name: version for name, version in versions.items() if name not in counted}
     start = Demands(torch_backend=task.torch_backend)
-    asked = {line.name for line in task.wanted.lines if line.name and line.asked and line.kept is None}
-    held = {
-        name: f"=={version.partition('+')[0]}"
-        for name, version in task.wanted.preferred.items()
-        if name in asked and version_of(version)
-    }
-    if held and not task.wanted.complete:
-        with suppress(Unsolvable):
-            return _resolved(task, start._replace(specifiers=held))
-    return _resolved(task, start)
+    releases = task.known.table("release-history")["releases"]
+
+    def released(name: str) -> tuple[str, ...]:
+        return tuple(releases.get(name, ()))
+
+    return search.Scale(start, counted, lambda entry: task.by_hand_cost, asked, present, others, released)
+
+
+def _by_hand_cost(task: Task, finding: Finding) -> int:
+    """What it costs to leave a finding to the user: little where only facts about the machine would settle it."""
+    return task.by_hand_cost if finding.status in BAD or task.strict else UNKNOWN_MACHINE_COSTS
 
 
 def _resolved(task: Task, demands: Demands, kept: Mapping[str, str] | None = None) -> Solution:
@@ -179,10 +227,11 @@ def _violations(task: Task, solution: Solution, demands: Demands, causes: dict[s
     for finding in advice.recommend(judged.view, _steering(task, findings)):
         causes.setdefault(finding.id, finding)
         ways = _ways(task, solution, judged.view, finding)
+        is_open = finding.status not in BAD and not task.strict
         if finding.id not in demands.by_hand:
-            by_hand = any(not remedy.pins for remedy in finding.remedies)
+            by_hand = is_open or any(not remedy.pins for remedy in finding.remedies)
             ways += (Demands(by_hand=(finding.id,)),) if by_hand else ()
-        elif _settings(finding) is None:
+        elif is_open or _settings(finding) is None:
             continue
         violations.append(Violation(finding.id, finding.title, ways))
     return violations
@@ -207,9 +256,17 @@ def _settings(finding: Finding) -> Remedy | None:
 
 
 def _steering(task: Task, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings that the search has to answer."""
-    statuses = (*BAD, "possible") if task.strict else BAD
-    return tuple(finding for finding in findings if finding.status in statuses)
+    """The findings that the search has to answer; of possible ones those that only the machine would settle."""
+    return tuple(
+        finding
+        for finding in findings
+        if finding.status in (*BAD, "possible")
+        and (task.strict or finding.status in BAD or (finding.missing and all(map(_is_of_machine, finding.missing))))
+    )
+
+
+def _is_of_machine(fact: str) -> bool:
+    return fact.startswith(_MACHINE)
 
 
 def _judgement(task: Task, solution: Solution, settings: Iterable[Remedy] = ()) -> matrix.Judgement:
@@ -232,6 +289,11 @@ def solved(environment: Environment, solution: Solution) -> Environment:
     return found.with_fact("distributions_complete", not solution.unversioned)
 
 
+def noted(planned: Plan, note: str) -> Plan:
+    """The plan with one more note."""
+    return planned._replace(report=planned.report._replace(notes=(*planned.report.notes, note)))
+
+
 def with_maps(planned: Plan) -> Plan:
     """The plan with maps of the pinned environment, from the versions there were to those that are pinned."""
     task = planned.task
@@ -240,18 +302,14 @@ def with_maps(planned: Plan) -> Plan:
     return planned._replace(report=planned.report._replace(maps=maps))
 
 
-def _counted(task: Task, first: Solution) -> frozenset[str]:
-    """The names whose versions matter to the user: those nothing else asks for, and those the matrix speaks of."""
-    asked = {line.name for line in task.wanted.lines if line.name and line.asked}
-    alone = {name for name in asked if not first.parents.get(name)}
-    return frozenset(alone | (set(task.wanted.preferred) & set(task.known.guards)))
-
-
 def _manual_steps(found: search.Found) -> Iterator[str]:
     """Why versions did not clear what is left to a change by hand, where they were tried."""
-    for attempt in found.attempts:
-        if attempt.id in found.demands.by_hand and not attempt.after:
-            yield f"{attempt.demand} was tried for {attempt.id}: {attempt.why}"
+    for entry in found.demands.by_hand:
+        names = {name for each in found.clauses if each.id == entry for name in each.names}
+        whys = [each.why for each in found.clauses if each.why and each.names & names]
+        if whys:
+            text = _("no versions nearby clear {entry}: {why}")
+            yield text.format(entry=entry, why=whys[0])
 
 
 def _refusals(task: Task, found: search.Found) -> Iterator[str]:
@@ -262,18 +320,21 @@ def _refusals(task: Task, found: search.Found) -> Iterator[str]:
             yield f"the {name} build of torch cannot run here: {why}"
 
 
-def _moves(task: Task, found: search.Found) -> dict[str, Move]:
+def _moves(task: Task, scale: search.Scale, found: search.Found) -> dict[str, Move]:
     """Every distribution that is not at the version it had; a new one only where all that was there is known.
 
-    Another label of the same version is a move where another build of torch was asked for.
+    Of what others bring along only what an entry moves is told, from where it was by itself. Another label of the same
+    version is a move where another build of torch was asked for.
     """
-    preferred, moves = task.wanted.preferred, {}
+    was, moves = {**scale.first, **task.wanted.preferred}, {}
     rebuilt = found.demands.torch_backend != task.torch_backend
     for name, version in sorted(found.solution.versions.items()):
-        was = preferred.get(name)
-        moved = search.cost(was, version) > 0 or (rebuilt and was != version) if was else task.wanted.complete
+        entries = found.entries_by_name.get(name, ())
+        told = entries or task.wanted.complete or name in scale.preferred
+        old = was.get(name) if told else None
+        moved = search.cost(old, version) > 0 or (rebuilt and old != version) if old else task.wanted.complete
         if moved:
-            moves[name] = Move(was, found.entries_by_name.get(name, ()))
+            moves[name] = Move(old, entries, "" if entries else found.forced_by.get(name, ""))
     return moves
 
 

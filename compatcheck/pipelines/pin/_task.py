@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from compatcheck import matrix
@@ -21,7 +22,7 @@ from compatcheck.installed.target import find_target, is_active
 from compatcheck.project.overlay import with_paths
 from compatcheck.project.reading import requirements_among
 
-BY_HAND_COSTS = {"nearest": 50, "pins": 10**6, "config": 0}
+BY_HAND_COSTS = {"nearest": 100, "pins": 10**6, "config": 0}
 
 
 class Task(NamedTuple):
@@ -73,16 +74,20 @@ def subject(
     latest: bool = False,
     ignore: Sequence[str] = (),
     prefer: str | None = None,
+    texts: Mapping[str, str] = MappingProxyType({}),
 ) -> Subject:
-    """What to pin. Raises NothingInspectedError where neither the files nor the environment ask for anything."""
+    """What to pin: of the files, of ``texts`` by the names of their places, or else of the environment.
+
+    Raises NothingInspectedError where none of them asks for anything.
+    """
     target = None if snapshot else find_target(python, os.environ)
     here = collect(target, known.environ) if target else read_snapshot(str(snapshot))
     context = with_paths(here, paths, pins="ignored") if paths else here
     environment = assume_all(context, assume)
     versions = here.section("distributions")
     sources = tuple(requirements_among(paths))
-    if sources:
-        asked = wanted.read(sources, marker_environment(target) if target else None)
+    if sources or texts:
+        asked = wanted.read(sources, _markers(target, python_version), texts)
         asked = wanted.preferring(asked, wanted.pins_in(output) if output and os.path.isfile(output) else {})
         asked = wanted.preferring(asked, versions) if _is_meant(python, snapshot) else asked
     else:
@@ -91,8 +96,8 @@ def subject(
     place = target.prefix if target else str(snapshot)
     if not any(line.asked for line in asked.lines):
         seen = "nothing to pin is named there"
-        advice = "name a requirements file or pyproject.toml, or an environment with --python"
-        raise NothingInspectedError("pinning", ", ".join(sources) or place, seen, advice)
+        advice = "name packages, a requirements file or pyproject.toml, or an environment with --python"
+        raise NothingInspectedError("pinning", ", ".join((*sources, *texts)) or place, seen, advice)
     backend = backend_of(asked.preferred.get("torch", "")) if torch_backend is None else torch_backend
     task = Task(
         environment,
@@ -106,7 +111,17 @@ def subject(
         ignore=matrix.require_ids(known, ignore),
         by_hand_cost=BY_HAND_COSTS[prefer or "nearest"],
     )
-    return Subject(task, None if sources else target, sources, ", ".join(sources) or f"what is installed in {place}")
+    named = ", ".join((*sources, *texts))
+    return Subject(task, None if named else target, sources, named or f"what is installed in {place}")
+
+
+def _markers(target: Target | None, python_version: str | None) -> dict[str, str] | None:
+    """The values of environment markers where the versions will be installed; None where they are not known."""
+    if target is None:
+        return None
+    version = python_version or ""
+    stated = {"python_version": ".".join(version.split(".")[:2]), "python_full_version": version} if version else {}
+    return {**marker_environment(target), **stated}
 
 
 def _is_meant(python: str | None, snapshot: str | None) -> bool:

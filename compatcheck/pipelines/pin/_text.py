@@ -8,7 +8,7 @@ from compatcheck.advice import formats, resolver, torch_builds
 from compatcheck.pipelines.pin._plan import Plan
 
 
-def written(planned: Plan, format_name: str, previous: str | None, hashes: bool) -> str:
+def written(planned: Plan, format_name: str, previous: str | None, hashes: bool, command: str = "") -> str:
     """The text of a file with the plan's versions; see `compatcheck.advice.formats.render`."""
     task, demands = planned.task, planned.demands
     locked = None
@@ -18,13 +18,16 @@ def written(planned: Plan, format_name: str, previous: str | None, hashes: bool)
         )
         locked = resolver.lock(task.wanted, planned.solution, demands, task.place, kind)
     notes: tuple[str, ...] = ()
+    left = planned.report.left
+    if left:
+        notes += (f"NOT CLEAN, this is left to you: {', '.join(f'{each.id} {each.title}' for each in left)}",)
     backend = demands.torch_backend or task.unreached
-    if backend:
-        notes = (
+    if backend and "torch" in planned.solution.versions:
+        notes += (
             f"torch is the {backend} build: pip install --extra-index-url {torch_builds.index_of(backend)} ..., or "
             f"uv pip install --torch-backend {backend} ...",
         )
-    return formats.render(format_name, task.wanted, planned.solution, planned.moves, locked, previous, notes)
+    return formats.render(format_name, task.wanted, planned.solution, planned.moves, locked, previous, notes, command)
 
 
 def left_out(planned: Plan, format_name: str, previous: str | None, text: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from compatcheck.results.pins import Choice, Moved, PinReport, Trial
 from compatcheck.terminal.cells import cells
 from compatcheck.terminal.lines import Line
 
-_MOST_ALONG = 6
+_MOST_ALONG, _LONGEST = 6, 400
 
 
 def document(report: PinReport, *, verbose: bool = False) -> Document:
@@ -68,6 +68,9 @@ def _trial_shape(trial: Trial) -> dict[str, Any]:
 
 
 def _lines(report: PinReport, verbose: bool) -> Iterator[Line]:
+    if report.left:
+        text = _("NOT CLEAN: these pins leave {entries}")
+        yield Line(text.format(entries=", ".join(each.id for each in report.left)), "bold red")
     yield from _moves(report, None if verbose else _MOST_ALONG)
     for choice in report.choices:
         head = choice.entry if choice.by_versions else _("left {entry}").format(entry=choice.entry)
@@ -78,37 +81,49 @@ def _lines(report: PinReport, verbose: bool) -> Iterator[Line]:
             head = _("left {entry}").format(entry=finding.id)
             yield Line(f"{finding.title}: {finding.summary}{_steps(finding)}", "", head, "bold red", cells(head) + 2)
     if report.possible:
-        yield Line(_possible(report.possible), "yellow")
+        yield Line(_possible(report), "yellow")
     for note in report.notes:
         yield Line(note, "", _("note"), "yellow", 6)
     for trial in report.trials or ():
         yield from _trial(trial)
 
 
-def _possible(findings: Iterable[Finding]) -> str:
-    named = dict.fromkeys(f"{finding.id} ({_lacking(finding)})" for finding in findings)
-    text = _("possible, and not steered by: {entries}; state what is missing with --assume, or give --strict")
+def _possible(report: PinReport) -> str:
+    named = dict.fromkeys(f"{finding.id} ({_lacking(finding, report)})" for finding in report.possible)
+    text = _("possible, and not avoided: {entries}; supply what is missing with --assume, or give --strict")
     return text.format(entries=", ".join(named))
 
 
-def _lacking(finding: Finding) -> str:
+def _lacking(finding: Finding, report: PinReport) -> str:
     lacking = _("missing {facts}").format(facts=", ".join(finding.missing))
-    return lacking if finding.missing else _("unconfirmed reports")
+    text = lacking if finding.missing else _("unconfirmed reports")
+    offer = _(" and ").join(f"{each.name} {each.now}" for each in report.offers.get(finding.id, ()))
+    return text + (_("; {versions} avoids it").format(versions=offer) if offer else "")
 
 
 def _moves(report: PinReport, most: int | None) -> Iterator[Line]:
     asked = [each for each in report.moved if each.entries]
-    along = [each for each in report.moved if each.was and not each.entries]
+    forced = [each for each in report.moved if each.was and not each.entries and each.why]
+    along = [each for each in report.moved if each.was and not each.entries and not each.why]
     new = [each for each in report.moved if not each.was and not each.entries]
-    width = max((len(each.name) for each in asked), default=0) + 2
+    width = max((len(each.name) for each in (*asked, *forced)), default=0) + 2
     for each in asked:
         why = "; ".join(f"{entry} {report.titles.get(entry, '')}".strip() for entry in each.entries)
         yield Line(f"{_step(each)}: {why}", "", each.name, "bold", width)
+    for each in forced:
+        yield Line(f"{_step(each)}: {_proof(each, report, most)}", "", each.name, "bold", width)
     if along:
-        cause = _("with them") if asked else _("no entry asks for it, the requirements leave no other way:")
-        yield Line(f"{cause} {_some(along, most)}", "dim" if asked else "yellow")
+        yield Line(_("with them {packages}").format(packages=_some(along, most)), "dim")
     if new:
         yield Line(_("new {packages}").format(packages=_some(new, most)), "dim")
+
+
+def _proof(move: Moved, report: PinReport, most: int | None) -> str:
+    """What the resolver said of it, unless it was said already; the middle of a long proof is for those who ask."""
+    if move.why == report.refusal:
+        return _("see above: these versions cannot be installed together")
+    short = move.why if most is None or len(move.why) <= _LONGEST else f"{move.why[:_LONGEST]} ..."
+    return _("the requirements leave no other way: {why}").format(why=short)
 
 
 def _some(moves: Sequence[Moved], most: int | None) -> str:
@@ -159,7 +174,7 @@ def _trial(trial: Trial) -> Iterator[Line]:
 
 def verdict(report: PinReport) -> str:
     tries = ngettext("{count} resolution", "{count} resolutions", report.resolutions).format(count=report.resolutions)
-    moves = [each for each in report.moved if each.was]
+    moves = [each for each in report.moved if each.was and each.counts]
     if not moves:
         needless = _("nothing has to be held back") if report.latest else _("nothing has to move")
         moved = f"{_('nothing moves') if report.left else needless}, {tries}"
@@ -169,8 +184,8 @@ def verdict(report: PinReport) -> str:
         moved += _(": nothing nearer is clean") if report.proven and not report.left else ""
     if report.unfinished:
         moved += _(": time ran out before a clean set was found, give it more with --budget")
-    elif not report.proven:
-        moved += _(": time ran out, something nearer may be clean")
+    elif not report.proven and not report.left:
+        moved += _(": clean, a nearer set may exist")
     if report.left:
         moved += _("; what is left is not cleared by these versions")
     if report.trials is None:
