@@ -159,7 +159,7 @@ def _sorted_inputs(inputs: Iterable[str], snapshot: str | None) -> tuple[tuple[s
         else:
             paths.append(given)
     if bare:
-        texts[_("command line")] = "\n".join(bare)
+        texts[_("the command line")] = "\n".join(bare)
     return tuple(paths), texts
 
 
