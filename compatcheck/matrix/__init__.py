@@ -203,10 +203,10 @@ def _location(verdict: Verdict, environment: Environment) -> Location | None:
     return min(places, key=lambda place: place[0])[1] if places else None
 
 
-def _rank(path: str) -> tuple[bool, bool, bool]:
-    """The place of a trait is the fault itself, that of a setting what leads to it, that of a version the rest."""
-    is_trait = path.startswith(("model.traits.", "trainer.traits."))
-    return not is_trait, path.startswith("distributions."), not path.startswith("training.")
+def _rank(path: str) -> tuple[bool, ...]:
+    """The place of a trait is the fault itself, that of a setting what leads to it; the framework's says the least."""
+    is_trait, is_setting = path.startswith(("model.traits.", "trainer.traits.")), path.startswith("training.")
+    return not is_trait, path.startswith("distributions."), not is_setting, path == "training.framework"
 
 
 def _places(path: str, locations: Mapping[str, Location]) -> Iterator[tuple[int, Location]]:

@@ -14,6 +14,7 @@ AT = {
     "training.deepspeed": Location("ds.json", 3),
     "training.deepspeed.zero_stage": Location("ds.json", 4),
     "training.dtype": Location("sft.yaml", 7),
+    "training.framework": Location("sft.yaml", 1),
     "training.lora.r": Location("sft.yaml", 12),
     "training.lora.lora_alpha": Location("sft.yaml", 11),
     "model.traits.past-extracted": Location("modeling.py", 90),
@@ -24,6 +25,7 @@ AT = {
     ("paths", "place"),
     [
         (("distributions.torch", "training.dtype"), Location("sft.yaml", 7)),
+        (("training.framework", "training.dtype"), Location("sft.yaml", 7)),
         (("distributions.torch", "model.type"), Location("config.json")),
         (("distributions.torch",), Location("requirements.txt", 1)),
         (("distributions.deepspeed",), None),

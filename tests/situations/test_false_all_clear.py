@@ -1,0 +1,156 @@
+"""Ordinary projects that once ended with "no known fault" and exit status 0, and whose run dies or trains wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.situations.conftest import Judge
+
+STACK = "torch==2.6.0\ntransformers==4.48.0\naccelerate==1.2.1\npeft==0.14.0\n"
+REFUSED, SAVED, ACCUMULATED = "CC-2022-3460", "CC-2024-1429", "CC-2024-0040"
+
+MISMATCH = {
+    "requirements.txt": "torch==2.6.0\ntransformers==4.49.0\naccelerate==1.4.0\ndeepspeed==0.16.4\n",
+    "conf/zero.json": """{
+  "zero_optimization": {"stage": 3},
+  "train_batch_size": "auto",
+  "train_micro_batch_size_per_gpu": 4,
+  "gradient_clipping": "auto",
+  "fp16": {"enabled": true}
+}
+""",
+    "pretrain.py": """\
+from transformers import HfArgumentParser, Trainer, TrainingArguments
+
+(arguments,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+Trainer(model=model, args=arguments, train_dataset=rows).train()
+""",
+    "pretrain.sh": (
+        "deepspeed --num_gpus 4 pretrain.py --deepspeed conf/zero.json \\\n"
+        "  --per_device_train_batch_size 2 \\\n"
+        "  --bf16 --output_dir out\n"
+    ),
+}
+
+
+def test_deepspeed_file_against_flags(judge: Judge) -> None:
+    judged = judge(MISMATCH)
+    assert judged.exit_status == 1
+    assert judged.affected[REFUSED] == "conf/zero.json:4"
+
+
+def test_deepspeed_file_that_agrees(judge: Judge) -> None:
+    auto = MISMATCH["conf/zero.json"].replace('_gpu": 4', '_gpu": 2')
+    judged = judge({**MISMATCH, "conf/zero.json": auto}, changes={"pretrain.sh": ("--bf16", "--fp16")})
+    assert REFUSED not in judged.affected
+
+
+IN_CODE = {
+    "requirements.txt": MISMATCH["requirements.txt"],
+    "zero.json": '{"zero_optimization": {"stage": 1},\n "gradient_accumulation_steps": 16}\n',
+    "tune.py": """\
+from dataclasses import dataclass
+
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+
+@dataclass
+class Settings:
+    steps: int = 8
+
+
+settings = Settings()
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+arguments = TrainingArguments(
+    output_dir="out",
+    gradient_accumulation_steps=settings.steps,
+    deepspeed="zero.json",
+)
+Trainer(model=model, args=arguments, train_dataset=rows).train()
+""",
+}
+
+
+def test_deepspeed_file_against_code(judge: Judge) -> None:
+    assert judge(IN_CODE).affected[REFUSED] == "zero.json:2"
+
+
+@pytest.mark.parametrize("file", ["tune.py", "zero.json"])
+def test_deepspeed_file_and_code_agree(judge: Judge, file: str) -> None:
+    agreed = {"tune.py": ("steps: int = 8", "steps: int = 16"), "zero.json": ("16", '"auto"')}
+    assert REFUSED not in judge(IN_CODE, changes={file: agreed[file]}).affected
+
+
+SAVING = {
+    "requirements.txt": STACK,
+    "full.py": """\
+import torch
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("./base", torch_dtype=torch.bfloat16)
+arguments = TrainingArguments(output_dir="out", save_steps=200, bf16=True)
+Trainer(model=model, args=arguments, train_dataset=rows).train()
+""",
+    "base/config.json": '{"model_type": "mistral", "architectures": ["MistralForCausalLM"]}',
+    "base/generation_config.json": '{"bos_token_id": 1, "eos_token_id": 2, "top_p": 0.95, "temperature": 0.2}',
+}
+
+
+def test_model_that_cannot_be_saved(judge: Judge) -> None:
+    assert judge(SAVING) == (1, {SAVED: "base/generation_config.json"})
+
+
+def test_model_that_can_be_saved(judge: Judge) -> None:
+    sampling = {"base/generation_config.json": ('"top_p"', '"do_sample": true, "top_p"')}
+    assert judge(SAVING, changes=sampling) == (0, {})
+
+
+def test_adapters_are_saved_without_the_model(judge: Judge) -> None:
+    adapters = (
+        "from peft import LoraConfig, get_peft_model\n\nmodel = get_peft_model(model, LoraConfig(r=8))\narguments ="
+    )
+    assert judge(SAVING, changes={"full.py": ("arguments =", adapters)}) == (0, {})
+
+
+SCRIPT = {
+    "requirements.txt": STACK,
+    "sft.py": """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+STEPS = 4
+
+model = AutoModelForCausalLM.from_pretrained("weights")
+arguments = TrainingArguments(
+    output_dir="out",
+    gradient_accumulation_steps=2 * STEPS,
+    bf16=True,
+)
+Trainer(model=model, args=arguments, train_dataset=rows).train()
+""",
+    "weights/config.json": '{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}',
+    "go.sh": "torchrun --nproc_per_node 2 sft.py\n",
+}
+
+
+def test_script_that_accumulates(judge: Judge) -> None:
+    assert judge(SCRIPT) == (1, {ACCUMULATED: "sft.py:8"})
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [("sft.py", ("2 * STEPS", "STEPS // 4")), ("requirements.txt", ("4.48.0", "4.48.3"))],
+)
+def test_script_that_accumulates_rightly(judge: Judge, file: str, change: tuple[str, str]) -> None:
+    assert judge(SCRIPT, changes={file: change}) == (0, {})
+
+
+def test_notebook_that_accumulates(judge: Judge) -> None:
+    import json
+
+    lines = SCRIPT["sft.py"].splitlines(keepends=True)
+    cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": lines}]
+    notebook = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    files = {"requirements.txt": STACK, "weights/config.json": SCRIPT["weights/config.json"], "sft.ipynb": notebook}
+    judged = judge(files, "--assume", "training.deepspeed=absent")
+    assert judged.exit_status == 1
+    assert judged.affected[ACCUMULATED].startswith("sft.ipynb")
