@@ -25,10 +25,11 @@ from compatcheck import settings as project_settings
 from compatcheck.advice import search
 from compatcheck.advice.model import Unsolvable
 from compatcheck.environment.assumptions import assumed_paths
+from compatcheck.installed.target import own_target
 from compatcheck.language import gettext
 from compatcheck.pipelines import pin as pinning
 from compatcheck.pipelines import probe as probing
-from compatcheck.pipelines.environment import environment
+from compatcheck.pipelines.environment import Request, environment
 from compatcheck.pipelines.verdict import Options, Probing, judge
 from compatcheck.pipelines.version_maps import with_maps
 from compatcheck.report import pages, render
@@ -143,17 +144,16 @@ def check(
     """
     known = matrix.load()
     project = project_settings.NONE if settings is None else project_settings.read(os.fspath(settings))
-    named = _name(python) if snapshot is None else None
-    stated = (*(project.assume if snapshot is None else ()), *_spell_facts(assume))
-    judged, target = environment(
-        known,
-        _names(paths) or (project.paths if snapshot is None else ()),
-        named or sys.executable,
-        snapshot if isinstance(snapshot, Mapping) else _name(snapshot),
+    recorded = snapshot if isinstance(snapshot, Mapping) else _name(snapshot)
+    stated = (*(project.assume if recorded is None else ()), *_spell_facts(assume))
+    request = Request(
+        _name(python),
+        recorded,
         stated,
         imports=imports,
-        pins="ignored" if named else "over",
+        target=own_target(os.environ) if python is None else None,
     )
+    subject = environment(known, _names(paths) or (project.paths if recorded is None else ()), request)
     name = gettext("a recorded environment") if isinstance(snapshot, Mapping) else _name(snapshot) or ""
     options = Options(
         project,
@@ -165,9 +165,9 @@ def check(
         probes=probe and project.probe is not False,
     )
     probing = None
-    if options.probes and target is not None:
-        probing = Probing(target, probes.require_device(device), fresh, budget_seconds)
-    report, _, status, reason = judge(judged, known, options, probing)
+    if options.probes and subject.target is not None:
+        probing = Probing(subject.target, probes.require_device(device), fresh, budget_seconds)
+    report, _, status, reason = judge(subject.environment, known, options, probing, subject.remarks)
     return Verdict(report, reason, status)
 
 

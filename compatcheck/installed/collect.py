@@ -23,11 +23,14 @@ def collect(target: Target, environ_names: Iterable[str] = (), architectures: bo
             distributions.collect(target, inventory),
             declared.collect(target, inventory),
             torch_build.collect(target, inventory, architectures),
-            driver.collect(target),
-            toolkit.collect(target),
-            environ.collect(target, environ_names),
+            collect_machine(environ_names),
         )
     )
+
+
+def collect_machine(environ_names: Iterable[str] = ()) -> Environment:
+    """The part that is the same for every interpreter: the platform, the driver, GPUs, CUDA toolkit and variables."""
+    return join((host.collect_platform(), driver.collect(), toolkit.collect(), environ.collect(environ_names)))
 
 
 def join(pieces: Iterable[Environment]) -> Environment:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from compatcheck.environment import Environment, Target
+from compatcheck.environment import Environment
 from compatcheck.language import gettext as _
 
 _MODULE = "/sys/module/nvidia/version"
@@ -20,7 +20,7 @@ _LIBRARIES = ("/usr/lib/wsl/lib/libnvidia-ml.so.1", r"C:\Windows\System32\nvml.d
 _PATHS = ("cuda.driver", "cuda.driver_api", "gpus")
 
 
-def collect(target: Target) -> Environment:
+def collect() -> Environment:
     """``cuda.driver``, ``cuda.driver_api`` (the CUDA level it offers) and ``gpus``; memory in MiB."""
     if not is_here():
         return _unknown(_("no NVIDIA driver on this machine"), None)

@@ -12,8 +12,13 @@ _SYSTEMS = {"cygwin": "CYGWIN", "darwin": "Darwin"}
 
 
 def collect(target: Target) -> Environment:
-    """``python``, ``platform`` and ``target``."""
+    """``python`` and ``target``."""
     described = {"executable": target.executable, "prefix": target.prefix, "selected_by": target.selected_by}
+    return Environment({"python": target.version, "target": described})
+
+
+def collect_platform() -> Environment:
+    """``platform``, which is the same for every interpreter of this machine."""
     platform: dict[str, Any] = {"system": system(), "machine": machine()}
     reasons = {}
     libc = _libc()
@@ -21,7 +26,7 @@ def collect(target: Target) -> Environment:
         platform["libc"] = libc
     else:
         reasons["platform.libc"] = "neither glibc nor musl was recognised"
-    return Environment({"python": target.version, "platform": platform, "target": described}, reasons)
+    return Environment({"platform": platform}, reasons)
 
 
 def system() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from compatcheck.environment import Target
 from compatcheck.errors import InputError, NothingInspectedError
@@ -15,31 +15,103 @@ from compatcheck.language import marked
 _WINDOWS = os.name == "nt"
 _VERSION_ASKED = re.compile(r"\d+(\.\d+){0,2}t?\Z")
 _LIBRARY_FOLDER = re.compile(r"(?:python|pypy)(\d+\.\d+)t?\Z")
-ACTIVATED = ("VIRTUAL_ENV", "CONDA_PREFIX")
+_ACTIVATED = ("VIRTUAL_ENV", "CONDA_PREFIX")
+_VENVS = (".venv", "venv")
 _DOING = "selecting the interpreter"
+_FOUND = marked("found in the project")
+_FOUND_ABOVE = marked("found in a parent folder")
+_NONE = marked("no environment is active, and there is no .venv")
+_GIVE = marked("activate an environment, or name one with --python")
 
 
-def find_target(python: str | None, environ: Mapping[str, str]) -> Target:
-    """The interpreter to judge: ``--python``, else the active venv or conda environment, else our own.
+class NoEnvironmentError(NothingInspectedError):
+    """No environment is named, active or found."""
 
-    Raises `InputError` where what was asked for is no interpreter, and `NothingInspectedError` where
-    the environment that was selected is broken.
+
+def find_target(python: str | None, environ: Mapping[str, str], folders: Sequence[str] = (os.curdir,)) -> Target:
+    """The interpreter to judge: ``python``, else the active venv or conda environment, else the venv of the project.
+
+    That venv is found as uv does: in the working directory and its parents, before these in ``folders`` and their
+    parents; it is read, not started. Our own interpreter counts only where one of these leads to it.
+
+    Raises `InputError` where what was asked for is no interpreter, `NoEnvironmentError` where there is none, and
+    `NothingInspectedError` where the selected environment is broken.
     """
     if python:
         return _named_target(python, environ)
-    for variable in ACTIVATED:
-        if environ.get(variable):
-            return _prefix_target(os.path.abspath(environ[variable]), environ, variable)
+    variable = _active(environ)
+    if variable and not _is_base(variable, environ):
+        return _prefix_target(os.path.abspath(environ[variable]), environ, variable)
+    venv = None if _is_of_a_hook(environ) else _find_venv(folders)
+    if venv:
+        near = os.path.dirname(venv) in map(os.path.abspath, folders)
+        return _found_target(venv, environ, _FOUND if near else _FOUND_ABOVE)
+    if variable:
+        return _prefix_target(os.path.abspath(environ[variable]), environ, variable)
+    raise NoEnvironmentError(_DOING, os.path.abspath(folders[0] if folders else os.curdir), _NONE, _GIVE)
+
+
+def own_target(environ: Mapping[str, str]) -> Target:
+    """The interpreter that compatcheck runs in."""
     return _ourselves(environ, marked("the interpreter compatcheck runs in"))
 
 
 def is_active(environ: Mapping[str, str]) -> bool:
-    """Whether somebody has activated an environment; the one that pre-commit makes for a hook is nobody's.
+    """Whether somebody has activated an environment; the one that pre-commit makes for a hook does not count."""
+    return _active(environ) is not None
+
+
+def _active(environ: Mapping[str, str]) -> str | None:
+    """The variable that names the active environment."""
+    variables = _ACTIVATED[1:] if _is_of_a_hook(environ) else _ACTIVATED
+    return next((variable for variable in variables if environ.get(variable)), None)
+
+
+def _is_of_a_hook(environ: Mapping[str, str]) -> bool:
+    """Whether the active venv is the one that pre-commit makes for a hook.
 
     https://pre-commit.com/#python: it is named ``py_env-`` and its Python, and ``PRE_COMMIT`` is set while hooks run.
     """
-    of_a_hook = os.path.basename(environ.get("VIRTUAL_ENV", "").rstrip("/\\")).startswith("py_env-")
-    return any(map(environ.get, ACTIVATED)) and not (of_a_hook and environ.get("PRE_COMMIT"))
+    name = os.path.basename(environ.get("VIRTUAL_ENV", "").rstrip("/\\"))
+    return name.startswith("py_env-") and bool(environ.get("PRE_COMMIT"))
+
+
+def _is_base(variable: str, environ: Mapping[str, str]) -> bool:
+    """Whether conda's base environment is active, as it is in every shell; a venv of the project counts before it."""
+    return variable == "CONDA_PREFIX" and environ.get("CONDA_DEFAULT_ENV") in ("base", "root")
+
+
+def _find_venv(folders: Sequence[str]) -> str | None:
+    """The nearest venv at or above the folders, then at or above the working directory.
+
+    A folder ``.venv`` is meant to be one even if it is broken; ``venv`` is one if it says so.
+    """
+    here = _with_parents(os.getcwd())
+    above = [each for folder in folders for each in _with_parents(os.path.abspath(folder)) if each not in here]
+    for folder in (*above, *here):
+        for name in _VENVS:
+            venv = os.path.join(folder, name)
+            is_meant = os.path.isdir(venv) if name == ".venv" else os.path.isfile(os.path.join(venv, "pyvenv.cfg"))
+            if is_meant:
+                return venv
+    return None
+
+
+def _with_parents(folder: str) -> list[str]:
+    folders = [folder]
+    while os.path.dirname(folders[-1]) != folders[-1]:
+        folders.append(os.path.dirname(folders[-1]))
+    return folders
+
+
+def _found_target(venv: str, environ: Mapping[str, str], selected_by: str) -> Target:
+    """The target of a venv that nobody named, which must therefore be readable without starting anything in it."""
+    advice = "create it anew, or name another environment with --python"
+    if not os.path.isfile(os.path.join(venv, "pyvenv.cfg")) and not _conda_version(venv):
+        raise NothingInspectedError(_DOING, venv, "it has no pyvenv.cfg, so it is no venv", advice)
+    if not _conda_version(venv) and not _venv_version(venv):
+        raise NothingInspectedError(_DOING, venv, "its pyvenv.cfg states no Python version", advice)
+    return _prefix_target(venv, environ, selected_by)
 
 
 def _named_target(python: str, environ: Mapping[str, str]) -> Target:
@@ -102,7 +174,7 @@ def _executable_in(prefix: str) -> str:
 
 def _venv_target(prefix: str, executable: str, environ: Mapping[str, str], selected_by: str) -> Target:
     settings = _settings(os.path.join(prefix, "pyvenv.cfg"))
-    version = _plain(settings.get("version") or settings.get("version_info") or "")
+    version = _venv_version(prefix)
     if not version:
         return _executable_target(executable, environ, selected_by)
     folders = _site_folders(prefix, version)
@@ -111,6 +183,11 @@ def _venv_target(prefix: str, executable: str, environ: Mapping[str, str], selec
         base = os.path.dirname(settings.get("home", "")) or prefix
         later = [*_user_folders(version, environ), *_site_folders(base, version)]
     return _target(executable, version, prefix, [*folders, *later], [], environ, selected_by)
+
+
+def _venv_version(prefix: str) -> str:
+    settings = _settings(os.path.join(prefix, "pyvenv.cfg"))
+    return _plain(settings.get("version") or settings.get("version_info") or "")
 
 
 def _settings(path: str) -> dict[str, str]:

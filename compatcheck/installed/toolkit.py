@@ -6,13 +6,13 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
-from compatcheck.environment import Environment, Target
+from compatcheck.environment import Environment
 
 _LARGEST = 64 << 10
 _HEADERS = ("include/cuda.h", "targets/x86_64-linux/include/cuda.h", "targets/sbsa-linux/include/cuda.h")
 
 
-def collect(target: Target) -> Environment:
+def collect() -> Environment:
     """``cuda.toolkit``; ``None`` where there is none."""
     return from_environment(os.environ)
 

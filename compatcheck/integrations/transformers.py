@@ -18,7 +18,7 @@ from compatcheck import matrix
 from compatcheck.environment import Environment, Target
 from compatcheck.errors import CompatcheckError
 from compatcheck.installed.collect import collect
-from compatcheck.installed.target import find_target
+from compatcheck.installed.target import own_target
 from compatcheck.integrations._diagnosis import explain, render_alarm
 from compatcheck.integrations._memory_readings import CUDA_FLOOR, PROCESS_FLOOR, GrowthWatch
 from compatcheck.integrations._passes import ForwardWatch, cuda_bytes, process_bytes
@@ -196,5 +196,4 @@ class CompatGuard(TrainerCallback):  # type: ignore[misc]
 
 
 def _this_interpreter() -> Target:
-    shells = ("VIRTUAL_ENV", "CONDA_PREFIX")
-    return find_target(None, {name: value for name, value in os.environ.items() if name not in shells})
+    return own_target(os.environ)

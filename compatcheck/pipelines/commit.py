@@ -10,7 +10,8 @@ from compatcheck.environment import Environment
 from compatcheck.environment.assumptions import assume_all, assumed_paths
 from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.pipelines.verdict import Options, Verdict, compare, conclude
-from compatcheck.project.overlay import with_paths
+from compatcheck.project.overlay import over
+from compatcheck.project.reading import read_paths
 from compatcheck.results.areas import Given
 from compatcheck.results.findings import BAD, STATUSES, Finding, Report, fingerprint
 
@@ -33,8 +34,9 @@ def judge(
     reports: dict[str, list[Report]] = {}
     for change in changes:
         try:
-            stated = with_paths(Environment({}), change.paths, pins="instead")
-            report = compare(assume_all(stated, assume), known, options)
+            reading = read_paths(change.paths)
+            stated = over(Environment({}), reading, "instead")
+            report = compare(assume_all(stated, assume), known, options)._replace(remarks=reading.remarks)
         except NothingInspectedError:
             continue
         except InputError:
@@ -56,4 +58,5 @@ def _join(reports: Sequence[Report]) -> Report:
     certain = {finding.id for finding in worst.values() if finding.status in BAD}
     kept = [each for each in worst.values() if each.status in BAD or each.location or each.id not in certain]
     findings = sorted(kept, key=lambda finding: (STATUSES.index(finding.status), finding.id))
-    return reports[0]._replace(findings=tuple(findings))
+    remarks = dict.fromkeys(remark for report in reports for remark in report.remarks)
+    return reports[0]._replace(findings=tuple(findings), remarks=tuple(remarks))

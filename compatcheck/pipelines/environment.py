@@ -4,62 +4,137 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from compatcheck.language import marked
+from compatcheck.errors import NothingInspectedError
+from compatcheck.language import gettext as _
+from compatcheck.results.findings import Remark
 
 if TYPE_CHECKING:
     from compatcheck.environment import Environment, Target
     from compatcheck.matrix import Matrix
     from compatcheck.project.overlay import Pins
-
-_NOT_THE_RUNS = marked(
-    "compatcheck's own environment, which holds no torch; name the run's with --python, or its requirements"
-)
-_TRAINERS = ("torch", "jax", "tensorflow", "mlx")
+    from compatcheck.project.projects import Project
 
 
-def environment(
-    known: Matrix,
-    paths: tuple[str, ...],
-    python: str | None,
-    snapshot: str | Mapping[str, Any] | None,
-    assume: tuple[str, ...],
-    hash_weights: bool = False,
-    imports: bool | None = None,
-    pins: Pins | None = None,
-) -> tuple[Environment, Target | None]:
-    """The environment to judge, and the interpreter its probes can run in, where it is a real one on this machine.
+class Request(NamedTuple):
+    """What to judge besides the files of a project.
 
-    ``snapshot`` is a file, ``-`` for standard input, or its content. ``imports`` follows the imports of that
-    interpreter; None takes what is remembered of them. ``pins`` is what requirements mean beside it; None takes what
-    the way it was named suggests.
+    ``python`` names an interpreter, and ``target`` is one that the caller has chosen; with neither it is found.
+    ``snapshot`` is a file, ``-`` for standard input, or its content, in place of an interpreter. ``imports`` follows
+    the imports of the interpreter; None takes what is remembered of them.
     """
-    found, target = (_recorded(snapshot), None) if snapshot is not None else _installed(python, known)
-    found = _not_of_the_run(found) if _is_our_own(python, target) else found
-    pins = pins or _pins_mode(python, target)
+
+    python: str | None = None
+    snapshot: str | Mapping[str, Any] | None = None
+    assume: tuple[str, ...] = ()
+    hash_weights: bool = False
+    imports: bool | None = None
+    target: Target | None = None
+
+
+class Subject(NamedTuple):
+    """An environment to judge.
+
+    ``target`` is the interpreter its probes can run in, where it is a real one on this machine. ``remarks`` are on
+    files that contradict one another or cannot be read. ``project`` is None where no file was named.
+    """
+
+    environment: Environment
+    target: Target | None
+    remarks: tuple[Remark, ...] = ()
+    project: Project | None = None
+
+    @property
+    def folder(self) -> str:
+        return self.project.folder if self.project is not None else ""
+
+
+def environment(known: Matrix, paths: tuple[str, ...], request: Request) -> Subject:
+    """The environment with the files of one project.
+
+    Raises `NothingInspectedError` where there is nothing to judge, `InputError` where the paths hold several projects.
+    """
+    if not paths:
+        return _subject(known, None, request, {})
+    from compatcheck.project.projects import project
+
+    return _subject(known, project(paths), request, {})
+
+
+def environments(known: Matrix, paths: tuple[str, ...], request: Request) -> Iterator[Subject]:
+    """The environment of each project in the paths, with its own files. Raises as `environment` does."""
+    if not paths:
+        yield _subject(known, None, request, {})
+        return
+    from compatcheck.project.projects import projects
+
+    collected: dict[Target, Environment] = {}
+    for project in projects(paths):
+        yield _subject(known, project, request, collected)
+
+
+def _subject(known: Matrix, project: Project | None, request: Request, collected: dict[Target, Environment]) -> Subject:
+    from compatcheck.environment.assumptions import assume_all
+
+    found, target, remarks = _found(known, project, request, collected)
     stated = found
-    if paths:
-        from compatcheck.project.overlay import with_paths
+    if project is not None:
+        from compatcheck.project.overlay import over
+        from compatcheck.project.reading import read_project
 
-        stated = with_paths(found, paths, pins=pins, weights=hash_weights, target=target)
-    judged = stated
-    if assume:
-        from compatcheck.environment.assumptions import assume_all
-
-        judged = assume_all(stated, assume)
+        python = assume_all(found, request.assume).facts.get("python") or sys.version.split()[0]
+        reading = read_project(project, request.hash_weights, python)
+        stated = over(found, reading, _pins_mode(request, target), lambda names: _movable(target, names))
+        remarks = (*remarks, *reading.remarks)
+    judged = assume_all(stated, request.assume) if request.assume else stated
     if target is None or judged.facts.get("distributions") != found.facts.get("distributions"):
-        return judged, None
-    return (judged if imports is False else _with_imports(judged, target, paths, examine=bool(imports))), target
+        return Subject(judged, None, remarks, project)
+    if request.imports is not False:
+        judged = _with_imports(judged, target, project, examine=bool(request.imports))
+    return Subject(judged, target, remarks, project)
 
 
-def _installed(python: str | None, known: Matrix) -> tuple[Environment, Target]:
-    from compatcheck.installed.collect import collect
-    from compatcheck.installed.target import find_target
+def _found(
+    known: Matrix, project: Project | None, request: Request, collected: dict[Target, Environment]
+) -> tuple[Environment, Target | None, tuple[Remark, ...]]:
+    """What is recorded or installed; where nothing is, what this machine has."""
+    if request.snapshot is not None:
+        return _recorded(request.snapshot), None, ()
+    from compatcheck.installed.collect import collect, collect_machine
+    from compatcheck.installed.target import NoEnvironmentError, find_target, is_active
 
-    target = find_target(python, os.environ)
-    return collect(target, known.environ), target
+    remarks: tuple[Remark, ...] = ()
+    target = request.target
+    try:
+        folders = project.folders if project is not None else (os.curdir,)
+        target = target or find_target(request.python, os.environ, folders)
+    except NoEnvironmentError as error:
+        if project is None and not request.assume:
+            raise _nothing_to_judge(error) from None
+        why = error.seen
+    except NothingInspectedError as error:
+        if project is None or request.python is not None or is_active(os.environ):
+            raise
+        why = f"{error.subject}: {error.seen}"
+        remarks = (Remark(str(error)),)
+    if target is None:
+        machine = collect_machine(known.environ)
+        return machine._replace(reasons={**machine.reasons, "distributions": why}), None, remarks
+    if target not in collected:
+        collected[target] = collect(target, known.environ)
+    return collected[target], target, remarks
+
+
+def _nothing_to_judge(error: NothingInspectedError) -> NothingInspectedError:
+    from compatcheck.project.projects import package_lists
+
+    here = package_lists(os.curdir)
+    advice = _("activate one, name one with --python, or pass requirements or a --snapshot")
+    if here:
+        advice = _("activate one, name one with --python, or judge {file} with `compatcheck .`").format(file=here[0])
+    return NothingInspectedError("judging", os.getcwd(), error.seen, advice)
 
 
 def _recorded(snapshot: str | Mapping[str, Any]) -> Environment:
@@ -72,7 +147,13 @@ def _recorded(snapshot: str | Mapping[str, Any]) -> Environment:
     return read_snapshot(snapshot or "-")
 
 
-def _with_imports(environment: Environment, target: Target, paths: tuple[str, ...], *, examine: bool) -> Environment:
+def _movable(target: Target | None, names: Collection[str]) -> Collection[str]:
+    from compatcheck.installed import declared
+
+    return declared.movable(target, names) if target else ()
+
+
+def _with_imports(environment: Environment, target: Target, project: Project | None, *, examine: bool) -> Environment:
     """The environment with the imports that fail in it: remembered ones, or found now, with progress."""
     from compatcheck.import_check import with_imports
 
@@ -80,31 +161,17 @@ def _with_imports(environment: Environment, target: Target, paths: tuple[str, ..
         return with_imports(environment, target)
     from compatcheck.terminal.progress import imports_progress
 
+    paths = [source.path for source, root in project.inputs if root is None] if project is not None else []
     with imports_progress() as show:
         return with_imports(environment, target, paths, examine=True, on_module=show)
 
 
-def _pins_mode(python: str | None, target: Target | None) -> Pins:
+def _pins_mode(request: Request, target: Target | None) -> Pins:
     """What requirements mean beside an environment.
 
-    An interpreter that is named counts as it is; into an active environment the pins will be installed; the one
-    compatcheck happens to run in has nothing to do with them.
+    One that is named counts as it is. The pins will be installed into one that is active, found or recorded; where
+    there is none, they stand for it.
     """
-    if python is not None:
+    if request.python is not None:
         return "ignored"
-    return "instead" if _is_our_own(python, target) else "over"
-
-
-def _is_our_own(python: str | None, target: Target | None) -> bool:
-    """Whether it is only judged because compatcheck happens to run in it."""
-    from compatcheck.installed.target import is_active
-
-    return python is None and target is not None and target.prefix == sys.prefix and not is_active(os.environ)
-
-
-def _not_of_the_run(found: Environment) -> Environment:
-    """Our own environment, where nothing in it trains: what it lacks, the run need not lack, and that is told."""
-    if any(name in _TRAINERS for name in found.section("distributions")):
-        return found
-    run = found.without("unmet_requirements").with_fact("distributions_complete", False)
-    return run._replace(reasons={"distributions": _NOT_THE_RUNS, **run.reasons})
+    return "over" if target is not None or request.snapshot is not None else "instead"

@@ -9,20 +9,27 @@ from compatcheck.advice import resolver
 from compatcheck.advice.model import Place
 from compatcheck.environment import Environment
 from compatcheck.errors import NothingInspectedError
-from compatcheck.project.reading import requirements_among
+from compatcheck.pipelines.environment import Subject
+from compatcheck.project.package_lists import requirements_of
 
 
-def with_resolution(environment: Environment, paths: Sequence[str]) -> Environment:
-    """The environment with ``unsolvable``: each file that has no solution, with uv's reason.
+def with_resolutions(subjects: Sequence[Subject]) -> tuple[Subject, ...]:
+    """The subjects with ``unsolvable``: each file of theirs that has no solution, with uv's reason.
 
     Files are resolved one by one, for the Python and the platform that are stated. Raises `NothingInspectedError`
     where no file lists requirements, and what the resolver raises.
     """
-    files = requirements_among(paths) if paths else ()
-    if not files:
-        raise NothingInspectedError(
-            "resolving", ", ".join(paths) or ".", "no file there lists requirements", "name a requirements file"
-        )
+    lists = [requirements_of(subject.project) if subject.project else () for subject in subjects]
+    if not any(lists):
+        where = ", ".join(filter(None, (subject.folder for subject in subjects))) or "."
+        raise NothingInspectedError("resolving", where, "no file there lists requirements", "name a requirements file")
+    return tuple(
+        subject._replace(environment=_resolved(subject.environment, files)) if files else subject
+        for subject, files in zip(subjects, lists)
+    )
+
+
+def _resolved(environment: Environment, files: Sequence[str]) -> Environment:
     python = environment.facts.get("python")
     platform = resolver.platform_of(environment.section("platform"))
     place = Place(sys.executable, python if isinstance(python, str) else None, platform)

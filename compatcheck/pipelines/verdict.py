@@ -19,7 +19,7 @@ from compatcheck.pipelines.check import OnProbe, check, confirm
 from compatcheck.report.areas import label
 from compatcheck.results import exit_status
 from compatcheck.results.areas import AreaName, Given
-from compatcheck.results.findings import Report, failing
+from compatcheck.results.findings import Remark, Report, failing
 from compatcheck.settings import Settings
 from compatcheck.terminal.stopwatch import stage
 
@@ -70,14 +70,20 @@ class Verdict(NamedTuple):
     reason: str
 
 
-def judge(environment: Environment, known: matrix.Matrix, options: Options, probing: Probing | None = None) -> Verdict:
+def judge(
+    environment: Environment,
+    known: matrix.Matrix,
+    options: Options,
+    probing: Probing | None = None,
+    remarks: tuple[Remark, ...] = (),
+) -> Verdict:
     """Judge an environment; probes run only where ``probing`` says how.
 
     Raises `InputError` for an id that no entry has and for a baseline that cannot be read, `NothingInspectedError`
     where nothing is known of the environment.
     """
     with stage("matrix"):
-        report = compare(environment, known, options)
+        report = compare(environment, known, options)._replace(remarks=remarks)
     return conclude(report, known, options, probing)
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from compatcheck.errors import InputError
 from compatcheck.project import requirements, scripts, training
+from compatcheck.project.projects import is_training, nearest, package_lists
 from compatcheck.project.reading import read_paths
 from compatcheck.project.sources import Source, holds_model, scan
 
@@ -26,9 +27,9 @@ class Change(NamedTuple):
 def read_changes(files: Sequence[str]) -> tuple[Change, ...]:
     """What to judge for these files; those that are none of ours are passed over.
 
-    The project of a file is the nearest folder at or above it, up to the working directory, that lists packages. Where
-    such a list changes, or a file that a training may name, as a DeepSpeed JSON, every training of the project is
-    judged. Raises `InputError` where a file is broken whose name says what it means to be.
+    The project of a file is its `nearest`, up to the working directory. Where a list of packages changes, or a file
+    that a training may name, as a DeepSpeed JSON, every training of the project is judged. Raises `InputError` where a
+    file is broken whose name says what it means to be.
     """
     by_project: dict[str, list[Source]] = {}
     for source in dict.fromkeys(_ours(files)):
@@ -49,25 +50,14 @@ def _ours(files: Iterable[str]) -> Iterator[Source]:
 
 
 def _project_of(path: str) -> str:
-    """The nearest folder that lists packages; the working directory where none does, or the file lies outside."""
-    folder = os.path.dirname(path)
-    while folder and folder != os.path.dirname(folder) and not folder.startswith(os.pardir):
-        if _lists(folder):
-            return folder
-        folder = os.path.dirname(folder)
-    return "."
-
-
-def _lists(folder: str) -> tuple[str, ...]:
-    paths = (os.path.normpath(os.path.join(folder, name)) for name in sorted(os.listdir(folder)))
-    return tuple(path for path in paths if os.path.isfile(path) and requirements.identify(path))
+    return nearest(path, os.curdir, package_lists)
 
 
 def _project_changes(project: str, touched: Sequence[Source]) -> Iterator[Change]:
-    lists = _lists(project)
+    lists = package_lists(project)
     named = tuple(source.path for source in touched if source.kind in requirements.readers())
     pins = tuple(dict.fromkeys((*lists, *named)))
-    runs = [source.path for source in touched if _is_run(source)]
+    runs = [source.path for source in touched if is_training(source)]
     modules = tuple(source.path for source in touched if _is_module(source))
     parts = [source.path for source in touched if _is_part(source)]
     programs = [path for path in runs if path.endswith(training.OF_CODE)]
@@ -83,7 +73,7 @@ def _project_changes(project: str, touched: Sequence[Source]) -> Iterator[Change
         beside = tuple(source.path for source in found if _is_module(source))
         if beside and not modules:
             yield Change(project, (*beside, *pins), False)
-        others = [source.path for source in found if _is_run(source) and source.path not in launches]
+        others = [source.path for source in found if is_training(source) and source.path not in launches]
         for path in others:
             if path not in (*runs, *started):
                 yield Change(project, (path, *pins), False)
@@ -102,13 +92,6 @@ def _launched(source: Source) -> tuple[str, list[str]] | None:
     return source.path, [each.path for each in read if each.kind == scripts.KIND]
 
 
-def _is_run(source: Source) -> bool:
-    """A training of its own: a configuration, a launch script or a program."""
-    if source.kind not in training.readers() or _is_module(source):
-        return False
-    return training.role_of(source.kind) in ("config", "script", "program")
-
-
 def _is_module(source: Source) -> bool:
     """Code with a Trainer of its own that another script makes use of."""
     return source.kind == scripts.KIND and not training.trains(source.path)
@@ -116,4 +99,4 @@ def _is_module(source: Source) -> bool:
 
 def _is_part(source: Source) -> bool:
     """A file that a training may name, or a model."""
-    return not _is_run(source) and not _is_module(source) and source.kind not in requirements.readers()
+    return not is_training(source) and not _is_module(source) and source.kind not in requirements.readers()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Literal, NamedTuple
 
-from compatcheck.environment import Environment, Target
+from compatcheck.environment import Environment
 from compatcheck.project.requirements._markers import in_range
 from compatcheck.project.sources import Source
+from compatcheck.results.findings import Remark
 
 PINNED = ("distributions", "distributions_complete", "distribution_ranges", "requirements")
 _OF_TORCH = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
@@ -24,33 +25,20 @@ class Reading(NamedTuple):
     """What the user's files say, and which were read.
 
     ``beside`` is what files that describe a whole environment, as a Dockerfile does, say of it besides its packages.
+    ``remarks`` are on lists of packages that contradict one another or cannot be read.
     """
 
     environment: Environment
     sources: tuple[Source, ...]
     beside: Environment = Environment()
+    remarks: tuple[Remark, ...] = ()
 
 
-def with_paths(
-    environment: Environment,
-    paths: Sequence[str],
-    *,
-    pins: Pins = "instead",
-    weights: bool = False,
-    target: Target | None = None,
-) -> Environment:
-    """The environment with what the user's own files say, as `over` joins them.
-
-    ``target`` is the interpreter that the environment was collected from, where it was.
-    """
+def with_paths(environment: Environment, paths: Sequence[str], *, pins: Pins = "instead") -> Environment:
+    """The environment with what the user's own files of one project say, as `over` joins them."""
     from compatcheck.project.reading import read_paths
 
-    def movable(names: Collection[str]) -> Collection[str]:
-        from compatcheck.installed import declared
-
-        return declared.movable(target, names) if target else ()
-
-    return over(environment, read_paths(paths, weights, environment.facts.get("python")), pins, movable)
+    return over(environment, read_paths(paths, python=environment.facts.get("python")), pins)
 
 
 def over(environment: Environment, reading: Reading, pins: Pins, movable: Movable = lambda names: ()) -> Environment:

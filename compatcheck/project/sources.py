@@ -78,30 +78,37 @@ def formats() -> tuple[list[str], list[str], list[str]]:
 
 
 def scan(folder: str) -> Iterator[Source]:
-    """The sources in a folder and two levels below it, in the order of their names."""
-    for path, names in _folders(folder):
+    """The sources in a folder and two levels below it and below each folder that lists packages, by their names."""
+    for path, names, lists in _folders(folder):
         model = "config.json" in names and holds_model(path)
         if model:
             yield Source("model", os.path.normpath(path))
         for name in names:
             inner = os.path.normpath(os.path.join(path, name))
-            kind = requirements.identify(inner)
+            kind = lists.get(name)
             if kind is None and not (model and name.endswith((".json", ".py")) and name != "adapter_config.json"):
                 kind = training.identify_found(inner)
             if kind is not None:
                 yield Source(kind, inner)
 
 
-def _folders(top: str) -> Iterator[tuple[str, list[str]]]:
-    """Each folder with its files; links are not followed, so nothing is met twice."""
+def _folders(top: str) -> Iterator[tuple[str, list[str], dict[str, str]]]:
+    """Each folder with its files, and the readers of those that list packages.
+
+    Links are not followed, so nothing is met twice.
+    """
     seen = 0
+    depths = {top: 0}
     for path, folders, names in os.walk(top):
-        depth = 0 if path == top else os.path.relpath(path, top).count(os.sep) + 1
+        kinds = ((name, requirements.identify(os.path.join(path, name))) for name in names)
+        lists = {name: kind for name, kind in kinds if kind is not None}
+        depth = 0 if lists else depths[path]
         folders[:] = sorted(each for each in folders if depth < _DEEPEST and _worth_entering(path, each))
+        depths.update((os.path.join(path, each), depth + 1) for each in folders)
         seen += len(names) + len(folders)
         if seen > _MOST_ENTRIES:
             raise InputError(_DOING, top, f"it holds over {_MOST_ENTRIES} files", "name the files or a smaller folder")
-        yield path, sorted(names)
+        yield path, sorted(names), lists
 
 
 def _worth_entering(path: str, name: str) -> bool:

@@ -114,10 +114,13 @@ class Suppressed(NamedTuple):
 
 
 class Remark(NamedTuple):
-    """Something about the user's own settings that wants a look, such as an ignore that has expired."""
+    """Something about the user's own files that wants a look, such as an ignore that has expired."""
 
     text: str
     location: Location | None = None
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.text}" if self.location else self.text
 
 
 class VersionMap(NamedTuple):

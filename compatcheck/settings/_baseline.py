@@ -37,22 +37,31 @@ def hold_against(report: Report, baseline: str) -> Report:
 
 def _read(path: str) -> dict[str, int]:
     """How bad each finding was, by fingerprint; what that report had set aside as known stays known."""
-    value = _document(path)
-    found = value.get("findings")
-    earlier = value.get("suppressed", [])
-    if not isinstance(found, list) or not isinstance(earlier, list):
-        _refuse(path, "it is no report of compatcheck", _WRITE)
-    rows = [
-        *found,
-        *(row.get("finding") for row in earlier if isinstance(row, Mapping) and row.get("by") == "baseline"),
-    ]
     ranks: dict[str, int] = {}
-    for row in rows:
+    for row in (row for report in _reports(path) for row in _rows(path, report)):
         mark, status = (row.get("fingerprint"), row.get("status")) if isinstance(row, Mapping) else (None, None)
         if not isinstance(mark, str) or status not in _RANKS:
             _refuse(path, "a finding in it has no fingerprint or no status", f"it may be older; {_WRITE}")
         ranks[mark] = min(_RANKS[status], ranks.get(mark, 2))
     return ranks
+
+
+def _rows(path: str, report: object) -> list[object]:
+    """The findings of one report, and those that it had set aside as known."""
+    found, earlier = (report.get("findings"), report.get("suppressed", [])) if isinstance(report, Mapping) else (0, 0)
+    if not isinstance(found, list) or not isinstance(earlier, list):
+        _refuse(path, "it is no report of compatcheck", _WRITE)
+    return [
+        *found,
+        *(row.get("finding") for row in earlier if isinstance(row, Mapping) and row.get("by") == "baseline"),
+    ]
+
+
+def _reports(path: str) -> list[object]:
+    """The report that a file is, or those of the projects that it holds."""
+    value = _document(path)
+    several = value.get("projects")
+    return several if isinstance(several, list) else [value]
 
 
 def _document(path: str) -> Mapping[str, object]:
@@ -66,7 +75,7 @@ def _document(path: str) -> Mapping[str, object]:
     except RecursionError:
         _refuse(path, "it is nested too deeply", _WRITE)
     version = value.get("schema_version") if isinstance(value, Mapping) else None
-    if version is None or "findings" not in value:
+    if version is None or not value.keys() & {"findings", "projects"}:
         _refuse(path, "it is no report of compatcheck", _WRITE)
     if version != _SCHEMA_VERSION:
         _refuse(path, f"its schema_version is {version!r}, and this compatcheck reads {_SCHEMA_VERSION}", _WRITE)

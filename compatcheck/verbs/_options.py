@@ -18,7 +18,7 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 python = click.option(
     "--python",
     metavar="PATH",
-    help="Inspect this interpreter, venv folder or Python version. Default: the active environment.",
+    help="Inspect this interpreter, venv folder or Python version. Default: the active one, then .venv.",
 )
 output = click.option("-o", "--output", metavar="FILE", help="Write to this file. Default: standard output.")
 snapshot = click.option(

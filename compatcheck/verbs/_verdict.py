@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
@@ -14,9 +14,11 @@ from compatcheck.terminal.stopwatch import print_times
 from compatcheck.verbs._output import screen_of, write
 
 if TYPE_CHECKING:
-    from compatcheck.environment import Environment
+    from compatcheck.environment import Environment, Target
     from compatcheck.matrix import Matrix
+    from compatcheck.pipelines.environment import Subject
     from compatcheck.pipelines.verdict import Options, Probing, Verdict
+    from compatcheck.report.document import Document, Exit
 
 
 class View(NamedTuple):
@@ -52,18 +54,58 @@ def judge_and_exit(
     environment: Environment, known: Matrix, options: Options, probing: Probing | None, view: View
 ) -> NoReturn:
     from compatcheck.pipelines import verdict
-    from compatcheck.report import render
-    from compatcheck.report.document import Exit
-    from compatcheck.report.subjects import check
 
     judged = verdict.judge(environment, known, options._replace(maps=view.is_page), probing)
-    exit = Exit(judged.reason, judged.exit_status)
+    _report_and_exit((("", judged),), view)
+
+
+def judge_each_and_exit(
+    subjects: Sequence[Subject],
+    known: Matrix,
+    options: Options,
+    probing: Callable[[Target], Probing] | None,
+    view: View,
+) -> NoReturn:
+    """The same for each project; the worst verdict decides."""
+    from compatcheck.pipelines import projects
+
+    judged, unjudged = projects.judge(subjects, known, options._replace(maps=view.is_page), probing)
+    for error in unjudged:
+        click.echo(f"compatcheck: {error}", err=True)
+    _report_and_exit(judged, view)
+
+
+def _report_and_exit(judged: Sequence[tuple[str, Verdict]], view: View) -> NoReturn:
+    from compatcheck.report import render
+
+    exit = _exit(judged)
     for name, file in view.reports:
-        write(render(check.document(judged.report, exit, refuted=view.show_refuted), name), file)
-    write(_render(judged, view), view.output)
+        write(render(_document(judged, exit, view.show_refuted), name), file)
+    write(_render(judged, exit, view), view.output)
     if view.verbose:
         print_times()
-    sys.exit(judged.exit_status)
+    sys.exit(exit.status)
+
+
+def _exit(judged: Sequence[tuple[str, Verdict]]) -> Exit:
+    """That of the worst verdict."""
+    from compatcheck.report.document import Exit
+
+    folder, worst = max(judged, key=lambda each: each[1].exit_status)
+    return Exit(worst.reason if len(judged) == 1 else f"{folder}: {worst.reason}", worst.exit_status)
+
+
+def _document(
+    judged: Sequence[tuple[str, Verdict]], exit: Exit, refuted: bool = False, verbose: bool = False
+) -> Document:
+    from compatcheck.report.document import Exit
+    from compatcheck.report.subjects import check, projects
+
+    documents = [
+        (folder, check.document(each.report, Exit(each.reason, each.exit_status), refuted=refuted, verbose=verbose))
+        for folder, each in judged
+    ]
+    return documents[0][1] if len(documents) == 1 else projects.document(documents, exit)
 
 
 def _require_distinct_files(files: Iterable[str | None]) -> None:
@@ -77,17 +119,14 @@ def _require_distinct_files(files: Iterable[str | None]) -> None:
             taken.add(real)
 
 
-def _render(judged: Verdict, view: View) -> str:
+def _render(judged: Sequence[tuple[str, Verdict]], exit: Exit, view: View) -> str:
     """The report in the format asked for; a quiet one in text holds only what fails."""
     from compatcheck.report import render
-    from compatcheck.report.document import Exit
     from compatcheck.report.subjects import check
     from compatcheck.results.findings import failing
 
     screen = screen_of(view.output)
     if view.quiet and view.format_name == "text":
-        lines = render(check.failing(judged.report, failing(judged.fail_on)), "text", screen)
-        return lines + (f"{judged.reason}\n" if judged.exit_status == exit_status.REQUIRED_MISSING else "")
-    exit = Exit(judged.reason, judged.exit_status)
-    document = check.document(judged.report, exit, refuted=view.show_refuted, verbose=view.verbose)
-    return render(document, view.format_name, screen)
+        rows = (render(check.failing(each.report, failing(each.fail_on)), "text", screen) for _, each in judged)
+        return "".join(rows) + (f"{exit.reason}\n" if exit.status == exit_status.REQUIRED_MISSING else "")
+    return render(_document(judged, exit, view.show_refuted, view.verbose), view.format_name, screen)

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from compatcheck.pipelines.environment import environment as environment_of
+from compatcheck.pipelines.environment import Request, environments
 from compatcheck.terminal.stopwatch import stage
 from compatcheck.verbs import _options
 from compatcheck.verbs._output import progress
-from compatcheck.verbs._verdict import judge_and_exit, options_of, view_of
+from compatcheck.verbs._verdict import judge_each_and_exit, options_of, view_of
 
 if TYPE_CHECKING:
+    from compatcheck.environment import Target
     from compatcheck.results.areas import AreaName
 
 EXAMPLES = (
@@ -73,8 +74,10 @@ def command(
     """Report known-bad combinations in an environment.
 
     PATH is a file or folder of the project: a training configuration, launch script, requirements, lock file,
-    Dockerfile or model folder. Pinned requirements override what is installed in the active environment; with
-    --python, what is installed counts.
+    Dockerfile or model folder. In a folder, each folder that lists packages is a project, judged with its own files.
+
+    The environment is the active one, else the project's .venv or venv; pinned requirements override what is installed
+    there. With --python, what is installed counts. With no environment, the requirements stand for it.
 
     Defaults come from [tool.compatcheck] in the nearest pyproject.toml. Its `paths` and `assume` are ignored with
     --snapshot.
@@ -91,12 +94,12 @@ def command(
     with stage("matrix"):
         known = matrix.load()
     with stage("facts"):
-        environment, target = environment_of(known, paths, python, snapshot, assume, imports=imports)
+        subjects = tuple(environments(known, paths, Request(python, snapshot, assume, imports=imports)))
     if resolve:
-        from compatcheck.pipelines.resolution import with_resolution
+        from compatcheck.pipelines.resolution import with_resolutions
 
         with stage("resolution"):
-            environment = with_resolution(environment, paths)
+            subjects = with_resolutions(subjects)
     probe = (project.probe if probe is None else probe) is not False
     chosen = options_of(options)._replace(
         project=project,
@@ -105,5 +108,8 @@ def command(
         given=Given("standard input" if snapshot == "-" else snapshot or "", assumed_paths(assume)),
         probes=probe,
     )
-    probing = Probing(target, device, fresh, budget, progress) if target and probe else None
-    judge_and_exit(environment, known, chosen, probing, view)
+
+    def probing(target: Target) -> Probing:
+        return Probing(target, device, fresh, budget, progress)
+
+    judge_each_and_exit(subjects, known, chosen, probing if probe else None, view)

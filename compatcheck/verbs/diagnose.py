@@ -78,12 +78,13 @@ def _environment(
     """The environment that was named, empty where none was, and what the user states over the logs."""
     from compatcheck.environment import Environment
     from compatcheck.environment.assumptions import assume_all
+    from compatcheck.pipelines.environment import Request
     from compatcheck.pipelines.environment import environment as environment_of
     from compatcheck.project.overlay import with_paths
 
     found = Environment({})
     if python is not None or snapshot is not None:
-        found, _ = environment_of(known, paths, python, snapshot, ())
+        found = environment_of(known, paths, Request(python, snapshot)).environment
     elif paths:
         found = with_paths(found, paths)
     stated = assume_all(Environment({}), assume)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from compatcheck.pipelines.environment import Request
 from compatcheck.pipelines.environment import environment as environment_of
 from compatcheck.verbs import _options
 from compatcheck.verbs._output import write
@@ -34,5 +35,8 @@ def command(
 
     from compatcheck import matrix
 
-    environment, _ = environment_of(matrix.load(), paths, python, None, assume, hash_weights, imports)
-    write(json.dumps(environment.dump(), indent=2, ensure_ascii=False) + "\n", output)
+    request = Request(python, None, assume, hash_weights, imports)
+    subject = environment_of(matrix.load(), paths, request)
+    for remark in subject.remarks:
+        click.echo(f"compatcheck: {remark}", err=True)
+    write(json.dumps(subject.environment.dump(), indent=2, ensure_ascii=False) + "\n", output)

@@ -12,7 +12,8 @@ from compatcheck.environment import Target, Unknown
 from compatcheck.installed import declared
 from compatcheck.installed.collect import collect
 from compatcheck.installed.target import find_target
-from compatcheck.project.overlay import with_paths
+from compatcheck.project.overlay import over
+from compatcheck.project.reading import read_paths
 from tests.installed.conftest import Install
 
 
@@ -198,7 +199,8 @@ def test_pins_say_nothing_of_what_an_installer_moves_for_them(target: Target, in
     asked = tmp_path / "requirements.txt"
     for pin, known in (("transformers==4.48.0", None), ("transformers==5.20.0", "0.23.0"), ("numpy==1.26.4", "0.23.0")):
         asked.write_text(f"{pin}\n", encoding="utf-8")
-        environment = with_paths(collect(target), [str(asked)], pins="over", target=target)
+        reading = read_paths([str(asked)])
+        environment = over(collect(target), reading, "over", lambda names: declared.movable(target, names))
         assert environment.facts["distributions"].get("tokenizers") == known
         seen = environment.get("distributions.tokenizers")
         assert isinstance(seen, Unknown) if known is None else seen == known

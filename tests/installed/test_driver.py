@@ -11,7 +11,6 @@ from typing import Any
 import pynvml
 import pytest
 
-from compatcheck.environment import Target
 from compatcheck.installed import driver
 
 ARGUMENTS = {
@@ -52,17 +51,17 @@ def stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stand:
     return put
 
 
-def test_a_machine_without_a_driver_speaks_for_none(target: Target) -> None:
-    facts = driver.collect(target)
+def test_a_machine_without_a_driver_speaks_for_none() -> None:
+    facts = driver.collect()
     if "no NVIDIA driver on this machine" not in facts.reasons.values():
         pytest.skip("this machine has a driver")
     assert facts.facts == {}
     assert set(facts.reasons) == {"cuda.driver", "cuda.driver_api", "gpus"}
 
 
-def test_a_driver_and_its_gpu(target: Target, stand: Stand) -> None:
+def test_a_driver_and_its_gpu(stand: Stand) -> None:
     stand()
-    facts = driver.collect(target)
+    facts = driver.collect()
     assert facts.facts == {
         "cuda": {"driver": "535.104.05", "driver_api": "12.2"},
         "gpus": [{"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0", "memory_mib": 81920, "uuid": "GPU-1"}],
@@ -70,15 +69,15 @@ def test_a_driver_and_its_gpu(target: Target, stand: Stand) -> None:
     assert facts.reasons == {}
 
 
-def test_what_a_gpu_does_not_tell_is_left_out(target: Target, stand: Stand) -> None:
+def test_what_a_gpu_does_not_tell_is_left_out(stand: Stand) -> None:
     stand(
         nvmlDeviceGetMemoryInfo=pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED), nvmlDeviceGetUUID=pynvml.NVMLError(4)
     )
-    assert driver.collect(target).facts["gpus"] == [{"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0"}]
+    assert driver.collect().facts["gpus"] == [{"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0"}]
     stand(nvmlDeviceGetHandleByIndex=pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST))
-    assert driver.collect(target).facts["gpus"] == [{}]
+    assert driver.collect().facts["gpus"] == [{}]
     stand(nvmlDeviceGetCount=pynvml.NVMLError(999))
-    assert "gpus" in driver.collect(target).reasons
+    assert "gpus" in driver.collect().reasons
 
 
 @pytest.mark.parametrize(
@@ -90,20 +89,20 @@ def test_what_a_gpu_does_not_tell_is_left_out(target: Target, stand: Stand) -> N
         (pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH, "the NVIDIA driver is broken: .*[Mm]ismatch"),
     ],
 )
-def test_the_ways_nvml_does_not_start_are_told_apart(target: Target, stand: Stand, code: int, reason: str) -> None:
+def test_the_ways_nvml_does_not_start_are_told_apart(stand: Stand, code: int, reason: str) -> None:
     import re
 
     stand(start=code)
-    facts = driver.collect(target)
+    facts = driver.collect()
     assert facts.facts == {"cuda": {"driver": "535.104.05"}}
     assert set(facts.reasons) == {"cuda.driver_api", "gpus"}
     assert re.search(reason, facts.reasons["gpus"])
 
 
-def test_nvml_missing_beside_compatcheck(target: Target, stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nvml_missing_beside_compatcheck(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     stand()
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert "not installed with compatcheck" in driver.collect(target).reasons["gpus"]
+    assert "not installed with compatcheck" in driver.collect().reasons["gpus"]
 
 
 def test_the_kernel_module_states_its_version_in_two_places(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.installed.distributions import scan
-from compatcheck.installed.target import find_target
+from compatcheck.installed.target import NoEnvironmentError, find_target, own_target
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the trees are laid out as on POSIX")
 
@@ -67,8 +67,13 @@ def test_the_active_environment_is_selected(venv: Path, tmp_path: Path) -> None:
     assert target.search_path == (str(user), str(site))
 
 
-def test_without_a_selection_it_is_our_own_interpreter() -> None:
-    target = find_target(None, {})
+def test_our_own_interpreter_is_only_taken_where_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NoEnvironmentError, match=r"no environment is active, and there is no \.venv"):
+        find_target(None, {})
+    target = own_target({})
     assert target.selected_by == "the interpreter compatcheck runs in"
     assert target.prefix == sys.prefix
     assert target.version == ".".join(map(str, sys.version_info[:3]))
@@ -205,3 +210,77 @@ def test_a_name_on_path_and_a_version(tmp_path: Path) -> None:
     environ = {"PATH": str(tmp_path), "PYTHONNOUSERSITE": "1"}
     for asked in ("python3.12", "3.12"):
         assert find_target(asked, environ) == ("/x/python3.12", "3.12.1", "/x", (str(site),), "--python")
+
+
+@pytest.mark.parametrize("name", [".venv", "venv"])
+def test_the_venv_of_the_project_is_found_from_a_folder_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    lay_venv(tmp_path / name, "home = /opt/base/bin\nversion = 3.9.18\n")
+    (tmp_path / "configs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    found = find_target(None, {})
+    assert (found.prefix, found.selected_by) == (str(tmp_path / name), "found in the project")
+    monkeypatch.chdir(tmp_path / "configs")
+    assert find_target(None, {}).selected_by == "found in a parent folder"
+    assert find_target(None, {}, [str(tmp_path)]).selected_by == "found in the project"
+
+
+def test_the_venv_of_the_folder_at_hand_comes_before_that_of_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in (".", "a", "a/.venv/x", "../elsewhere"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    lay_venv(tmp_path / "venv", "version = 3.9.1\n")
+    lay_venv(tmp_path / "b" / ".venv", "version = 3.9.2\n")
+    lay_venv(tmp_path / "b" / "venv", "version = 3.9.3\n")
+    monkeypatch.chdir(tmp_path)
+    assert find_target(None, {}, ["b"]).version == "3.9.2"
+    assert find_target(None, {}, ["b/configs"]).version == "3.9.2"
+    assert find_target(None, {}, ["../elsewhere"]).version == "3.9.1"
+    assert find_target(None, {"VIRTUAL_ENV": str(tmp_path / "b" / "venv")}, ["b"]).version == "3.9.3"
+
+
+def test_conda_s_base_counts_after_the_venv_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, venv: Path
+) -> None:
+    base = tmp_path / "conda"
+    lay_venv(base, "", "python3.10")
+    (base / "pyvenv.cfg").unlink()
+    (base / "conda-meta").mkdir()
+    (base / "conda-meta" / "python-3.10.13-h955ad1f_0.json").write_text("{}")
+    environ = {"CONDA_PREFIX": str(base), "CONDA_DEFAULT_ENV": "base"}
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert find_target(None, environ).prefix == str(venv)
+    assert find_target(None, {**environ, "CONDA_DEFAULT_ENV": "train"}).version == "3.10.13"
+    venv.rename(tmp_path / "elsewhere" / "renamed")
+    assert find_target(None, environ).selected_by == "CONDA_PREFIX"
+
+
+@pytest.mark.parametrize(
+    ("settings", "seen"),
+    [
+        (None, "it has no pyvenv.cfg, so it is no venv"),
+        ("home = /x/bin\n", "its pyvenv.cfg states no Python version"),
+    ],
+)
+def test_nothing_is_started_in_a_venv_that_nobody_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str | None, seen: str
+) -> None:
+    lay_venv(tmp_path / ".venv", settings or "")
+    (tmp_path / ".venv" / "bin" / "python").write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    if settings is None:
+        (tmp_path / ".venv" / "pyvenv.cfg").unlink()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NothingInspectedError, match=seen):
+        find_target(None, {})
+    assert not (tmp_path / "started").exists()
+
+
+def test_the_environment_of_a_hook_is_not_the_active_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, venv: Path
+) -> None:
+    monkeypatch.chdir(venv.parent)
+    with pytest.raises(NoEnvironmentError):
+        find_target(None, {"VIRTUAL_ENV": "/cache/repo1/py_env-python3.11", "PRE_COMMIT": "1"})

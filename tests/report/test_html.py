@@ -284,7 +284,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ProbeResult
     """The page of a probe that ran, and its result."""
     pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("probe")
-    asked = ("probe", "cross_entropy", "--device", "cpu", "--format")
+    asked = ("probe", "cross_entropy", "--device", "cpu", "--python", sys.executable, "--format")
     done = run_command(sys.executable, *asked, "html", "-o", "probe.html", cwd=folder)
     assert done.returncode == 0, done.stderr
     shape = json.loads(run_command(sys.executable, *asked, "json", cwd=folder).stdout)["probes"][0]

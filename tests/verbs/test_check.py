@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, run_command
+from tests.conftest import run_command
 from tests.import_check.conftest import install
 
 
@@ -51,7 +51,7 @@ def test_a_dockerfile_on_nvidia_s_container_is_judged_by_what_that_holds(
     tmp_path: Path, lines: str, torch: str | None, nccl: str | None
 ) -> None:
     (tmp_path / "Dockerfile").write_text(f"FROM nvcr.io/nvidia/pytorch:23.10-py3\n{lines}", encoding="utf-8")
-    done = run_command(sys.executable, "check", str(tmp_path), "--no-probe", "--format", "json", cwd=ROOT)
+    done = run_command(sys.executable, "check", ".", "--no-probe", "--format", "json", cwd=tmp_path)
     report = json.loads(done.stdout)
     inferred = {path: fact["value"] for path, fact in report["inferred"].items() if "value" in fact}
     stated = report["environment"]["distributions"].get("torch")

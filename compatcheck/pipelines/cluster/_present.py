@@ -11,8 +11,8 @@ from compatcheck.cluster import Has, Hello
 from compatcheck.environment import Environment, Target
 from compatcheck.errors import CompatcheckError
 from compatcheck.installed.gpu_state import collect_gpu_state
-from compatcheck.installed.target import find_target
-from compatcheck.pipelines.environment import environment
+from compatcheck.installed.target import NoEnvironmentError, find_target, own_target
+from compatcheck.pipelines.environment import Request, environment
 
 # Variables of communication and of the loader; none that holds a secret or is each rank's own.
 _PREFIXES = (
@@ -64,10 +64,19 @@ def here(
     known: matrix.Matrix, paths: tuple[str, ...], python: str | None, hash_weights: bool
 ) -> tuple[Environment, Target | None]:
     """The environment of this machine, with its GPUs' state and the variables of communication that are set."""
-    found, _ = environment(known, paths, python, None, (), hash_weights, imports=False)
+    target = _target(python)
+    request = Request(python, hash_weights=hash_weights, imports=False, target=target)
+    found = environment(known, paths, request).environment
     variables = {name: value for name, value in os.environ.items() if _between_machines(name)}
-    target = find_target(python, os.environ)
     return found.overlay(Environment({"environ": variables})).overlay(collect_gpu_state(target)), target
+
+
+def _target(python: str | None) -> Target:
+    """The interpreter that is named, active or found, else our own, in which a launcher starts every rank."""
+    try:
+        return find_target(python, os.environ)
+    except NoEnvironmentError:
+        return own_target(os.environ)
 
 
 def _between_machines(name: str) -> bool:

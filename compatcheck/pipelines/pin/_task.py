@@ -16,11 +16,13 @@ from compatcheck.environment.assumptions import assume_all
 from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.errors import NothingInspectedError
 from compatcheck.inference.torch_builds import backend_of
-from compatcheck.installed.collect import collect
+from compatcheck.installed.collect import collect, collect_machine
 from compatcheck.installed.declared import marker_environment, top_level
-from compatcheck.installed.target import find_target, is_active
-from compatcheck.project.overlay import with_paths
-from compatcheck.project.reading import requirements_among
+from compatcheck.installed.target import NoEnvironmentError, find_target, is_active, own_target
+from compatcheck.project.overlay import over
+from compatcheck.project.package_lists import requirements_of
+from compatcheck.project.projects import Project, project
+from compatcheck.project.reading import read_project
 
 BY_HAND_COSTS = {"nearest": 100, "pins": 10**6, "config": 0}
 
@@ -80,20 +82,21 @@ def subject(
 
     Raises NothingInspectedError where none of them asks for anything.
     """
-    target = None if snapshot else find_target(python, os.environ)
-    here = collect(target, known.environ) if target else read_snapshot(str(snapshot))
-    context = with_paths(here, paths, pins="ignored") if paths else here
+    asking = project(paths) if paths else None
+    target, here = (None, read_snapshot(snapshot)) if snapshot else _machine(known, asking, python)
+    context = over(here, read_project(asking, python=here.facts.get("python")), "ignored") if asking else here
     environment = assume_all(context, assume)
     versions = here.section("distributions")
-    sources = tuple(requirements_among(paths))
+    sources = requirements_of(asking) if asking else ()
+    resolving = None if snapshot else target or own_target(os.environ)
     if sources or texts:
-        asked = wanted.read(sources, _markers(target, python_version), texts)
+        asked = wanted.read(sources, _markers(resolving, python_version), texts)
         asked = wanted.preferring(asked, wanted.pins_in(output) if output and os.path.isfile(output) else {})
-        asked = wanted.preferring(asked, versions) if _is_meant(python, snapshot) else asked
+        asked = wanted.preferring(asked, versions)
     else:
         asked = wanted.installed(top_level(target) if target else versions, versions)
         asked = asked._replace(complete=bool(here.facts.get("distributions_complete")))
-    place = target.prefix if target else str(snapshot)
+    place = target.prefix if target else str(snapshot or os.getcwd())
     if not any(line.asked for line in asked.lines):
         seen = "nothing to pin is named there"
         advice = "name packages, a requirements file or pyproject.toml, or an environment with --python"
@@ -103,7 +106,7 @@ def subject(
         environment,
         known,
         asked,
-        _place(environment, target, python_version, platform, offline),
+        _place(environment, resolving, python_version, platform, offline),
         None if backend == "index" or "UV_TORCH_BACKEND" in os.environ else backend,
         insists=torch_backend is not None,
         strict=strict,
@@ -124,9 +127,19 @@ def _markers(target: Target | None, python_version: str | None) -> dict[str, str
     return {**marker_environment(target), **stated}
 
 
-def _is_meant(python: str | None, snapshot: str | None) -> bool:
-    """Whether the pins are for the environment at hand: named or active, not the one we happen to run in."""
-    return bool(python or snapshot or is_active(os.environ))
+def _machine(known: matrix.Matrix, asking: Project | None, python: str | None) -> tuple[Target | None, Environment]:
+    """The interpreter that the pins are for with what is installed; where none is found, this machine with our Python.
+
+    Raises `NothingInspectedError` where an environment is broken that was asked for or that nothing can stand for.
+    """
+    try:
+        target = find_target(python, os.environ, asking.folders if asking else (os.curdir,))
+    except NothingInspectedError as error:
+        if not isinstance(error, NoEnvironmentError) and (python or not asking or is_active(os.environ)):
+            raise
+        machine = collect_machine(known.environ)
+        return None, machine.with_fact("python", own_target(os.environ).version)
+    return target, collect(target, known.environ)
 
 
 def _place(

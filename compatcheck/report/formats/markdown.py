@@ -95,7 +95,7 @@ def _settings(report: Report) -> Iterator[str]:
         rows = [(f"{code(e.finding.id)} {cell(e.finding.title)}", _(e.by), cell(e.why)) for e in report.suppressed]
         yield from ("", *_folded(_("{count} set aside").format(count=len(rows)), _cells(names, rows)))
     for remark in report.remarks:
-        yield from ("", f"> :warning: {cell(remark.text)}")
+        yield from ("", f"> :warning: {cell(str(remark))}")
 
 
 def _first_of_each(findings: Iterable[Finding]) -> Iterable[Finding]:

@@ -171,4 +171,4 @@ def _place(location: Location | None) -> str:
 
 def remarks(given: Sequence[Remark]) -> Html:
     shown = [joined((each.text, tag("small", _place(each.location)) if each.location else None)) for each in given]
-    return section(_("About your settings"), listed(shown)) if shown else Html()
+    return section(_("About your files"), listed(shown)) if shown else Html()

@@ -156,8 +156,7 @@ def _set_aside(report: Report) -> Iterator[Line]:
     if counted:
         yield Line(_("set aside: {parts}").format(parts=", ".join(filter(None, (ignored, known)))), "dim")
     for remark in report.remarks:
-        where = f"{remark.location}: " if remark.location else ""
-        yield Line(f"{where}{remark.text}", "yellow", _("note"), "yellow", 10)
+        yield Line(str(remark), "yellow", _("note"), "yellow", 10)
 
 
 def _unknown(environment: Environment, told: Collection[Area], most: int | None) -> Iterator[str]:

@@ -1,0 +1,133 @@
+"""Which files are judged together: those of one project."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from compatcheck.errors import InputError
+from compatcheck.files.path_lists import listed
+from compatcheck.language import gettext as _
+from compatcheck.project import requirements, scripts, training
+from compatcheck.project.sources import Input, Source, identify, is_model, scan
+
+_NAME_ONE = "name one of them, or its files"
+
+
+class Project(NamedTuple):
+    """Files that are judged together.
+
+    ``folder`` is the folder that lists the packages, or that was named; empty where only files were named.
+    """
+
+    folder: str
+    inputs: tuple[Input, ...]
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where its environment may be: its folder, or those of the files that were named; a model is nobody's."""
+        files = (os.path.dirname(source.path) or os.curdir for source, _ in self.inputs if source.kind != "model")
+        return (self.folder,) if self.folder else tuple(dict.fromkeys(files)) or (os.curdir,)
+
+    @property
+    def lists_packages(self) -> bool:
+        return any(each.source.kind in requirements.readers() for each in self.inputs)
+
+    @property
+    def trains(self) -> bool:
+        return any(is_training(each.source) for each in self.inputs)
+
+
+def is_training(source: Source) -> bool:
+    """Whether a file is a training of its own: a configuration, a launch script or a program, but no module of one."""
+    if source.kind == scripts.KIND and not training.trains(source.path):
+        return False
+    return source.kind in training.readers() and training.role_of(source.kind) in ("config", "script", "program")
+
+
+def nearest(path: str, top: str, lists_packages: Callable[[str], object]) -> str:
+    """The project of a file: the nearest folder at or above it that lists packages, up to ``top``, where none does."""
+    folder = os.path.dirname(path) or os.curdir
+    while folder != top and not lists_packages(folder):
+        above = os.path.dirname(folder) or os.curdir
+        if above == folder:
+            return top
+        folder = above
+    return folder
+
+
+def package_lists(folder: str) -> tuple[str, ...]:
+    """The files of a folder that list packages."""
+    paths = (os.path.normpath(os.path.join(folder, name)) for name in sorted(os.listdir(folder)))
+    return tuple(path for path in paths if os.path.isfile(path) and requirements.identify(path))
+
+
+def projects(paths: Sequence[str]) -> tuple[Project, ...]:
+    """The projects of the paths, in their order.
+
+    Files and model folders that are named belong together, and to the project of each folder that is named. In a folder
+    every file belongs to its `nearest` project. What lists no packages and trains nothing is part of every project, as
+    is the only one that lists packages where it trains nothing itself. Raises `InputError` where a path is missing or a
+    named file is none of ours.
+    """
+    named: list[Input] = []
+    found: dict[str, dict[Source, Input]] = {}
+    for path in paths:
+        if os.path.isdir(path) and not is_model(path):
+            found.setdefault(os.path.normpath(path), {})
+            for folder, each in _members(path):
+                found.setdefault(folder, {}).setdefault(each.source, each)
+        else:
+            named.append(Input((_broken(path) if len(paths) > 1 else None) or identify(path)))
+    if not found:
+        return (Project("", tuple(named)),)
+    whole = [Project(folder, tuple(inputs.values())) for folder, inputs in found.items()]
+    apart, shared = _apart(whole)
+    common = (*named, *(each for project in shared for each in project.inputs))
+    return tuple(project._replace(inputs=(*common, *project.inputs)) for project in apart)
+
+
+def project(paths: Sequence[str]) -> Project:
+    """The one project of the paths: of several in a folder the one that the folder itself lists packages for.
+
+    Raises `InputError` as `projects` does, and where none of several is meant.
+    """
+    several = projects(paths)
+    top = {os.path.normpath(path) for path in paths}
+    meant = [each for each in several if each.folder in top and each.lists_packages] if len(several) > 1 else several
+    if len(meant) != 1:
+        folders = listed([each.folder for each in several])
+        seen = _("there are {count} projects: {folders}").format(count=len(several), folders=folders)
+        raise InputError("reading", listed(paths), seen, _NAME_ONE)
+    return meant[0]
+
+
+def _members(top: str) -> Iterator[tuple[str, Input]]:
+    """What a folder holds, each with the folder of its project."""
+    sources = list(scan(top))
+    listing = {os.path.dirname(path) or os.curdir for kind, path in sources if kind in requirements.readers()}
+    for source in sources:
+        inner = os.path.join(source.path, "") if source.kind == "model" else source.path
+        yield nearest(inner, os.path.normpath(top), listing.__contains__), Input(source, top)
+
+
+def _broken(path: str) -> Source | None:
+    """A script that cannot be parsed costs itself alone where other files are named too."""
+    if path.endswith(training.OF_CODE) and os.path.isfile(path):
+        try:
+            training.identify(path)
+        except InputError:
+            return Source(training.BROKEN, path)
+    return None
+
+
+def _apart(found: Iterable[Project]) -> tuple[list[Project], list[Project]]:
+    """The projects to be judged each for itself, and those that are part of each of them."""
+    whole = list(found)
+    listing = [each for each in whole if each.lists_packages]
+    alone = listing[0] if len(listing) == 1 and not listing[0].trains else None
+    apart = [each for each in whole if each.trains or (each.lists_packages and each is not alone)]
+    if not apart:
+        return [Project(whole[0].folder, ())], whole
+    return apart, [each for each in whole if each not in apart]
