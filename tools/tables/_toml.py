@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from typing import Any
 
 
 def header(what: str, command: str, sources: Iterable[str]) -> str:
@@ -14,7 +15,7 @@ def header(what: str, command: str, sources: Iterable[str]) -> str:
     return f"{comment}reviewed = {date.today()}\nsources = [\n{listed}]\n"
 
 
-def section(name: str, rows: Mapping[str, Sequence[Sequence[str]] | str]) -> str:
+def section(name: str, rows: Mapping[str, Sequence[Sequence[Any]] | str]) -> str:
     """A table of the name, in which each key has a text or a list of short lists, one to a line."""
     lines = [f"\n[{name}]\n"]
     for key, value in rows.items():

@@ -87,10 +87,10 @@ def known_in(archive: zipfile.ZipFile) -> Release:
     return Release(types, frozenset(itertools.chain.from_iterable(map(_CLASS.findall, definitions))))
 
 
-def named(source: str) -> Iterator[tuple[str, str]]:
+def named(source: str, mapping: str = _NAMES) -> Iterator[tuple[str, str]]:
     """The model types that the module maps, each with its class, in whichever form the mapping is written."""
     for statement in ast.parse(source).body:
-        if not _is_about_the_mapping(statement):
+        if not _is_about(statement, mapping):
             continue
         for node in ast.walk(statement):
             if isinstance(node, ast.Dict):
@@ -105,12 +105,12 @@ def _pair(key: ast.expr | None, value: ast.expr) -> tuple[str, str] | None:
     return None
 
 
-def _is_about_the_mapping(statement: ast.stmt) -> bool:
+def _is_about(statement: ast.stmt, mapping: str) -> bool:
     if isinstance(statement, ast.Assign):
-        return any(isinstance(each, ast.Name) and each.id == _NAMES for each in statement.targets)
+        return any(isinstance(each, ast.Name) and each.id == mapping for each in statement.targets)
     call = statement.value if isinstance(statement, ast.Expr) else None
     changed = call.func if isinstance(call, ast.Call) else None
-    return isinstance(changed, ast.Attribute) and isinstance(changed.value, ast.Name) and changed.value.id == _NAMES
+    return isinstance(changed, ast.Attribute) and isinstance(changed.value, ast.Name) and changed.value.id == mapping
 
 
 def first_and_last(known: dict[Version, Release]) -> tuple[dict[str, str], dict[str, str]]:
