@@ -178,6 +178,7 @@ def _cuda(text: str, number: int) -> Iterator[Claim]:
             yield Claim("cuda.driver_api", version, number)
         elif not (_is_of_torch(text, match.start()) or _SHOWN.search(text[: match.end()])):
             yield Claim("cuda.runtime", None, number, _WHICH.format(version))
+            yield Claim("report.cuda", version, number)
 
 
 def _is_of_torch(text: str, start: int) -> bool:

@@ -39,6 +39,7 @@ WHOLE = Type("a whole number", {"type": "integer"}, "number")
 LABELS = Type("a list of strings", {"type": "array", "items": {"type": "string", "description": TEXT.words}}, "labels")
 TEXT_OR_FLAG = Type("a string, true or false", {"type": ["string", "boolean"]}, "text")
 DTYPE = _choice("bfloat16", "float16", "float32", "float64")
+ATTENTION_RULE = _choice("default")
 ATTENTION = _choice("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention", "xformers")
 SIDE = _choice("left", "right")
 DTYPE_RULE = _choice("bfloat16-if-supported")
@@ -118,6 +119,7 @@ FACTS: tuple[Fact, ...] = (
     Fact("report.date", DAY, used_by="inference"),
     Fact("report.repository", TEXT, used_by="inference"),
     Fact("report.newest.*", FLAG, used_by="inference"),
+    Fact("report.cuda", VERSION, used_by="inference", meaning="a CUDA that is torch's, the driver's or the toolkit's"),
     Fact("distributions.*", TEXT, compared="version"),
     Fact("distributions_complete", FLAG, used_by="conditions on distributions", required=True),
     Fact("distribution_ranges.*", TEXT, used_by="conditions on distributions", required=True),
@@ -190,6 +192,12 @@ FACTS: tuple[Fact, ...] = (
     Fact("training.unquantized_dtype", DTYPE, meaning="dtype of the layers that quantization leaves out"),
     Fact("training.dtype_rule", DTYPE_RULE, used_by="inference"),
     Fact("training.attention", ATTENTION, python="from_pretrained(..., attn_implementation={})"),
+    Fact(
+        "training.attention_rule",
+        ATTENTION_RULE,
+        used_by="inference",
+        meaning="what chooses the attention where no setting does: transformers, for the type of the model",
+    ),
     Fact("training.padding_side", SIDE, python="tokenizer.padding_side = {}"),
     Fact(
         "training.per_device_train_batch_size",
@@ -262,6 +270,12 @@ FACTS: tuple[Fact, ...] = (
     *_each("training.observed", NUMBER, "loss grad_norm eval_loss onset_step"),
     Fact("training.observed.nonfinite", FLAG),
     Fact("training.deepspeed", SECTION),
+    Fact(
+        "training.deepspeed_file",
+        TEXT,
+        used_by="inference",
+        meaning="the DeepSpeed configuration that a run names and that is not at hand",
+    ),
     _zero("zero_stage", WHOLE, 0, key="stage"),
     _zero("overlap_comm", FLAG),
     _zero("contiguous_gradients", FLAG, True),

@@ -10,11 +10,15 @@ from typing import NamedTuple
 from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown
+from compatcheck.inference.argument_defaults import CALLS, argument_defaults, precision
+from compatcheck.inference.cuda_build import default_build, has_cuda, libraries
+from compatcheck.inference.default_attention import default_attention
 from compatcheck.inference.image_contents import contents_of_image
 from compatcheck.inference.inferred import Inference, Inferred, InferredFacts, Judged, Limit, Table, with_inference
 from compatcheck.inference.report_date import day_of_report, limits_by_day, newest_by_day
 from compatcheck.inference.required_packages import required
 from compatcheck.inference.torch_builds import backend_of, minor, runtime_of
+from compatcheck.inference.zero_stage import zero_stage
 from compatcheck.language import marked
 from compatcheck.packages.frameworks import framework_of
 from compatcheck.packages.known_releases import bounds
@@ -228,7 +232,8 @@ def _flash_attn(view: Environment, given: _Given) -> InferredFacts:
 def _deepspeed_defaults(view: Environment, given: _Given) -> InferredFacts:
     """A ZeRO stage that is stated brings the settings whose default no release of DeepSpeed has changed."""
     stated = view.section("training").get("deepspeed")
-    if not isinstance(stated, Mapping) or stated.get("zero_stage") is None:
+    named_alone = view.states("training.deepspeed_file")
+    if named_alone or not isinstance(stated, Mapping) or stated.get("zero_stage") is None:
         return
     for name, default in _DEEPSPEED_DEFAULTS.items():
         if view.get(f"training.deepspeed.{name}") == Unknown():
@@ -324,6 +329,33 @@ def _hip(view: Environment, given: _Given) -> InferredFacts:
         yield "torch_build.hip", Inference(hip, marked("from torch's version label"), ("distributions.torch",))
 
 
+def _default_build(view: Environment, given: _Given) -> InferredFacts:
+    yield from default_build(view, given.table)
+
+
+def _cuda_libraries(view: Environment, given: _Given) -> InferredFacts:
+    yield from libraries(view)
+
+
+def _zero_stage(view: Environment, given: _Given) -> InferredFacts:
+    yield from zero_stage(view)
+
+
+def _argument_defaults(view: Environment, given: _Given) -> InferredFacts:
+    if view.section(CALLS):
+        yield from argument_defaults(view, given.table)
+
+
+def _precision(view: Environment, given: _Given) -> InferredFacts:
+    if view.section(CALLS):
+        yield from precision(view, given.table)
+
+
+def _default_attention(view: Environment, given: _Given) -> InferredFacts:
+    if view.facts.get("training"):
+        yield from default_attention(view, given.table)
+
+
 _RULES: tuple[_Rule, ...] = (
     _releases_for_python,
     _package_of_repository,
@@ -335,8 +367,14 @@ _RULES: tuple[_Rule, ...] = (
     _foreign_runtime,
     _runtime,
     _hip,
+    _default_build,
+    _cuda_libraries,
     _quantization_of_name,
+    _zero_stage,
     _deepspeed_defaults,
+    _argument_defaults,
+    _precision,
+    _default_attention,
     _switches,
     _reentry,
     _dtype,
@@ -356,14 +394,10 @@ def _python_range(view: Environment, table: Table) -> str | None:
 
 
 def _has_cuda(view: Environment, facts: Mapping[str, Inference]) -> bool:
-    """Whether torch is built with a CUDA of unknown version: with a runtime given for it, or for the GPUs in use."""
+    """Whether torch is built with a CUDA of unknown version: with a runtime that is set aside, or as a run shows."""
     if "cuda.runtime" in facts:
         return isinstance(facts["cuda.runtime"].value, Unknown)
-    unknown = ("distributions.torch", "torch_build.cuda", "cuda.runtime")
-    if not view.facts.get("training") or any(not isinstance(view.get(fact), Unknown) for fact in unknown):
-        return False
-    gpus = view.facts.get("gpus") or ()
-    return bool(gpus) and all(gpu.get("compute_capability") for gpu in gpus)
+    return has_cuda(view)
 
 
 def _release(view: Environment, name: str) -> Version | None:

@@ -43,6 +43,8 @@ class Framework(NamedTuple):
     - ``needs`` are packages that its runs require though its package only recommends them, ``does_without`` those that
       it goes on without where a setting asks for them, ``never_sets`` the facts that no setting
       of it changes;
+    - ``default_attention`` is the range of its releases in which transformers chooses the attention that no setting
+      names, but for the model types in ``chooses_attention_of``;
     - ``long_rows`` is what it does with rows that are too long, other than to cut their end, and ``own_templates``
       says that it writes chats without the model's template.
     """
@@ -74,6 +76,8 @@ class Framework(NamedTuple):
     needs: Sequence[str] = ()
     does_without: Sequence[str] = ()
     never_sets: Sequence[str] = ()
+    default_attention: str | None = None
+    chooses_attention_of: Sequence[str] = ()
     long_rows: str | None = None
     own_templates: bool = False
 

@@ -12,6 +12,8 @@ from compatcheck.inference.infer import compute_capability
 from compatcheck.inference.inferred import Judged
 from compatcheck.matrix.matching.match import TraitVerdict, match_table
 
+WINDOWS = {"system": "Windows", "machine": "AMD64"}
+
 
 def holds_in(judged: Judged, table: dict[str, Any]) -> bool | None:
     return match_table(table, judged.view, lambda *_: TraitVerdict(False), None, judged.inferred).holds
@@ -187,7 +189,9 @@ def test_the_label_of_torch_tells_hip(known: matrix.Matrix, torch: str, hip: str
     ("facts", "holds"),
     [
         ({"training": {"dtype": "bfloat16"}}, True),
-        ({"training": {"dtype": "bfloat16"}, "distributions": {"torch": "2.5.1"}}, None),
+        ({"training": {"dtype": "bfloat16"}, "distributions": {"torch": "2.5.1"}}, True),
+        ({"training": {"dtype": "bfloat16"}, "distributions": {"torch": "2.5.1"}, "platform": WINDOWS}, None),
+        ({"training": {"dtype": "bfloat16"}, "distributions": {"torch": "2.5.0a0+872d972e41.nv24.08"}}, None),
         ({"training": {"dtype": "bfloat16"}, "distributions": {"torch": "2.5.1+cpu"}}, False),
         ({"training": {"dtype": "bfloat16"}, "distributions_complete": True, "distributions": {}}, None),
         ({"training": {"dtype": "bfloat16"}, "gpus": [{"name": "AMD Instinct MI250X"}]}, None),

@@ -121,8 +121,9 @@ def _add_deepspeed(
         elif loose:
             why = more_than_one([each.path for each in loose])
     if document is None:
-        reasons = {"training.deepspeed": why} if why else {}
-        return environment.overlay(Environment({}, reasons))
+        missing = config.names.get("deepspeed") if why else None
+        stated = {"training": {"deepspeed_file": missing}} if missing else {}
+        return environment.overlay(Environment(stated, {"training.deepspeed": why} if why else {}))
     facts = deepspeed.read(document, environment).facts
     if not os.path.exists(document.path):
         named = config.places.get("deepspeed")

@@ -25,7 +25,8 @@ from compatcheck.project.requirements._markers import Place
 
 _DOING = "reading requirements from"
 _INDEX = re.compile(r"(?:-i|--index-url|--extra-index-url|--find-links|-f|--index)[\s=]+(\S+)")
-
+_OTHER_TORCH = re.compile(r"torch|^(?!\w+://)")
+"""Where a torch may lie that is not the package index's: an address that names it, or a folder."""
 
 TITLE = "a requirements file"
 
@@ -61,7 +62,18 @@ def read(path: str, python: str | None = None) -> Environment:
     together = "--no-deps" not in marked_text(path, LARGEST)
     listed = requests(path, asked, constraints, resolved_together=together)
     facts = facts_of(asked, constraints)
-    return facts.with_fact("requirements", listed) if listed else facts
+    facts = facts.with_fact("requirements", listed) if listed else facts
+    torch = facts.get("distributions.torch")
+    other = next((index for index in indexes_of(path) if _OTHER_TORCH.search(index)), None)
+    if other is None or not isinstance(torch, str) or "+" in torch:
+        return facts
+    why = f"{os.path.basename(path)} names {other}, and which build of torch that has is not known"
+    return facts._replace(reasons={**facts.reasons, "cuda.runtime": why})
+
+
+def indexes_of(path: str) -> list[str]:
+    """The package indexes and folders of wheels that a file and those it includes name."""
+    return [index for line in _lines(path, (), False) if line.text.startswith("-") for index in indexes_in(line.text)]
 
 
 def asked_in(path: str, place: Place) -> tuple[list[Asked], list[Asked]]:

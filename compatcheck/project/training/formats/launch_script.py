@@ -214,10 +214,20 @@ def _without_defaults(said: Configuration, launch: Launch) -> Configuration:
 
 def _read(reader: str, merged: Document, launch: Launch) -> Configuration:
     if reader == "training_arguments":
-        framework = "trl" if launch.framework == "trl" else None
-        return training_arguments.read(merged, framework or _framework_of(merged))
+        if launch.framework != "trl":
+            return training_arguments.read(merged, _framework_of(merged))
+        read_by_trl = training_arguments.read(merged, "trl", complete=launch.verb in _OBJECTIVES)
+        return _with_call_of_verb(read_by_trl, merged, launch.verb)
     said: Configuration = readers()[reader].read(merged)
     return said
+
+
+def _with_call_of_verb(said: Configuration, merged: Document, verb: str | None) -> Configuration:
+    """With the arguments that TRL's command gives to the class of its verb, where all of them are at hand."""
+    if merged.partial or verb not in _OBJECTIVES:
+        return said
+    class_ = "Reward" if verb == "reward" else verb.upper()
+    return said._replace(facts=said.facts.with_fact(f"training.calls.trl.{class_}Config", sorted(merged.value)))
 
 
 def _framework_of(merged: Document) -> str | None:

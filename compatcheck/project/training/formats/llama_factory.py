@@ -56,6 +56,8 @@ _DEFAULTS: dict[str, object] = {
 _PRECISIONS = ("training.dtype", "training.mixed_precision")
 _ATTENTIONS = {"fa2": "flash_attention_2", "fa3": "flash_attention_3", "disabled": "eager", "off": "eager"}
 _BACKENDS = {"bnb": "bitsandbytes"}
+_OF_ITS_OWN = ("bf16", "fp16", "gradient_checkpointing", "use_liger_kernel", "ddp_find_unused_parameters")
+"""Arguments of the Trainer that it gives by itself."""
 _OWN_OPTIMIZERS = ("use_galore", "use_badam", "use_apollo", "use_adam_mini", "use_muon")
 
 
@@ -89,6 +91,8 @@ def read(document: Document) -> Configuration:
     _quantization(sheet, model)
     _adapter(sheet)
     _parallel(sheet)
+    given = sorted({*document.value, *_OF_ITS_OWN})
+    sheet.default("training.calls.transformers.Seq2SeqTrainingArguments", given)
     return sheet.configuration()
 
 
@@ -120,8 +124,6 @@ def _optimizer(sheet: Sheet) -> None:
     own = next((each for each in _OWN_OPTIMIZERS if parse_flag(sheet.get(each))), None)
     if own:
         sheet.unknown("training.optimizer", f"{own} puts another in its place", (own,))
-    elif not sheet.has("optim"):
-        sheet.unknown("training.optimizer", "optim is not given, and its default changed between releases")
 
 
 def _precision(sheet: Sheet) -> None:
@@ -153,7 +155,7 @@ def _attention(sheet: Sheet) -> None:
     """A truth value is how releases before 0.7 had it, and how YAML reads a bare ``off``."""
     given = sheet.get("flash_attn")
     if given is None or given == "auto":
-        sheet.unknown("training.attention", "flash_attn is not given or auto: the model's own default")
+        sheet.default("training.attention_rule", "default", _at(sheet, "flash_attn"))
     elif isinstance(given, bool):
         sheet.state("training.attention", "flash_attention_2" if given else "eager", ("flash_attn",))
     elif isinstance(given, str) and (name := _ATTENTIONS.get(given) or attention_name(given)):

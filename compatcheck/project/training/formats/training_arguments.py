@@ -75,6 +75,7 @@ _ALWAYS = {
     "ddp_find_unused_parameters": None,
 }
 _LENGTHS = ("max_length", "max_seq_length")
+_ATTENTIONS = ("attn_implementation", "_attn_implementation", "use_flash_attention_2", "model_init_kwargs")
 _OBJECTIVES = ("sft", "dpo", "kto", "orpo", "grpo", "ppo", "reward", "rloo", "gkd")
 
 
@@ -95,11 +96,16 @@ def read(document: Document, framework: str | None = None, *, complete: bool = F
     """
     sheet = Sheet(document)
     sections = ("training_args",) if isinstance(sheet.get("training_args"), dict) else ()
+    if framework == "trl" and not any(sheet.has(name) for name in _ATTENTIONS):
+        sheet.default("training.attention_rule", "default")
     framework = framework or ("trl" if _TRL & set(_all_names(document.value)) and not sections else "transformers")
-    _arguments(sheet, framework, sections, complete or bool(sections))
+    complete = complete or bool(sections)
+    _arguments(sheet, framework, sections, complete)
     _model(sheet, sections)
     _quantization(sheet)
     _lora(sheet)
+    if complete and framework == "transformers":
+        sheet.default("training.calls.transformers.Seq2SeqTrainingArguments", sorted(_all_names(document.value)))
     return sheet.configuration()
 
 
@@ -130,7 +136,7 @@ def _arguments(sheet: Sheet, framework: str, sections: Keys, complete: bool) -> 
             sheet.default(f"training.{fact}", default)
     _precision(sheet, sections, framework)
     read_arguments(sheet, sections, complete=complete or _is_trl_file(sheet))
-    _optimizer(sheet, sections)
+    _optimizer(sheet, sections, complete)
     _checkpointing(sheet, sections)
     _parallel(sheet, sections)
     _data(sheet)
@@ -170,8 +176,9 @@ def _precision(sheet: Sheet, sections: Keys, framework: str) -> None:
     sheet.unknown("training.dtype", sheet.document.partial or why)
 
 
-def _optimizer(sheet: Sheet, sections: Keys) -> None:
-    if sheet.read(TEXT, "training.optimizer", *sections, "optim") is None and not sheet.has(*sections, "optim"):
+def _optimizer(sheet: Sheet, sections: Keys, complete: bool) -> None:
+    is_given = sheet.read(TEXT, "training.optimizer", *sections, "optim") is not None or sheet.has(*sections, "optim")
+    if not is_given and (sheet.document.partial or not complete):
         why = "optim is not given, and its default changed between releases"
         sheet.unknown("training.optimizer", sheet.document.partial or why)
 
