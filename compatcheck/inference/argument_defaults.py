@@ -108,8 +108,9 @@ def _defaults(view: Environment, callee: str, given: Collection[str], known: Map
     while class_ is not None:
         rows: Mapping[str, Sequence[Sequence[Any]]] = known["defaults"].get(class_, {})
         for argument in (each for each in rows if each not in seen):
-            seen.add(argument)
-            yield from _default(view, class_.partition(".")[0], argument, rows[argument])
+            for default in _default(view, class_.partition(".")[0], argument, rows[argument]):
+                seen.add(argument)
+                yield default
         class_ = known["bases"].get(class_)
 
 

@@ -30,7 +30,7 @@ from tools.tables.model_types import named
 OLDEST = "4.30.0"
 TABLE = Path(__file__).parents[2] / "matrix" / "tables" / "default-attention.toml"
 WANTED = re.compile(
-    r"transformers/(?:models/.*(?:modeling_|configuration_).*\.py|models/auto/.*\.py|[a-z_]+\.py|quantizers/.*\.py"
+    r"transformers/(?:models/.*(?:modeling_|configuration_).*\.py|models/auto/.*\.py|\w+\.py|quantizers/.*\.py"
     r"|utils/(?:quantization_config|import_utils)\.py|integrations/.*attention.*\.py)"
 )
 _TASKS = ("CAUSAL_LM", "SEQ_TO_SEQ_CAUSAL_LM", "MASKED_LM", "SEQUENCE_CLASSIFICATION")
