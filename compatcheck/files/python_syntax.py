@@ -16,8 +16,9 @@ def nodes_of(tree: ast.Module) -> tuple[ast.AST, ...]:
     return tuple(ast.walk(tree))
 
 
+@functools.lru_cache(maxsize=32)
 def parse_code(source: str) -> ast.Module | None:
-    """The syntax tree, or ``None`` where this Python cannot parse it."""
+    """The syntax tree, or ``None`` where this Python cannot parse it; readers of one file share it, unchanged."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)

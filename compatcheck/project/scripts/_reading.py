@@ -68,6 +68,7 @@ def traits_in(text: str) -> dict[str, int] | None:
     return {trait: line for trait, rule in rules().items() if (line := rule.find(script)) is not None}
 
 
+@functools.lru_cache(maxsize=32)
 def _script(text: str) -> Script | None:
     tree = _tree(text)
     return script_of(tree) if tree else None
@@ -83,9 +84,8 @@ def read(paths: Sequence[str]) -> Environment:
     What only some of several scripts have is suspected. A script that has no Trainer of its own, or makes none, leaves
     it to the others. Raises `InputError` where a file cannot be read.
     """
-    code = [path for path in paths if path.endswith(".py")]
-    trees = {path: tree for path in code if (tree := _tree(read_text(path, _LARGEST)))}
-    scripts = {path: script for path, tree in trees.items() if (script := script_of(tree))}
+    texts = {path: read_text(path, _LARGEST) for path in paths if path.endswith(".py")}
+    scripts = {path: script for path, text in texts.items() if (script := _script(text))}
     if not scripts:
         return Environment({})
     known: dict[str, list[object]] = {"traits": [], "suspected": []}
@@ -97,7 +97,8 @@ def read(paths: Sequence[str]) -> Environment:
             known["traits" if len(shown) == len(lines) else "suspected"].append(trait)
             locations[f"trainer.traits.{trait}"] = shown[0]
     known = {fact: found for fact, found in known.items() if found or fact == "traits"}
-    known["imported_names"] = [each._asdict() for path in scripts for each in imported_names(trees[path], path)]
+    trees = {path: tree for path in scripts if (tree := parse_code(texts[path]))}
+    known["imported_names"] = [each._asdict() for path, tree in trees.items() for each in imported_names(tree, path)]
     if len(scripts) == 1:
         return Environment({"trainer": known}, {}, locations)
     why = f"there are {len(scripts)} scripts that train, name the one that is meant: {listed(list(scripts))}"

@@ -7,6 +7,7 @@ import os
 import warnings
 
 from compatcheck.errors import InputError
+from compatcheck.files.python_syntax import parse_code
 from compatcheck.files.reading import OversizeError, read_text
 from compatcheck.project.scripts._command_line import PARSERS
 from compatcheck.project.scripts._heap import Scope
@@ -55,7 +56,7 @@ def _parse(text: str, path: str) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
-            tree = ast.parse(code)
+            tree = (None if lines else parse_code(code)) or ast.parse(code)
         for node in ast.walk(tree) if lines else ():
             if isinstance(node, (ast.stmt, ast.expr, ast.keyword, ast.arg, ast.excepthandler)):
                 node.lineno = lines[node.lineno - 1]

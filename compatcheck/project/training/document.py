@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
 from compatcheck.files.json_text import json_object, line_of
+from compatcheck.files.python_syntax import parse_code
 from compatcheck.files.reading import OversizeError, read_text
 
 _LARGEST = 4 << 20
@@ -93,7 +94,7 @@ def parse_document(path: str, text: str) -> Document:
 
 def _module(path: str, text: str) -> ast.Module:
     try:
-        return ast.parse(text)
+        return parse_code(text) or ast.parse(text)
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         seen = f"line {line}: {error.args[0]}" if line else str(error)

@@ -9,7 +9,7 @@ from compatcheck.project.scripts._program import CALL, NOTHING, Program, documen
 from compatcheck.project.scripts.calls import Call
 from compatcheck.project.training._parallel import read_fsdp_section
 from compatcheck.project.training._sheet import Sheet
-from compatcheck.project.training._values import WHOLE, choice
+from compatcheck.project.training._values import FLAG, WHOLE, choice
 from compatcheck.project.training.document import Configuration
 
 LAYER = 0
@@ -73,10 +73,12 @@ def _deepspeed(sheet: Sheet, plugin: Call) -> None:
 
 
 def _fsdp(sheet: Sheet, plugin: Call) -> None:
-    inner = Sheet(document(plugin)._replace(value={"fsdp": dict(plugin.keywords)}, under=()))
+    inner = Sheet(document(plugin))
     strategy = getattr(plugin.keywords.get("sharding_strategy"), "name", plugin.keywords.get("sharding_strategy"))
-    inner.state("training.fsdp.offload", bool(plugin.keywords.get("cpu_offload")), CALL)
-    read_fsdp_section(inner, ("fsdp",))
+    inner.state("training.fsdp", {}, CALL)
+    inner.read(FLAG, "training.fsdp.offload", "cpu_offload")
+    inner.default("training.fsdp.offload", False, CALL)
+    read_fsdp_section(inner, ())
     if isinstance(strategy, str):
         inner.state("training.fsdp.sharding_strategy", strategy.rpartition(".")[2], CALL)
     sheet.include(inner)

@@ -93,9 +93,9 @@ def _ddp(call: Call) -> Configuration:
 
 
 def _fsdp(call: Call) -> Configuration:
-    sheet = Sheet(document(call, "module")._replace(value={"": dict(call.keywords)}))
+    sheet = Sheet(document(call, "module"))
     sheet.state("training.fsdp.version", 1, CALL)
-    read_fsdp_section(sheet, CALL)
+    read_fsdp_section(sheet, ())
     strategy = call.keywords.get("sharding_strategy")
     if isinstance(strategy, Reference):
         sheet.state("training.fsdp.sharding_strategy", strategy.name.rpartition(".")[2], CALL)
