@@ -31,12 +31,15 @@ def similar(name: str, table: Table) -> str | None:
 
 def neighbours(name: str, known: Collection[str]) -> list[tuple[str, int]]:
     """The known names within reach of a typing error, with the number of letters that differ."""
+    letters = set(name)
     found = []
     for each in known:
         most = 2 if len(each) >= _LONG else 1
-        if len(each) >= SHORTEST and abs(len(each) - len(name)) <= most and _letters(each) != _letters(name):
-            distance = letters_apart(name, each)
-            found += [(each, distance)] if 0 < distance <= most else []
+        if len(each) < SHORTEST or abs(len(each) - len(name)) > most or len(letters ^ set(each)) > 2 * most:
+            continue
+        distance = letters_apart(name, each)
+        if 0 < distance <= most and _letters(each) != _letters(name):
+            found.append((each, distance))
     return found
 
 
