@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from packaging.version import Version
 
 from compatcheck import matrix
 from compatcheck.environment import Environment
+from compatcheck.matrix.compile import read_toml
 from compatcheck.matrix.traits import known_requirement_unmet
 from tools.tables import declared_requirements
 
@@ -70,8 +72,9 @@ def test_an_environment_without_distributions_demands_nothing(known: matrix.Matr
 
 def test_runs_of_releases_are_in_order_and_demand_something(known: matrix.Matrix) -> None:
     table = known.table("declared-requirements")
-    for package in set(table) - {"reviewed", "sources"}:
-        for runs in table[package].values():
+    packages = [rows for name, rows in table.items() if name not in ("reviewed", "sources", "at_start")]
+    for rows in (*packages, *table["at_start"].values()):
+        for runs in rows.values():
             bounds = [Version(bound) for first, last, _ in runs for bound in (first, last)]
             assert all(low <= high for low, high in pairwise(bounds))
             assert all(SpecifierSet(specifier) for _, _, specifier in runs)
@@ -92,3 +95,13 @@ def test_the_table_leaves_out_what_holds_on_some_platforms_only(tmp_path: Path) 
     assert table == (
         'transformers = [\n    ["0.24.0", "0.26.2", ">=4.56.1"],\n    ["0.27.0", "0.27.0", "!=4.57.0,>=4.56.2"],\n]\n'
     )
+
+
+def test_what_a_table_holds_stays_and_nothing_between_is_guessed(tmp_path: Path) -> None:
+    kept = {"trl": {"transformers": [["0.8.2", "0.8.6", ">=4.31.0"]]}}
+    for version, required in {"0.9.2": ["transformers>=4.31.0"], "0.9.4": ["transformers>=4.31.0"]}.items():
+        told = {"name": "trl", "version": version, "requires_dist": required}
+        (tmp_path / f"{version}.json").write_text(json.dumps({"install": [{"metadata": told}]}))
+    (tmp_path / "table.toml").write_text(declared_requirements.render([tmp_path], kept))
+    runs = read_toml(tmp_path / "table.toml")["trl"]["transformers"]
+    assert runs == [["0.8.2", "0.9.2", ">=4.31.0"], ["0.9.4", "0.9.4", ">=4.31.0"]]

@@ -71,16 +71,25 @@ def exclusions(environment: Environment, table: Table) -> list[Exclusion]:
     Only what excludes whatever is released later, or all that was looked up, is found. Two ranges are left to a
     resolver.
     """
-    rows = table("declared-requirements") if "requirements" in environment.facts else {}
     return [
         exclusion
         for command in commands(environment)
         for demanding in command
-        if not demanding.constraint and isinstance(rows.get(demanding.name), Mapping)
+        if not demanding.constraint and (rows := declared(demanding, table))
         for excluded in command
-        if excluded.name in rows[demanding.name] and (demanding.pin or excluded.pin)
-        if (exclusion := _exclusion(demanding, excluded, rows[demanding.name], table))
+        if excluded.name in rows and (demanding.pin or excluded.pin)
+        if (exclusion := _exclusion(demanding, excluded, rows, table))
     ]
+
+
+def declared(demanding: Requirement, table: Table) -> Mapping[str, Sequence[Row]]:
+    """What the releases of a package require, by the name of the other.
+
+    Of a pin without what the package compares when it is imported: entries tell that.
+    """
+    demands = table("declared-requirements")
+    at_start = {} if demanding.pin else demands["at_start"].get(demanding.name, {})
+    return {**demands.get(demanding.name, {}), **at_start}
 
 
 def excluded_pairs(environment: Environment, table: Table) -> set[tuple[str, str]]:

@@ -9,7 +9,7 @@ from compatcheck.inference.inferred import Table
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits._requirements import RESOLVED, Exclusion, Requirement, exclusions
+from compatcheck.matrix.traits._requirements import RESOLVED, Exclusion, Requirement, declared, exclusions
 from compatcheck.packages.release_rows import Row
 from compatcheck.packages.versions import final_release
 
@@ -20,8 +20,9 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     """Certain for what is pinned; open where a release that came out since the table was made may accept the other."""
     found = exclusions(environment, table)
     certain = [each for each in found if not each.open_above]
-    rows = table("declared-requirements") if found else {}
-    occurrences = tuple(_occurrence(each, rows[each.demanding.name][each.excluded.name]) for each in certain or found)
+    occurrences = tuple(
+        _occurrence(each, declared(each.demanding, table)[each.excluded.name]) for each in certain or found
+    )
     if found and not certain:
         return TraitVerdict(None, occurrences, (RESOLVED,))
     return TraitVerdict(bool(found), occurrences)
