@@ -223,6 +223,17 @@ def test_settings_of_a_deepspeed_file_and_a_yaml_have_their_lines(folder: Path, 
     assert lines["distributions.deepspeed"] == "requirements.txt:3"
 
 
+def test_a_snapshot_keeps_the_lines_of_a_yaml(folder: Path, command: Command) -> None:
+    write(folder, pins=PINS.replace("4.49.0", "4.48.0"), model=MODEL)
+    run = "output_dir: out\nbf16: true\nper_device_train_batch_size: 2\ngradient_accumulation_steps: 4\n"
+    (folder / "sft.yaml").write_text(run, encoding="utf-8")
+    (folder / "node.json").write_text(command("sft.yaml", ".", verb=("env",)).stdout, encoding="utf-8")
+    held = because(command, "--snapshot", "node.json", entry="CC-2024-0040")
+    lines = {each["fact"]: (each["value"], each["file"], each["line"]) for each in held}
+    assert lines["training.gradient_accumulation_steps"] == (4, "sft.yaml", 4)
+    assert lines["distributions.transformers"] == ("4.48.0", "requirements.txt", 2)
+
+
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "sarif", "junit", "gitlab", "github"])
 def test_every_format_says_why_a_finding_concerns_the_reader(folder: Path, command: Command, form: str) -> None:
     write(folder, pins=PINS.replace("4.49.0", "4.48.0"), script=FAULTY, model=MODEL)

@@ -155,6 +155,14 @@ def test_verbose_adds_evidence_what_was_refuted_and_every_open_fact() -> None:
     assert "see    https://example.org/1" in verbose and "Refuted here" in verbose
 
 
+def test_a_reason_for_many_facts_is_cut_unless_verbose() -> None:
+    reasons = dict.fromkeys((f"training.{number}" for number in range(9)), "two files differ")
+    report = REPORT._replace(environment=REPORT.environment._replace(reasons=reasons))
+    usual, verbose = (render(report, "text", exit_reason="", verbose=verbose) for verbose in (False, True))
+    assert "training.3, 5 more (two files differ)" in " ".join(usual.split()) and "training.8" not in usual
+    assert "training.8 (two files differ)" in " ".join(verbose.split())
+
+
 def test_failing_findings_are_a_row_each_that_editors_can_follow() -> None:
     text = failing("confirmed", "affected")
     assert text == "ds_config.json:14: confirmed CC-2024-0001 Attention breaks\n"

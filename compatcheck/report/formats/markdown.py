@@ -52,7 +52,7 @@ def _page(document: Document) -> Iterator[str]:
     if document.report:
         yield from _settings(document.report)
     if document.judged:
-        lines = (f"{padded(line.head, 12)} {line.text}".strip() for line in document.judged)
+        lines = (f"{padded(line.head, 14)} {line.text}".strip() for line in document.judged)
         yield from ("", *_folded(_("What was judged"), block("\n".join(lines), "text")))
 
 

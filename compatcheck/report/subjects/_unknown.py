@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from compatcheck.environment import Environment, Unknown
+from compatcheck.environment.paths import is_within
 from compatcheck.results.areas import AreaName
 
 _ASKED_FOR = ("gpus", "cuda.driver", "training", "model")
-AREA_OF: Mapping[str, AreaName] = {
+_AREAS: Mapping[str, AreaName] = {
     "distributions": "packages",
     "gpus": "gpu",
     "cuda.driver": "gpu",
+    "cuda.driver_api": "gpu",
     "training": "training",
-    "model": "model",
     "unresolved_imports": "imports",
 }
-"""The facts that stand for an area; why one is unknown is why its area was not judged."""
+
+
+def area_of(path: str) -> AreaName | None:
+    """The area that a fact stands for: why it is unknown is why the area was not judged."""
+    return "model" if is_within(path, "model") else _AREAS.get(path)
 
 
 def by_reason(environment: Environment) -> dict[str, list[str]]:

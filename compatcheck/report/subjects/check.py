@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from compatcheck.environment import Environment, Unknown
@@ -14,7 +14,7 @@ from compatcheck.report import areas
 from compatcheck.report.document import NO_EXIT, STYLES, Document, Exit, Findings, rows
 from compatcheck.report.shapes import area_shape, finding_shape, inferred_shape, matrix_shape
 from compatcheck.report.subjects._environment import head, host, stale
-from compatcheck.report.subjects._unknown import AREA_OF, by_reason, problems, without_reason
+from compatcheck.report.subjects._unknown import area_of, by_reason, problems, without_reason
 from compatcheck.results.areas import Area
 from compatcheck.results.exit_status import REQUIRED_MISSING
 from compatcheck.results.findings import STATUSES, Finding, Report, Status
@@ -22,6 +22,7 @@ from compatcheck.terminal.lines import Line
 
 _FILES = {"training": marked("a training configuration"), "model": marked("a model folder")}
 _MOST_REASONS = 8
+_MOST_PATHS = 4
 
 
 def document(report: Report, exit: Exit = NO_EXIT, *, refuted: bool = False, verbose: bool = False) -> Document:
@@ -123,7 +124,7 @@ def _verdict(report: Report) -> tuple[Line, ...]:
 
 def _open(report: Report, verbose: bool) -> Iterator[Line]:
     """What is not known, and how it can be made known."""
-    told = [] if verbose else [area for area in report.areas if not area.judged]
+    told = [] if verbose else [area for area in report.areas if not area.judged or area.name == "gpu"]
     unknown = list(_unknown(report.judged.view, told, None if verbose else _MOST_REASONS))
     if verbose:
         yield from _inferred(report)
@@ -159,15 +160,22 @@ def _set_aside(report: Report) -> Iterator[Line]:
         yield Line(str(remark), "yellow", _("note"), "yellow", 10)
 
 
+def _listed(paths: Sequence[str], most: int | None) -> str:
+    """The paths that one reason covers, the first few where it must be short."""
+    shown = list(paths) if most is None else list(paths[:_MOST_PATHS])
+    more = len(paths) - len(shown)
+    return ", ".join((*shown, *((_("{count} more").format(count=more),) if more else ())))
+
+
 def _unknown(environment: Environment, told: Collection[Area], most: int | None) -> Iterator[str]:
     """What is not known and that the lines of the areas have not ``told``: what most entries need, and what was looked
     for with its reason."""
     areas_told = {area.name for area in told}
-    yield from (path for path in without_reason(environment) if AREA_OF[path] not in areas_told)
+    yield from (path for path in without_reason(environment) if area_of(path) not in areas_told)
     reasons = [
-        f"{', '.join(paths)} ({reason})"
+        f"{_listed(paths, most)} ({reason})"
         for reason, paths in by_reason(environment).items()
-        if not any(AREA_OF.get(path) in areas_told for path in paths)
+        if not any(area_of(path) in areas_told for path in paths)
     ]
     yield from reasons[:most]
     if most is not None and len(reasons) > most:

@@ -51,7 +51,7 @@ def _title(report: Report) -> str:
     damaged = len(report.environment.facts["model"].get("file_problems") or ())
     if damaged:
         parts.append(ngettext("{count} damaged file", "{count} damaged files", damaged).format(count=damaged))
-    return ", ".join(parts) or _("no known fault")
+    return ", ".join(parts) or _("nothing known of these model files")
 
 
 def _shape(report: Report) -> Mapping[str, object]:

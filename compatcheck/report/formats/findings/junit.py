@@ -57,8 +57,7 @@ def _add_areas(suite: Element, report: Report) -> None:
     if report.areas:
         properties = SubElement(suite, "properties")
         for area in report.areas:
-            value = f"{'judged' if area.judged else 'not judged'}: {areas.text(area, report)}"
-            SubElement(properties, "property", {"name": f"area.{area.name}", "value": _clean(value)})
+            SubElement(properties, "property", {"name": area.name, "value": _clean(areas.text(area, report))})
 
 
 def _case(suite: Element, finding: Finding, report: Report, root: str) -> Element:
