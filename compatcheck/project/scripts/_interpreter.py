@@ -242,7 +242,7 @@ class Interpreter(Invocation):
         quick, self._quick = self._quick, True
         for last in (False, False, False, True):
             noted = len(self.calls), len(self.assignments), len(self.functions)
-            exits = self._count_exits()
+            exits, call_backs = self._count_exits(), self._call_backs.copy()
             mark = self.heap.mark()
             self._round(statement, start)
             changed = {where: each for where, each in self.heap.before(mark).items() if each[0].born < began}
@@ -252,6 +252,7 @@ class Interpreter(Invocation):
                 break
             self.heap.undo(mark)
             del self.calls[noted[0] :], self.assignments[noted[1] :], self.functions[noted[2] :]
+            self._call_backs = call_backs
             for frame, count in exits:
                 del frame.exits[count:]
             widened |= changed.keys()
@@ -297,54 +298,58 @@ class Interpreter(Invocation):
         return results[0] if methods[0] else manager
 
     def _try(self, statement: ast.Try) -> Flow:
+        before = self._count_exits()
+        try:
+            flow = self._handled(statement) if statement.handlers else self._tried_block(statement)
+        except Raised:
+            self.block(statement.finalbody)
+            raise
+        if not statement.finalbody:
+            return flow
+        for frame, count in before:
+            for _, mark, delta in frame.exits[count:]:
+                self.heap.join([{}, {**self.heap.before(mark), **delta}], Open(NOT_RUN), self.at(statement))
+        ended = self.block(statement.finalbody)
+        return flow if ended is Flow.NEXT else ended
+
+    def _tried_block(self, statement: ast.Try) -> Flow:
+        flow = self.block(statement.body)
+        return self.block(statement.orelse) if flow is Flow.NEXT else flow
+
+    def _handled(self, statement: ast.Try) -> Flow:
+        """Follow a block and its ``except`` clauses, each from what any part of the block may have left."""
         line = statement.lineno
-        first = len(self.calls)
         why = Open(f"it depends on what fails in line {line}")
-        mark = self.heap.mark()
-
-        def body() -> Flow:
-            flow = self.block(statement.body)
-            return self.block(statement.orelse) if flow is Flow.NEXT else flow
-
-        if not statement.handlers:
-            flow = body()
-            ended = self.block(statement.finalbody)
-            return flow if ended is Flow.NEXT else ended
+        mark, first = self.heap.mark(), len(self.calls)
         changed: Delta = {}
+        handled_from: list[int] = []
 
-        def followed_body() -> Flow:
+        def followed() -> Flow:
             self._tried.append(changed)
             try:
-                return body()
+                return self._tried_block(statement)
             finally:
                 self._tried.pop()
                 changed.update(self.heap.before(mark))
                 self.heap.lose_since(mark)
 
-        last = first
-        ways: list[tuple[str, Callable[[], Flow]]] = [("", followed_body)]
+        def handled(handler: ast.ExceptHandler) -> Flow:
+            handled_from.append(len(self.calls))
+            for slots, key, _ in changed.values():
+                self.heap.widen(slots, key, why, self.at(statement))
+            if handler.name:
+                self.heap.write(self.scope.slots, handler.name, self.node(Open(NOT_RUN), handler))
+            return self.block(handler.body)
 
-        def handling(handler: ast.ExceptHandler) -> Callable[[], Flow]:
-            def way() -> Flow:
-                nonlocal last
-                last = last if last > first else len(self.calls)
-                for slots, key, _ in changed.values():
-                    self.heap.widen(slots, key, why, self.at(statement))
-                if handler.name:
-                    self.heap.write(self.scope.slots, handler.name, self.node(Open(NOT_RUN), handler))
-                return self.block(handler.body)
-
-            return way
-
-        for handler in statement.handlers:
-            ways.append((f"it happens only if line {line} fails", handling(handler)))
-        flow = self.fork(ways, why, statement)
-        fallbacks = {call.callee for call in self.calls[last:]} if last > first else set()
+        doubt = f"it happens only if line {line} fails"
+        handlers = [(doubt, functools.partial(handled, each)) for each in statement.handlers]
+        flow = self.fork([("", followed), *handlers], why, statement)
+        last = handled_from[0]
+        fallbacks = {call.callee for call in self.calls[last:]}
         for i in range(first, last):
             if self.calls[i].callee in fallbacks and not self.calls[i].doubt:
                 self.calls[i] = self.calls[i]._replace(doubt=f"if it fails, line {line} goes on without it")
-        ended = self.block(statement.finalbody)
-        return flow if ended is Flow.NEXT else ended
+        return flow
 
     def _define(self, statement: Function) -> None:
         defaults = self._defaults(statement.args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import ast
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from compatcheck.environment import Location
 from compatcheck.files.python_syntax import Function
@@ -339,6 +339,8 @@ class Invocation(Expressions):
                 self.scope.slots["__class__"] = Node((given[names[0]].value, function.owner), function.scope.path, 1)
             if isinstance(function.node, ast.Lambda):
                 return self.value(function.node.body)
+            if self.has_declarations:
+                self.block(_declarations(function.node))
             try:
                 flow = self.block(function.node.body)
             except Raised:
@@ -434,11 +436,19 @@ def parameter_names(function: Function | ast.Lambda) -> list[str]:
 
 def _is_generator(function: Function) -> bool:
     """Whether a function yields, itself and not in one that it defines."""
+    return any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in _own_nodes(function))
+
+
+def _declarations(function: Function) -> list[ast.stmt]:
+    """The ``global`` and ``nonlocal`` statements of a function, which hold in all of it."""
+    return [node for node in _own_nodes(function) if isinstance(node, (ast.Global, ast.Nonlocal))]
+
+
+def _own_nodes(function: Function) -> Iterator[ast.AST]:
+    """The nodes of a function's code without those of the functions and classes that it defines."""
     waiting: list[ast.AST] = [*function.body]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, (ast.Yield, ast.YieldFrom)):
-            return True
+        yield node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             waiting += ast.iter_child_nodes(node)
-    return False

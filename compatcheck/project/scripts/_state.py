@@ -74,6 +74,7 @@ class State:
         self.functions: list[FunctionValue] = []
         self.star_import = ""
         self.has_generators = False
+        self.has_declarations = False
         self._library = library
         self._importer = importer
         self._frames: list[Frame] = []
@@ -87,6 +88,11 @@ class State:
         self._tried: list[Delta] = []
         self._rounds = 1
         self.scope = Scope("")
+
+    def note_words(self, text: str) -> None:
+        """See what its functions need not be searched for."""
+        self.has_generators |= "yield" in text
+        self.has_declarations |= "global " in text or "nonlocal " in text
 
     @property
     def doubt(self) -> str:

@@ -35,7 +35,7 @@ def read_calls_in(text: str, path: str, command: CommandLine | None = None) -> S
     """As `read_calls`, of code in hand; ``path`` is the file that it came from, or stands for one."""
     tree = _parse(text, path)
     run = Interpreter(command, _TABLE, _Importer(path))
-    run.has_generators = "yield" in text
+    run.note_words(text)
     try:
         run.run_module(tree, Scope(path), "__main__")
         run.run_uncalled()
@@ -110,7 +110,7 @@ def _followed(run: Interpreter, path: str, name: str) -> Scope | None:
         tree = _parse(text, path)
     except InputError:
         return None
-    run.has_generators |= "yield" in text
+    run.note_words(text)
     scope = Scope(path)
     run.run_module(tree, scope, name)
     return scope

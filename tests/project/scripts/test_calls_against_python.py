@@ -169,7 +169,8 @@ class Writer:
         other = self._random.random() < 0.5
         if head == "try:":
             lines += [f"{indent}except ValueError:", *self._block(deeper, inside)]
-            lines += [f"{indent}finally:", *self._block(deeper, "")] if other else []
+            last = [line for line in self._block(deeper, "") if "TrainingArguments" not in line]
+            lines += [f"{indent}finally:", *last, f"{deeper}pass"] if other else []
         elif head.startswith(("if", "for", "while")) and other:
             lines += [f"{indent}else:", *self._block(deeper, inside)]
         elif head.startswith("def") and other:
