@@ -296,6 +296,13 @@ def _parse_file(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     path = named[0].value if named else None
     text = path.text if isinstance(path, PathText) else path
     said = load_file(run, text) if isinstance(text, str) else Open("its arguments come from a file that is not known")
+    if isinstance(said, Open) and run.command and text in run.command.positional and run.command.flags:
+        flags = {_flag_name(name): (name, value) for name, value in run.command.flags.items()}
+        given = {
+            flag: _made(run, value, _Given(value, run.command.places.get(name)), at)
+            for flag, (name, value) in flags.items()
+        }
+        said = DictValue(given)
     return _from_mapping(run, parser, said, at)
 
 

@@ -332,8 +332,9 @@ class Heap:
 
     def widen(self, slots: Slots, key: Any, why: Open, at: tuple[str, int], absent: bool = False) -> None:
         """Leave open what a slot holds, and if it was empty or ``absent`` says so whether it holds anything."""
-        self.lose(slots.get(key))
-        if absent or key not in slots:
+        held = slots.get(key, MISSING)
+        self.lose(held)
+        if absent or held is MISSING or (isinstance(held, Node) and isinstance(held.value, Unsure)):
             why = Unsure(why.why)
         if key is ITEMS:
             self.write(slots, ITEMS, ())

@@ -106,6 +106,19 @@ def test_a_program_is_read_as_it_is_started(tmp_path: Path, files: dict[str, str
     assert {path: environment.get(f"training.{path}") for path in facts} == facts
 
 
+def test_configuration_of_the_launch_line_is_all_that_its_parser_is_given(tmp_path: Path) -> None:
+    environment = said(
+        tmp_path,
+        {
+            "scripts/sft.py": OF_TRL,
+            "run.sh": "python scripts/sft.py --config configs/c.yaml\n",
+            "configs/c.yaml": "model_name_or_path: a/b\nbf16: true\noutput_dir: o\n",
+        },
+    )
+    assert environment.get("training.dtype") == "bfloat16"
+    assert environment.get("training.deepspeed") is None
+
+
 def test_several_programs_decide_what_they_agree_on(tmp_path: Path) -> None:
     environment = said(tmp_path, {"a.py": PLAIN.format(steps=2), "b.py": PLAIN.format(steps=4)})
     assert environment.get("training.dtype") == "bfloat16"

@@ -52,6 +52,7 @@ _OVERRIDES = {
 }
 _OF_TRAINER = ("transformers", "trl")
 _CONFIGURATIONS = (".yaml", ".yml", ".json")
+_CONFIG_FLAGS = ("config", "config_file")
 _PARSERS = re.compile(r"\b(?:HfArgumentParser|TrlParser|H4ArgumentParser|parse_(?:json|yaml)_file)\b")
 _ACCELERATE_SECTIONS = {"fsdp_": "fsdp_config", "dynamo_": "dynamo_config"}
 _OF_DEEPSPEED = (
@@ -163,14 +164,15 @@ def _with_model(said: Configuration, launch: Launch, document: Document) -> Conf
 def _given(launch: Launch, document: Document, program: Document, opened: Opener) -> CommandLine:
     """The flags, over the YAML or JSON that they name where the script's parser reads such files."""
     line = command_line(launch, document.path)
-    named = [*(line.flags.get(flag) for flag in ("config", "config_file")), *line.positional]
+    named = [*(line.flags.get(flag) for flag in _CONFIG_FLAGS), *line.positional]
     path = next((each for each in named if isinstance(each, str) and each.endswith(_CONFIGURATIONS)), None)
     config = opened(path) if path and _PARSERS.search(program.text) else None
     if config is None or not isinstance(config[1].value, dict):
         return line
     given = {str(key): value for key, value in config[1].value.items()}
     places: dict[int | str, Location] = {key: config[1].place((key,)) for key in given}
-    return line._replace(flags={**given, **line.flags}, places={**places, **line.places})
+    flags = {name: value for name, value in line.flags.items() if name not in _CONFIG_FLAGS or value != path}
+    return line._replace(flags={**given, **flags}, places={**places, **line.places})
 
 
 def _read_trainer(launch: Launch, document: Document, opened: Opener) -> Configuration:
