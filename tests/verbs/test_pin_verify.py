@@ -109,7 +109,9 @@ def run(project: Path, *arguments: str) -> tuple[int, str]:
 
 
 def asked(project: Path) -> str:
-    return (project / "requirements.txt").read_text(encoding="utf-8")
+    """The file without the line that names the command."""
+    text = (project / "requirements.txt").read_text(encoding="utf-8")
+    return text.partition("\n")[2] if text.startswith("# This file was made by ") else text
 
 
 def outcomes(report: dict[str, Any], entry: str | None) -> tuple[str, str]:

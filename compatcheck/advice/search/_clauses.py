@@ -29,7 +29,7 @@ class Clause(NamedTuple):
 
     It comes from the finding ``id``, or from the resolver, whose words are ``why``. ``held`` are the distributions that
     the resolver was asked to keep near where they are, which nothing demands; ``at`` are the versions of a solution
-    that broke it, None where that was only foreseen.
+    that broke it, None where that was only foreseen. ``stuck`` are those refused at the version that they had.
     """
 
     ways: tuple[Demands, ...]
@@ -39,6 +39,7 @@ class Clause(NamedTuple):
     given: Demands | None = None
     held: frozenset[str] = frozenset()
     at: Mapping[str, str] | None = None
+    stuck: frozenset[str] = frozenset()
 
     @property
     def names(self) -> set[str]:

@@ -22,7 +22,7 @@ Judge = Callable[[Solution, Demands], Sequence[Violation]]
 
 _TRIES, _FORESEEN = 3, 12
 _NEAR = 10
-"""Where an answer costs at most this much more than it must, what is cheapest is asked for rather than what is half."""
+"""Where an answer costs more than it must by more than this, half of that is asked for in turn with the least."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _NO_WAY = Unsolvable("resolving", "the requirements", "no set of versions is clean", "loosen one of them")
 
@@ -165,7 +165,7 @@ class _Run:
 
     def _improve(self, out_of_time: Callable[[], bool], patience: int | None) -> bool:
         """Look for a nearer set; whether the best is proven to be the nearest."""
-        before = len(self._answers)
+        before, halfway = len(self._answers), False
         while True:
             assert self._best is not None
             choice = self._foreseen(self._clauses, self._scale)
@@ -175,7 +175,8 @@ class _Run:
             if out_of_time() or (patience is not None and len(self._answers) - before >= patience):
                 return False
             room = self._best.price - least
-            demands = self._halfway(choice, room) if room > _NEAR else None
+            demands = self._halfway(choice, room) if halfway and room > _NEAR else None
+            halfway = not halfway
             if demands is None or demands in self._asked:
                 demands = self._scale.hold(choice)
             if demands in self._asked:
@@ -216,7 +217,10 @@ class _Run:
         ways = tuple(Demands({name: side}) for name in sorted(names) for side in outside(limits[name]))
         brought = {name: "" for name, limit in demands.specifiers.items() if not limit}
         held = frozenset(name for name in names if limits[name] != choice.specifiers.get(name))
-        clause = Clause(ways, "", "", error.seen, Demands(brought, demands.torch_backend), held)
+        had = self._scale.preferred
+        stuck = frozenset(name for name in names if name in had and admits(limits[name], had[name]))
+        given = Demands(brought, demands.torch_backend)
+        clause = Clause(ways, why=error.seen, given=given, held=held, stuck=stuck)
         self._clauses.append(clause)
         return clause
 
@@ -281,9 +285,9 @@ class _Run:
         return {**{name: ids for name, ids in foreseen.items() if name not in forced}, **names}
 
     def _forced(self) -> Iterator[tuple[str, str]]:
-        """Why the resolver let what moved not stay, in the fewest of its words."""
-        for clause in sorted((each for each in self._clauses if each.why), key=lambda each: -len(each.why)):
-            for name in clause.names:
+        """What the resolver said of those that it refused where they were; of several refusals the first."""
+        for clause in reversed(self._clauses):
+            for name in clause.stuck:
                 yield name, clause.why
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from compatcheck import advice, matrix
@@ -10,6 +11,7 @@ from compatcheck.advice import edits, resolver, search, torch_builds
 from compatcheck.advice.model import Demands, Move, Solution, Unsolvable, Violation
 from compatcheck.advice.requirement_text import version_of
 from compatcheck.environment import Environment
+from compatcheck.errors import CompatcheckError
 from compatcheck.language import gettext as _
 from compatcheck.packages.names import edge
 from compatcheck.pipelines.check import worst_first
@@ -199,12 +201,19 @@ def _scale(task: Task, first: Solution | Unsolvable | None) -> search.Scale:
     present = frozenset(counted.keys() & versions.keys())
     others = {name: version for name, version in versions.items() if name not in counted}
     start = Demands(torch_backend=task.torch_backend)
-    releases = task.known.table("release-history")["releases"]
 
     def released(name: str) -> tuple[str, ...]:
-        return tuple(releases.get(name, ()))
+        return tuple(_releases(task.known).get(name, ()))
 
     return search.Scale(start, counted, lambda entry: task.by_hand_cost, asked, present, others, released)
+
+
+def _releases(known: matrix.Matrix) -> Mapping[str, Mapping[str, object]]:
+    """The releases that are known by name; a matrix of one's own may hold none."""
+    with suppress(CompatcheckError):
+        releases: Mapping[str, Mapping[str, object]] = known.table("release-history")["releases"]
+        return releases
+    return {}
 
 
 def _by_hand_cost(task: Task, finding: Finding) -> int:

@@ -121,9 +121,9 @@ def _moves(report: PinReport, most: int | None) -> Iterator[Line]:
 def _proof(move: Moved, report: PinReport, most: int | None) -> str:
     """What the resolver said of it, unless it was said already; the middle of a long proof is for those who ask."""
     if move.why == report.refusal:
-        return _("see above: these versions cannot be installed together")
+        return _("as they cannot be installed together, see above")
     short = move.why if most is None or len(move.why) <= _LONGEST else f"{move.why[:_LONGEST]} ..."
-    return _("the requirements leave no other way: {why}").format(why=short)
+    return _("uv refuses it with the rest: {why}").format(why=short)
 
 
 def _some(moves: Sequence[Moved], most: int | None) -> str:
