@@ -9,12 +9,15 @@ from packaging.version import Version
 
 from compatcheck.environment import Environment, Location, Unknown
 from compatcheck.inference.inferred import Table
+from compatcheck.language import marked
 from compatcheck.packages.known_releases import releases
 from compatcheck.packages.release_rows import Row, rows_of
 from compatcheck.packages.versions import final_release, pinned
 
 RESOLVED = "unsolvable"
 """The fact that a resolver decides: what it was asked about and found no versions for."""
+ASK = marked("--resolve asks uv")
+"""What decides an open one, for its summary: nobody can state it."""
 
 
 class Requirement(NamedTuple):

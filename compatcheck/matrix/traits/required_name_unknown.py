@@ -6,7 +6,7 @@ from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.inferred import Table
 from compatcheck.language import gettext as _
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits._requirements import RESOLVED, Requirement, listed
+from compatcheck.matrix.traits._requirements import ASK, RESOLVED, Requirement, listed
 from compatcheck.packages.known_names import similar
 
 
@@ -21,7 +21,8 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if not found or asked == []:
         return TraitVerdict(False)
     if isinstance(asked, Unknown):
-        return TraitVerdict(None, tuple(_occurrence(each, meant, table) for each, meant in found), (RESOLVED,))
+        still = (_occurrence(each, meant, table) for each, meant in found)
+        return TraitVerdict(None, tuple(each._replace(summary=f"{each.summary} ({_(ASK)})") for each in still))
     reasons = " ".join(each["reason"] for each in asked or ())
     refused = tuple(_occurrence(each, meant, table) for each, meant in found if each.name in reasons.split())
     return TraitVerdict(bool(refused), refused)

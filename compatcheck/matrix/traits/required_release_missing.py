@@ -7,7 +7,7 @@ from compatcheck.inference.inferred import Table
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits._requirements import RESOLVED, Requirement, listed
+from compatcheck.matrix.traits._requirements import ASK, Requirement, listed
 from compatcheck.packages.known_releases import nearest, standing
 
 _WHY = marked("the nearest release that exists")
@@ -25,7 +25,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         return TraitVerdict(True, tuple(certain))
     still = [(each, state) for each, state in found if state in ("newer", "unlisted")]
     occurrences = tuple(_occurrence(each, table, state) for each, state in still)
-    return TraitVerdict(None, occurrences, (RESOLVED,)) if still else TraitVerdict(False)
+    return TraitVerdict(None, occurrences) if still else TraitVerdict(False)
 
 
 def _occurrence(pin: Requirement, table: Table, state: str = "missing") -> Occurrence:
@@ -37,5 +37,6 @@ def _occurrence(pin: Requirement, table: Table, state: str = "missing") -> Occur
     }[state]
     day = table("release-history")["reviewed"]
     summary = said.format(package=pin.name, version=pin.pin, near=_(" and ").join(near), day=day)
+    summary += "" if state == "missing" else f" ({_(ASK)})"
     pins = {} if state == "newer" else {pin.name: f"=={near[0]}"}
     return Occurrence(summary, (pin.name,), pins, why=_WHY, location=pin.at)

@@ -9,7 +9,7 @@ from compatcheck.inference.inferred import Table
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits._requirements import RESOLVED, Exclusion, Requirement, declared, exclusions
+from compatcheck.matrix.traits._requirements import ASK, Exclusion, Requirement, declared, exclusions
 from compatcheck.packages.release_rows import Row
 from compatcheck.packages.versions import final_release
 
@@ -24,7 +24,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         _occurrence(each, declared(each.demanding, table)[each.excluded.name]) for each in certain or found
     )
     if found and not certain:
-        return TraitVerdict(None, occurrences, (RESOLVED,))
+        return TraitVerdict(None, occurrences)
     return TraitVerdict(bool(found), occurrences)
 
 
@@ -37,7 +37,7 @@ def _occurrence(exclusion: Exclusion, rows: Sequence[Row]) -> Occurrence:
         excluded=excluded.spelled,
     )
     if open_above:
-        summary += _(" (a release newer than this table may differ)")
+        summary += _("; a newer release may differ ({ask})").format(ask=_(ASK))
     return Occurrence(
         summary,
         (demanding.name, excluded.name),
