@@ -334,7 +334,7 @@ class Heap:
         """Leave open what a slot holds, and if it was empty or ``absent`` says so whether it holds anything."""
         held = slots.get(key, MISSING)
         self.lose(held)
-        if absent or held is MISSING or (isinstance(held, Node) and isinstance(held.value, Unsure)):
+        if absent or may_be_absent(held):
             why = Unsure(why.why)
         if key is ITEMS:
             self.write(slots, ITEMS, ())
@@ -391,6 +391,11 @@ class Heap:
                 self.widen(slots, key, why, at, any(each is MISSING for each in held))
             elif joined is not now:
                 self.write(slots, key, joined)
+
+
+def may_be_absent(held: Any) -> bool:
+    """Whether a slot with this value may be empty."""
+    return held is MISSING or (isinstance(held, Node) and isinstance(held.value, Unsure))
 
 
 def _put(slots: Slots, key: Any, value: Any) -> None:

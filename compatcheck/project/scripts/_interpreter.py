@@ -30,6 +30,7 @@ from compatcheck.project.scripts._heap import (
     Object,
     OwnClass,
     Scope,
+    may_be_absent,
 )
 from compatcheck.project.scripts._invocation import Invocation, parameter_names
 from compatcheck.project.scripts._state import MOST_ROUNDS, Flow, Frame, Raised
@@ -256,10 +257,10 @@ class Interpreter(Invocation):
             for frame, count in exits:
                 del frame.exits[count:]
             widened |= changed.keys()
-            for slots, key, _ in changed.values():
-                self.heap.widen(slots, key, why, self.at(statement))
-        for slots, key, _ in changed.values():
-            self.heap.widen(slots, key, why, self.at(statement))
+            for slots, key, old in changed.values():
+                self.heap.widen(slots, key, why, self.at(statement), may_be_absent(old))
+        for slots, key, old in changed.values():
+            self.heap.widen(slots, key, why, self.at(statement), may_be_absent(old))
         return self._else(statement, why)
 
     def _else(self, statement: ast.For | ast.AsyncFor | ast.While, why: Open) -> Flow:
@@ -335,8 +336,8 @@ class Interpreter(Invocation):
 
         def handled(handler: ast.ExceptHandler) -> Flow:
             handled_from.append(len(self.calls))
-            for slots, key, _ in changed.values():
-                self.heap.widen(slots, key, why, self.at(statement))
+            for slots, key, old in changed.values():
+                self.heap.widen(slots, key, why, self.at(statement), may_be_absent(old))
             if handler.name:
                 self.heap.write(self.scope.slots, handler.name, self.node(Open(NOT_RUN), handler))
             return self.block(handler.body)
