@@ -519,8 +519,8 @@ class Expressions(State, abc.ABC):
                 if held is not None and held.assumed:
                     why = Open(f"{held.assumed} is given otherwise")
                     self.heap.write(owner.slots, inner.attr, Node(why, held.file, held.line))
-            elif isinstance(inner, ast.Name) and self._name(inner).assumed:
-                self.assign(inner, self.node(Open("it is given otherwise"), inner))
+            elif isinstance(inner, ast.Name) and (assumed := self._name(inner).assumed):
+                self.assign(inner, self.node(Open(f"{assumed} is given otherwise"), inner))
 
     def _defaults(self, args: ast.arguments) -> dict[str, Node]:
         named = [*args.posonlyargs, *args.args]

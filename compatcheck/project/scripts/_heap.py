@@ -365,6 +365,13 @@ class Heap:
             found.setdefault((id(slots), key), (slots, key, old))
         return found
 
+    def changes(self, mark: int) -> Delta:
+        """The slots that changed since a mark with what they held, or `MISSING` if they were or are empty."""
+        found = self.before(mark)
+        return found | {
+            at: (slots, key, MISSING) for at, (slots, key, _) in found.items() if may_be_absent(slots.get(key, MISSING))
+        }
+
     def now(self) -> int:
         """A point in time: slots that are born before it are older."""
         return next(_births)

@@ -36,6 +36,7 @@ from compatcheck.project.scripts._invocation import Invocation, parameter_names
 from compatcheck.project.scripts._state import MOST_ROUNDS, Flow, Frame, Raised
 from compatcheck.project.scripts.calls import CommandLine
 
+_HOOKS = frozenset(("forward", "training_step", "configure_optimizers", "compute_loss"))
 _TRANSPARENT = frozenset(
     ("no_grad", "inference_mode", "wraps", "lru_cache", "cache", "record", "abstractmethod", "override", "dataclass")
     + ("find_executable_batch_size", "contextmanager", "overload", "on_local_main_process", "on_main_process")
@@ -111,7 +112,8 @@ class Interpreter(Invocation):
         first = len(self.calls)
         seen = {(call.at, call.callee) for call in self.calls}
         frame = Frame(())
-        frame.doubt = f"nothing in the file calls {function.name}"
+        if not self._is_hook(function):
+            frame.doubt = f"nothing in the file calls {function.name}"
         self._frames.append(frame)
         try:
             self._enter(function, given, function.node)
@@ -121,6 +123,13 @@ class Interpreter(Invocation):
             self._frames.pop()
             self.heap.undo(mark)
             self.calls[first:] = [call for call in self.calls[first:] if (call.at, call.callee) not in seen]
+
+    def _is_hook(self, function: FunctionValue) -> bool:
+        """Whether the library calls a method, of a class that the file makes an object of."""
+        own = function.owner
+        return (
+            own is not None and function.name in _HOOKS and own.node in self.called and own.imported_base() is not None
+        )
 
     def block(self, statements: Sequence[ast.stmt]) -> Flow:
         for statement in statements:
@@ -246,7 +255,7 @@ class Interpreter(Invocation):
             exits, call_backs = self._count_exits(), self._call_backs.copy()
             mark = self.heap.mark()
             self._round(statement, start)
-            changed = {where: each for where, each in self.heap.before(mark).items() if each[0].born < began}
+            changed = {where: each for where, each in self.heap.changes(mark).items() if each[0].born < began}
             self._quick = quick
             self.heap.lose_since(mark)
             if last or quick or changed.keys() <= widened:
@@ -331,7 +340,7 @@ class Interpreter(Invocation):
                 return self._tried_block(statement)
             finally:
                 self._tried.pop()
-                changed.update(self.heap.before(mark))
+                changed.update(self.heap.changes(mark))
                 self.heap.lose_since(mark)
 
         def handled(handler: ast.ExceptHandler) -> Flow:
@@ -490,7 +499,9 @@ class Interpreter(Invocation):
             self.change_lost(at)
 
     def _assert(self, statement: ast.Assert) -> None:
-        self.value(statement.test)
+        test = self.value(statement.test)
+        if test.assumed and self.truth(test) is False:
+            self._doubt_defaults(statement.test)
 
     def _match(self, statement: ast.Match) -> Flow:
         self.value(statement.subject)

@@ -367,6 +367,7 @@ class Invocation(Expressions):
 
     def _instantiate(self, own: OwnClass, arguments: Arguments, at: ast.AST) -> Node:
         instance = Instance(own)
+        self.called.add(own.node)
         if own.lookup("__new__") or own.node.keywords:
             self._escape_all(arguments, at)
             return self.node(Open(NOT_RUN), at)

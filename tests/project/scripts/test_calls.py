@@ -283,6 +283,7 @@ UNKNOWN = {
     "TrainingArguments(x=a.x)",
     "refused default": "p = argparse.ArgumentParser()\np.add_argument('--x')\na = p.parse_args()\n"
     "if a.x is None:\n    raise ValueError\nTrainingArguments(x=a.x)",
+    "asserted default": "import fire\ndef main(x=''):\n    assert x\n    TrainingArguments(x=x)\nfire.Fire(main)",
     "unknown star": "from lib import *\nTrainingArguments(x=y)",
     "missing file": "import yaml\nc = yaml.safe_load(open('none.yaml'))\nTrainingArguments(x=c['x'])",
 }
@@ -374,6 +375,18 @@ def test_objects_keep_what_is_set_and_called_on_them() -> None:
     assert enable == Call(".gradient_checkpointing_enable", Location("t.py", 7), owner=model)
     (cache,) = read.assignments
     assert (cache.owner, cache.name, cache.value, cache.at) == (model, "config.use_cache", False, Location("t.py", 6))
+
+
+@pytest.mark.parametrize(("made", "doubt"), [("A()", ""), ("", "training_step")])
+def test_method_that_the_library_calls_is_certain(made: str, doubt: str) -> None:
+    code = "import lightning\nclass A(lightning.LightningModule):\n    def training_step(self, batch):\n"
+    code += f"        with torch.autocast('cuda', dtype=torch.float16):\n            return 1\n{made}\n"
+    (cast,) = (call for call in read_calls_in(HEAD + code, "t.py").calls if call.callee == "torch.autocast")
+    assert (
+        cast.keywords == {"dtype": Reference("torch.float16")}
+        and doubt in cast.doubt
+        and bool(cast.doubt) == bool(doubt)
+    )
 
 
 def test_module_beside_the_script_is_read(tmp_path: Path) -> None:
