@@ -38,6 +38,14 @@ def said(tmp_path: Path, body: str, head: str = HEAD) -> Environment:
             {"load_dtype": "float16", "attention": "eager"},
         ),
         (
+            'SFTTrainer(model="a/b", args=SFTConfig("out", model_init_kwargs={"torch_dtype": "bfloat16"})).train()\n',
+            {"attention_rule": "default", "load_dtype": "bfloat16"},
+        ),
+        (
+            'SFTTrainer("a/b", args=SFTConfig("out", model_init_kwargs={"attn_implementation": "eager"})).train()\n',
+            {"attention_rule": Unknown(), "attention": "eager"},
+        ),
+        (
             f'model = AutoModelForCausalLM.from_pretrained("a/b", quantization_config={FOUR})\n'
             "model = get_peft_model(model, LoraConfig(r=4))\n" + MADE,
             {

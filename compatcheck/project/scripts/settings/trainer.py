@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from compatcheck.project.scripts._program import CALL, Program, document, last_name, library, read_each
 from compatcheck.project.scripts.calls import Call
@@ -13,6 +14,7 @@ from compatcheck.project.training.document import Configuration
 
 LAYER = 2
 _FRAMEWORKS = {"sentence_transformers": "sentence-transformers", "unsloth": "trl"}
+_ATTENTION = {"attn_implementation", "_attn_implementation", "use_flash_attention_2"}
 _ROWS = (*rows("training.", NUMBER, "max_length=max_seq_length"), *rows("training.", FLAG, "packing"))
 
 
@@ -26,13 +28,23 @@ def _read(call: Call) -> Configuration:
     framework = _FRAMEWORKS.get(library(call), library(call))
     sheet.state("training.framework", framework, CALL)
     arguments, model = sheet.get("args"), read_model(sheet, "model")
-    whole = isinstance(arguments, Call) and not arguments.gap and "model_init_kwargs" not in arguments.keywords
-    if model and whole:
+    loading = _load_arguments(arguments) if model else None
+    if loading is not None and "quantization_config" not in loading:
         state_unquantized(sheet, model)
+    if loading is not None and framework == "trl" and not _ATTENTION & loading.keys():
+        sheet.default("training.attention_rule", "default", ("model",))
     if framework == "trl":
         sheet.state("training.objective", _objective(last_name(call)), CALL)
         read_rows(sheet, _ROWS)
     return sheet.configuration()
+
+
+def _load_arguments(arguments: object) -> Mapping[str, object] | None:
+    """What the Trainer loads a model with that it is given by name; None where that is not seen whole."""
+    if not isinstance(arguments, Call) or arguments.gap:
+        return None
+    given = arguments.keywords.get("model_init_kwargs", {})
+    return given if isinstance(given, Mapping) else None
 
 
 def _objective(trainer: str) -> str:
