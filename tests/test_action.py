@@ -80,7 +80,7 @@ def run_step(name: str, cwd: Path, known: dict[str, str], **environ: str) -> sub
 def judge(project: Path, **inputs: str) -> Job:
     given = {name.replace("_", "-"): value for name, value in inputs.items()}
     assert set(given) <= set(ACTION["inputs"])
-    values = {name: each["default"] for name, each in ACTION["inputs"].items()} | given
+    values = {name: each["default"] for name, each in ACTION["inputs"].items()} | {"assume": "python=3.12", **given}
     known = {f"inputs.{name}": value for name, value in values.items()}
     runner = project.parent / "runner"
     runner.mkdir(exist_ok=True)

@@ -26,6 +26,7 @@ LEFT_OUT = {
     "docs/how-to/pins.md": 1,
     "docs/how-to/pre-commit.md": 1,
     "docs/how-to/probe.md": 1,
+    "docs/how-to/requirements.md": 1,
     "docs/index.md": 1,
     "docs/tutorial/index.md": 1,
     "docs/zh/index.md": 1,
