@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from compatcheck.project.python_values import Open, Reference
+from compatcheck.project.scripts.calls import Call
 
 Value = TypeVar("Value")
 
@@ -115,6 +116,8 @@ def explain_mismatch(path: str, value: object, mismatch: str) -> str:
         return value.why
     if isinstance(value, Reference):
         return f"it is {value.name}, which is not read"
+    if isinstance(value, Call):
+        return f"{value.callee.lstrip('.')}() gives it, which is not run"
     if is_auto(value):
         return "auto: it is decided when the run starts"
     return f"{path} is a mapping, {mismatch}" if isinstance(value, dict) else f"{path} is {value!r:.60}, {mismatch}"

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from compatcheck.environment import Environment, Location, Unknown
+from compatcheck.project.training._contradiction import FACT as CONTRADICTIONS
 from compatcheck.project.training.document import Configuration
 
 
 def agreed(runs: Sequence[Environment], why: str) -> Environment:
-    """The facts that all of them state alike; where they differ the fact is unknown for this reason."""
+    """The facts that all of them state alike; where they differ the fact is unknown for this reason.
+
+    Contradictions stop the run that has them, so that those of all runs are kept.
+    """
     flat = [facts.flat() for facts in runs]
+    found = [each for facts in flat for each in cast("list[object]", facts.pop(CONTRADICTIONS, None) or ())]
     paths = list(dict.fromkeys(path for each in flat for path in each))
-    known: dict[str, object] = {}
+    distinct = [each for place, each in enumerate(found) if each not in found[:place]]
+    known: dict[str, object] = {CONTRADICTIONS: distinct} if distinct else {}
     reasons: dict[str, str] = {}
     for path in paths:
         values = [each.get(path, Unknown) for each in flat]

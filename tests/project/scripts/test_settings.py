@@ -87,6 +87,11 @@ def said(tmp_path: Path, body: str, head: str = HEAD) -> Environment:
             {"objective": "grpo", "use_vllm": True, "lora": None},
         ),
         (LOAD + 'Trainer(model, TrainingArguments("out", fp16=True)).train(True)\n', {"resume_from_checkpoint": True}),
+        (
+            LOAD + "can = torch.cuda.is_bf16_supported()\n"
+            'Trainer(model, TrainingArguments("out", bf16=can, fp16=not can)).train()\n',
+            {"dtype_rule": "bfloat16-if-supported"},
+        ),
     ],
 )
 def test_a_script_states_the_facts_of_its_calls(tmp_path: Path, body: str, facts: dict[str, Any]) -> None:

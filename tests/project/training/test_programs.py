@@ -49,6 +49,18 @@ training_args:
   max_steps: 10
 peft_config: {peft_type: LORA, r: 4}
 """
+LOOP = """\
+import torch
+from accelerate import Accelerator
+accelerator = Accelerator()
+model, optimizer = accelerator.prepare(torch.nn.Linear(2, 2), None)
+accelerator.backward(model(None))
+"""
+ENGINE = """\
+import argparse, deepspeed, torch
+parser = deepspeed.add_config_arguments(argparse.ArgumentParser())
+deepspeed.initialize(args=parser.parse_args(), model=torch.nn.Linear(2, 2))
+"""
 USE = "from transformers import AutoModelForCausalLM\nAutoModelForCausalLM.from_pretrained('a/b').generate()\n"
 
 
@@ -86,6 +98,22 @@ def said(folder: Path, files: dict[str, str], *named: str) -> Environment:
         (
             {"train.py": PLAIN.format(steps=2), "go.sh": "#!/bin/bash\npython train.py\n"},
             {"gradient_accumulation_steps": 2, "world_size": 1, "deepspeed": None},
+        ),
+        (
+            {"loop.py": LOOP, "run.sh": "torchrun --nproc_per_node 2 loop.py\n"},
+            {"framework": "accelerate", "gradient_accumulation_steps": 1, "mixed_precision": "no", "deepspeed": None},
+        ),
+        (
+            {"loop.py": LOOP, "run.sh": "accelerate launch --use_deepspeed --zero_stage 3 --num_processes 4 loop.py\n"},
+            {"framework": "accelerate", "deepspeed.zero_stage": 3, "world_size": 4},
+        ),
+        (
+            {
+                "engine.py": ENGINE,
+                "run.sh": "deepspeed --num_gpus 4 engine.py --deepspeed --deepspeed_config ds.json\n",
+                "ds.json": '{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}\n',
+            },
+            {"framework": "deepspeed", "deepspeed.zero_stage": 2, "dtype": "bfloat16"},
         ),
         (
             {"train.py": PLAIN.format(steps=2), "configs/lora.yaml": DEMO},

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from compatcheck.cli import cli
 
-BOTH, BEST = "CC-2021-3462", "CC-2021-3463"
+BOTH, BEST = "CC-2021-3472", "CC-2021-3473"
 USUAL = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 4, "logging_steps": 50, "learning_rate": 2e-5}
 
 CASES: dict[str, tuple[dict[str, Any], str | None]] = {
@@ -77,4 +77,4 @@ def test_quantized_model_without_adapters(tmp_path: Path, settings: str) -> None
     (tmp_path / "requirements.txt").write_text("torch==2.4.0\ntransformers==4.48.0\ntrl==0.14.0\n")
     result = CliRunner().invoke(cli, [str(tmp_path), "--no-probe", "--format", "json"])
     statuses = {each["id"]: each["status"] for each in json.loads(result.output)["findings"]}
-    assert statuses.get("CC-2023-3464") == ("affected" if QUANTIZED[settings] else None)
+    assert statuses.get("CC-2023-3474") == ("affected" if QUANTIZED[settings] else None)

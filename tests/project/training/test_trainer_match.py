@@ -122,7 +122,7 @@ def test_refusal_is_a_finding_at_the_line_of_the_json(tmp_path: Path) -> None:
     folder = project(tmp_path, {"bf16": True}, {"bf16": {"enabled": True}, "gradient_clipping": 0.5})
     result = CliRunner().invoke(cli, [str(folder), "--no-probe", "--format", "json"])
     assert result.exit_code == 1
-    (finding,) = (each for each in json.loads(result.output)["findings"] if each["id"] == "CC-2022-3460")
+    (finding,) = (each for each in json.loads(result.output)["findings"] if each["id"] == "CC-2022-3470")
     assert finding["status"] == "affected"
     assert finding["location"]["file"].endswith("zero.json") and finding["location"]["line"] == 8
     assert (
@@ -131,7 +131,7 @@ def test_refusal_is_a_finding_at_the_line_of_the_json(tmp_path: Path) -> None:
     assert finding["remedies"][0]["config"] == {"training.deepspeed.gradient_clipping": "auto"}
     (folder / "zero.json").write_text((folder / "zero.json").read_text().replace("0.5", '"auto"'))
     healed = CliRunner().invoke(cli, [str(folder), "--no-probe", "--format", "json"])
-    assert "CC-2022-3460" not in healed.output
+    assert "CC-2022-3470" not in healed.output
 
 
 LAUNCHES = {
@@ -187,7 +187,7 @@ def test_accelerate_settings_beside_a_deepspeed_file(tmp_path: Path, settings: s
     )
     (tmp_path / "requirements.txt").write_text("torch==2.4.0\naccelerate==1.2.1\ndeepspeed==0.15.4\n")
     result = CliRunner().invoke(cli, [str(tmp_path), "--no-probe", "--format", "json"])
-    found = [each for each in json.loads(result.output)["findings"] if each["id"] == "CC-2023-3461"]
+    found = [each for each in json.loads(result.output)["findings"] if each["id"] == "CC-2023-3471"]
     assert len(found) == bool(REPEATED[settings])
     for each in found:
         assert (each["status"], each["location"]["line"], result.exit_code) == ("affected", 4, 1)

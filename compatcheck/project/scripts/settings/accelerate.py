@@ -16,7 +16,7 @@ LAYER = 0
 _CLASS = r"accelerate\.(?:[\w.]+\.)?Accelerator"
 _PRECISION = choice({"no": "no", "fp16": "fp16", "bf16": "bf16"})
 _DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
-_UNKNOWN = "the Accelerator is given none, and its launcher may set one"
+LAUNCHER_MAY_SET = "the Accelerator is given none, and its launcher may set one"
 
 
 def read(program: Program) -> Configuration:
@@ -31,12 +31,12 @@ def _read(call: Call) -> Configuration:
     sheet.state("training.framework", library(call), CALL)
     sheet.read(WHOLE, "training.gradient_accumulation_steps", "gradient_accumulation_steps")
     if sheet.get("gradient_accumulation_steps") is None:
-        sheet.unknown("training.gradient_accumulation_steps", _UNKNOWN)
+        sheet.unknown("training.gradient_accumulation_steps", LAUNCHER_MAY_SET)
     precision = sheet.read(_PRECISION, "training.mixed_precision", "mixed_precision")
     if precision in _DTYPES:
         sheet.state("training.dtype", _DTYPES[precision], ("mixed_precision",))
     elif sheet.get("mixed_precision") is None:
-        sheet.unknown("training.mixed_precision", _UNKNOWN)
+        sheet.unknown("training.mixed_precision", LAUNCHER_MAY_SET)
     _plugins(sheet)
     return sheet.configuration()
 

@@ -8,6 +8,7 @@ from compatcheck.project.training._parallel import read_deepspeed
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training.document import Configuration
 
+FROM_ARGUMENTS = "deepspeed.initialize takes the configuration from the command line"
 _NAMES = ("config", "config_params")
 
 
@@ -22,5 +23,5 @@ def _read(call: Call) -> Configuration:
     sheet = Sheet(document(call, "args", "model"))
     sheet.state("training.framework", "deepspeed", CALL)
     if not any(read_deepspeed(sheet, (name,)) for name in _NAMES if sheet.get(name) is not None):
-        sheet.unknown("training.deepspeed", "its arguments give the configuration", CALL)
+        sheet.unknown("training.deepspeed", FROM_ARGUMENTS)
     return sheet.configuration()

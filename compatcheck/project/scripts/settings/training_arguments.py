@@ -19,6 +19,7 @@ from compatcheck.project.training.document import Configuration
 from compatcheck.project.training.formats import training_arguments
 
 _FRAMEWORKS = {"sentence_transformers": "sentence-transformers", "unsloth": "trl"}
+_ASKS_FOR_BFLOAT16 = ("is_bf16_supported", "is_bfloat16_supported", "is_torch_bf16_gpu_available")
 _RESUMED = "resume_from_checkpoint"
 
 
@@ -39,7 +40,13 @@ def _read_arguments(call: Call) -> Configuration:
     given = document(call, "output_dir")
     if last_name(call) == "PPOConfig" and not given.partial:
         given = given._replace(partial="the defaults of PPOConfig changed between releases of TRL")
-    return training_arguments.read_call(given, framework)
+    said = training_arguments.read_call(given, framework)
+    asked = call.keywords.get("bf16")
+    if isinstance(asked, Call) and last_name(asked) in _ASKS_FOR_BFLOAT16 and "fp16" in call.keywords:
+        sheet = Sheet(given)
+        sheet.state("training.dtype_rule", "bfloat16-if-supported", ("bf16",))
+        return overlaid(said, sheet.configuration())
+    return said
 
 
 def _read_train(call: Call) -> Configuration:

@@ -18,6 +18,8 @@ from compatcheck.errors import InputError
 from compatcheck.packages.frameworks import frameworks
 from compatcheck.project.python_values import Open
 from compatcheck.project.scripts.calls import CommandLine
+from compatcheck.project.scripts.settings.accelerate import LAUNCHER_MAY_SET
+from compatcheck.project.scripts.settings.deepspeed import FROM_ARGUMENTS
 from compatcheck.project.training import readers, trains
 from compatcheck.project.training._environ import is_read
 from compatcheck.project.training._launchers import Launch, command_line, launch_of, world_size
@@ -51,6 +53,7 @@ _OVERRIDES = {
     "dtype": "training.dtype",
 }
 _OF_TRAINER = ("transformers", "trl")
+_ALONE = {"training.gradient_accumulation_steps": 1, "training.mixed_precision": "no"}
 _CONFIGURATIONS = (".yaml", ".yml", ".json")
 _CONFIG_FLAGS = ("config", "config_file")
 _PARSERS = re.compile(r"\b(?:HfArgumentParser|TrlParser|H4ArgumentParser|parse_(?:json|yaml)_file)\b")
@@ -139,8 +142,28 @@ def _read_program(path: str, launch: Launch, document: Document, opened: Opener)
         below = _read_trainer(launch, document, opened)
         facts = below.facts.overlay(said.facts)
         said = Configuration(facts, {**below.names, **said.names}, {**below.inlined, **said.inlined}, said.places)
-    said = _with_model(said, launch, document)
-    return _completed(said, launch, document, True) if _leaves_to_launcher(said.facts) else said
+    said = _with_model(_with_deepspeed_flag(said, launch, document), launch, document)
+    if not _leaves_to_launcher(said.facts):
+        return said
+    return _without_launcher(_completed(said, launch, document, True), launch)
+
+
+def _with_deepspeed_flag(said: Configuration, launch: Launch, document: Document) -> Configuration:
+    """The file that DeepSpeed's own parser takes, where ``initialize`` is given only what was parsed."""
+    named = launch.flags.get("deepspeed_config")
+    if not isinstance(named, str) or said.facts.get("training.deepspeed") != Unknown(FROM_ARGUMENTS):
+        return said
+    at = Location(document.path, launch.lines["deepspeed_config"])
+    return said._replace(names={**said.names, "deepspeed": named}, places={**said.places, "deepspeed": at})
+
+
+def _without_launcher(said: Configuration, launch: Launch) -> Configuration:
+    """What an Accelerator does by itself, where accelerate's launcher does not start it."""
+    facts = said.facts
+    for fact, value in _ALONE.items() if launch.launcher in ("python", "torchrun") else ():
+        if facts.get(fact) == Unknown(LAUNCHER_MAY_SET):
+            facts = facts.with_fact(fact, value)
+    return said._replace(facts=facts)
 
 
 def _leaves_to_launcher(facts: Environment) -> bool:
