@@ -59,7 +59,7 @@ def claims(blocks: Sequence[Block]) -> Iterator[Claim]:
     by_role: dict[str, list[_Part]] = {}
     for part in sorted(distinct.values(), key=lambda part: part.line):
         by_role.setdefault(training.role_of(part.reader), []).append(part)
-    own = [said for part in (*by_role.get("config", ()), *by_role.get("script", ())) if (said := _read(part))]
+    own = [said for role in ("config", "script", "program") for part in by_role.get(role, ()) if (said := _read(part))]
     accelerate = [said for part in by_role.get("accelerate", ()) if (said := _read(part))]
     if len(own) == 1 and len(accelerate) == 1:
         own, accelerate = [(own[0][0], over_accelerate(accelerate[0][1], own[0][1]))], []

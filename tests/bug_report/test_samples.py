@@ -20,6 +20,32 @@ class Sample(NamedTuple):
 
 SAMPLES = [
     Sample(
+        "a script that is pasted whole",
+        """It dies at the first step:
+```python
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+steps = 6
+teacher = AutoModelForCausalLM.from_pretrained("acme/large")
+model = AutoModelForCausalLM.from_pretrained("acme/small", torch_dtype=torch.float16, attn_implementation="eager")
+model = get_peft_model(model, LoraConfig(r=4, target_modules=["q_proj"]))
+torch.backends.cuda.enable_cudnn_sdp(False)
+Trainer(model=model, args=TrainingArguments("out", fp16=True, gradient_accumulation_steps=steps)).train()
+```
+""",
+        {
+            "model.name": "acme/small",
+            "training.framework": "transformers",
+            "training.load_dtype": "float16",
+            "training.attention": "eager",
+            "training.gradient_accumulation_steps": 6,
+            "training.lora.r": 4,
+            "training.cudnn_sdp": False,
+        },
+    ),
+    Sample(
         "trainer and adapter arguments in a piece of code",
         """I ran
 ```

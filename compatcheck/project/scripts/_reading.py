@@ -24,7 +24,8 @@ KIND = "python_script"
 _LARGEST = 1 << 20
 _IMPORTS = re.compile(r"^\s{0,80}(?:from|import)\s{1,8}(?:transformers|trl)\b", re.M)
 _LIBRARIES = re.compile(
-    r"\b(?:from|import)\s[^\n]{0,200}?\b(?:transformers|trl|peft|unsloth|accelerate|deepspeed|torch|lightning|pytorch_lightning)\b"
+    r"\b(?:from|import)\s[^\n]{0,200}?\b(?:transformers|trl|peft|unsloth|accelerate|deepspeed|torch|lightning|pytorch_lightning"
+    r"|sentence_transformers)\b"
 )
 _CLASSES = re.compile(rf"\b(?:{'|'.join((*TRAINERS, *ARGUMENTS, *TRL_CONFIGS))})\b")
 

@@ -72,15 +72,18 @@ def _parse(text: str, path: str) -> ast.Module:
 
 
 class _Importer:
-    """The modules that stand beside a script, each read once."""
+    """The modules that stand beside a script, each read once; beside code that is no file stands none."""
 
     def __init__(self, path: str) -> None:
+        self._is_file = os.path.isfile(path)
         self._folder = os.path.dirname(path)
         self._read: dict[str, Scope | None] = {}
         self._names: dict[str, frozenset[str]] = {}
 
     def module(self, run: Interpreter, name: str, level: int) -> Scope | None:
         """The names of a module of the user's own; None for any other."""
+        if not self._is_file:
+            return None
         folder = os.path.dirname(run.scope.path) if level else self._folder
         for _ in range(level - 1):
             folder = os.path.join(folder, os.pardir)

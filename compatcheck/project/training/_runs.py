@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,6 +19,8 @@ _Files = Mapping[str, File]
 _Loose = Mapping[str, tuple[File, ...]]
 _ALONE = ("deepspeed", "accelerate", "adapter")
 _MOST_RUNS = 12
+_TEST = re.compile(r"test_|conftest\.|.*_test\.py")
+"""How the names of tests begin or end: what they train is no training of the project."""
 
 
 class _Result(NamedTuple):
@@ -59,6 +63,7 @@ def _found_joined(chosen: _Files, loose: _Loose, beside: _Loose) -> Joined:
     Trainer in a file are a training's only if it reads them.
     """
     scripts, programs, configs = (loose.get(role, ()) for role in ("script", "program", "config"))
+    programs = tuple(each for each in programs if not _TEST.match(os.path.basename(each.path)))
     if len(scripts) > _MOST_RUNS:
         return Joined(Environment({}, {"training": _several(scripts)}), ())
     results = [_result(run) for run in _runs(scripts, chosen, beside)]

@@ -124,6 +124,10 @@ def said(folder: Path, files: dict[str, str], *named: str) -> Environment:
             {"gradient_accumulation_steps": 4},
         ),
         (
+            {"a.py": PLAIN.format(steps=2), "tests/test_a.py": PLAIN.format(steps=1)},
+            {"gradient_accumulation_steps": 2},
+        ),
+        (
             {"a.py": PLAIN.format(steps=2), "use.py": USE, "broken.py": "from transformers import Trainer\nTrainer(\n"},
             {"gradient_accumulation_steps": 2},
         ),
