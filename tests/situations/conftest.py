@@ -42,7 +42,9 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Judge:
         monkeypatch.chdir(tmp_path)
         result = CliRunner().invoke(cli, [".", "--no-probe", "--format", "json", *arguments])
         assert result.exit_code in (0, 1), result.output
-        bad = [each for each in json.loads(result.stdout)["findings"] if each["status"] == "affected"]
+        report = json.loads(result.stdout)
+        findings = [each for project in report.get("projects", [report]) for each in project["findings"]]
+        bad = [each for each in findings if each["status"] == "affected"]
         return Judged(result.exit_code, {each["id"]: _place(each.get("location")) for each in bad})
 
     return run

@@ -154,3 +154,13 @@ def test_notebook_that_accumulates(judge: Judge) -> None:
     judged = judge(files, "--assume", "training.deepspeed=absent")
     assert judged.exit_status == 1
     assert judged.affected[ACCUMULATED].startswith("sft.ipynb")
+
+
+def test_one_of_two_projects(judge: Judge) -> None:
+    """Each is judged with its own requirements; the good one hides nothing."""
+    files = {f"first/{name}": text for name, text in SCRIPT.items()}
+    files |= {f"second/{name}": text for name, text in SCRIPT.items()}
+    files["second/requirements.txt"] = STACK.replace("4.48.0", "4.48.3")
+    judged = judge(files)
+    assert judged.exit_status == 1
+    assert judged.affected == {ACCUMULATED: "first/sft.py:8"}

@@ -234,3 +234,72 @@ def test_preset_of_xtuner(judge: Judge) -> None:
 def test_other_preset_of_xtuner(judge: Judge) -> None:
     judged = judge(XTUNER, *A100, changes={"run.sh": ("deepspeed_zero2", "deepspeed_zero1")})
     assert ZERO_2_OVERLAP not in judged.affected
+
+
+PADDED = {
+    "requirements.txt": "torch==2.5.0\ntransformers==4.47.0\npeft==0.13.2\naccelerate==1.1.1\ndatasets==3.1.0\n",
+    "lora.py": """\
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, AutoTokenizer, DataCollatorForSeq2Seq, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("base", torch_dtype=torch.bfloat16)
+model = get_peft_model(model, LoraConfig(r=8, target_modules=["query_key_value"]))
+arguments = TrainingArguments(
+    output_dir="out",
+    per_device_train_batch_size=4,
+    bf16=True,
+)
+collator = DataCollatorForSeq2Seq(AutoTokenizer.from_pretrained("base"), padding=True)
+Trainer(model=model, args=arguments, train_dataset=rows, data_collator=collator).train()
+""",
+    "base/config.json": '{"model_type": "glm", "architectures": ["GlmForCausalLM"], "torch_dtype": "bfloat16"}',
+    "go.sh": "CUDA_VISIBLE_DEVICES=0 python lora.py\n",
+}
+NAN_GRADIENTS = "CC-2024-0001"
+
+
+def test_padding_under_torch_2_5_0(judge: Judge) -> None:
+    judged = judge(PADDED, *A100)
+    assert judged.exit_status == 1
+    assert judged.affected[NAN_GRADIENTS].startswith("lora.py:")
+
+
+PADDED_NEIGHBOURS: dict[str, dict[str, tuple[str, str]]] = {
+    "the fixed torch": {"requirements.txt": ("torch==2.5.0", "torch==2.5.1")},
+    "another attention": {"lora.py": ("torch_dtype=torch.bfloat16", 'attn_implementation="eager"')},
+}
+
+
+@pytest.mark.parametrize("neighbour", PADDED_NEIGHBOURS)
+def test_padding_that_does_no_harm(judge: Judge, neighbour: str) -> None:
+    judged = judge(PADDED, *A100, changes=PADDED_NEIGHBOURS[neighbour])
+    assert NAN_GRADIENTS not in judged.affected
+
+
+ASCEND = {
+    "requirements.txt": "torch==2.1.0\ntorch-npu==2.1.0\ntransformers==4.50.3\nllamafactory==0.9.2\n",
+    "sft.yaml": """\
+model_name_or_path: Qwen/Qwen2.5-0.5B
+stage: sft
+do_train: true
+finetuning_type: lora
+dataset: chats
+template: qwen
+output_dir: out
+bf16: true
+""",
+    "sft.sh": "ASCEND_RT_VISIBLE_DEVICES=0,1 llamafactory-cli train sft.yaml\n",
+}
+OLD_TORCH = "CC-2025-1653"
+
+
+def test_newer_transformers_on_an_older_torch_npu(judge: Judge) -> None:
+    judged = judge(ASCEND)
+    assert judged.exit_status == 1
+    assert judged.affected[OLD_TORCH].startswith("requirements.txt:")
+
+
+def test_older_transformers_on_an_older_torch_npu(judge: Judge) -> None:
+    judged = judge(ASCEND, changes={"requirements.txt": ("4.50.3", "4.49.0")})
+    assert OLD_TORCH not in judged.affected
