@@ -26,11 +26,13 @@ _OF_OLD_TORCH = marked("this torch release lacks what transformers needs for sdp
 def default_attention(view: Environment, table: Table) -> InferredFacts:
     """The default for the type of a model that is known to be loaded without saying which attention.
 
-    Code that a model brings chooses by itself, unsloth replaces attention, and on a TPU the default is another.
+    Code or a configuration that a model brings may choose by itself, unsloth replaces attention, and on a TPU the
+    default is another.
     """
     source = _loaded_by_default(view)
     model_type, release = view.get("model.type"), _release(view, "transformers")
-    own = view.get("model.remote_code") is not False or isinstance(view.get("distributions.torch-xla"), str)
+    asks = any(isinstance(view.get(path), str) for path in ("model.attn_implementation", "distributions.torch-xla"))
+    own = asks or view.get("model.remote_code") is not False
     if source is None or view.get(_FACT) != Unknown() or release is None or not isinstance(model_type, str) or own:
         return
     framework = framework_of(view.get("training.framework"))

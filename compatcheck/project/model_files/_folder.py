@@ -45,6 +45,8 @@ def read(folder: str, weights: bool = False) -> Environment:
     model: dict[str, Any] = {"name": origin.name or _name(folder, config), **as_fact(origin)}
     model.update(_config_facts(config, config_file))
     model["remote_code"] = "auto_map" in config or any(each.startswith("modeling_") for each in names)
+    if asked := config.get("_attn_implementation") or config.get("attn_implementation"):
+        model["attn_implementation"] = str(asked)
     model["files"] = _files(folder, names, weights, reasons)
     model.update(_weights.read(folder, names))
     model.update(_tokenizer.read(folder, names, reasons))

@@ -114,7 +114,8 @@ def _read_launch(launch: Launch, document: Document, opened: Opener) -> Configur
     program = _program_of(launch, document.path)
     said = _read_program(program, launch, document, opened) if program else None
     said = said or _read_trainer(launch, document, opened)
-    sheet = Sheet(document._replace(lines={}, value={}))
+    sheet = Sheet(document._replace(lines={("command",): launch.line}, value={}))
+    sheet.state("training.launcher", launch.launcher, ("command",))
     count, why, line = world_size(launch)
     if count is not None and not (launch.launcher == "python" and said.facts.states("training.world_size")):
         sheet.document = document._replace(lines={("processes",): line})
