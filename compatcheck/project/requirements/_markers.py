@@ -85,6 +85,13 @@ def pythons(place: Place) -> tuple[str, ...]:
     return tuple(each for each in every if each in demanded) or tuple(every)
 
 
+def only_minor(requires: str) -> str | None:
+    """``3.11`` where a range of Python versions admits that one alone, as ``>=3.11,<3.12`` does."""
+    minors = {version.rpartition(".")[0] for version in (*pythons(Place(None, requires)), "3.0.0", "3.99.0")}
+    admitted = {minor for minor in minors if any(in_range(f"{minor}.{patch}", requires) for patch in (0, 9))}
+    return admitted.pop() if requires and len(admitted) == 1 else None
+
+
 def _environments(place: Place) -> Iterator[dict[str, str]]:
     for version in pythons(place):
         minor = ".".join(version.split(".")[:2])

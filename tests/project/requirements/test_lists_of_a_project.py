@@ -127,3 +127,24 @@ def test_a_snapshot_of_ranges_reads_back_the_same(tmp_path: Path, pins: Any) -> 
     folder = lay(tmp_path, requirements_txt="torch>=2.4,<2.6\ntransformers==4.48.0\n")
     environment = with_paths(Environment(INSTALLED), [str(folder)], pins=pins)
     assert load_snapshot(json.dumps(environment.dump()), "test") == environment
+
+
+@pytest.mark.parametrize(
+    ("requires", "python"),
+    [
+        (">=3.11,<3.12", "3.11"),
+        ("==3.10.*", "3.10"),
+        ("~=3.12.1", "3.12"),
+        (">=3.10", None),
+        (">=3.15", None),
+        ("<3.9", None),
+    ],
+)
+def test_a_project_that_admits_one_python_states_it(tmp_path: Path, requires: str, python: str | None) -> None:
+    text = f'[project]\nname = "mine"\nrequires-python = "{requires}"\ndependencies = ["torch==2.5.0"]\n'
+    folder = lay(tmp_path, pyproject_toml=text)
+    environment = with_paths(Environment({"platform": {}}), [str(folder)], pins="instead")
+    assert environment.facts.get("python") == python
+    at = environment.locations.get("python")
+    assert (at and at.line) == (3 if python else None)
+    assert judged([folder], "over")["python"] == INSTALLED["python"]

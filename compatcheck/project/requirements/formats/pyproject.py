@@ -22,7 +22,7 @@ from compatcheck.project.requirements._asked import (
     with_label,
 )
 from compatcheck.project.requirements._constraint import specifier_of
-from compatcheck.project.requirements._markers import Place, admits, applies
+from compatcheck.project.requirements._markers import Place, admits, applies, only_minor
 from compatcheck.project.requirements._toml import Sheet, read_toml, table, text, texts
 from compatcheck.project.requirements.formats.pixi_toml import facts_of_manifest
 
@@ -53,7 +53,8 @@ def read(path: str, python: str | None = None) -> Environment:
     project, tool = table(sheet.value.get("project")), table(sheet.value.get("tool"))
     poetry_tool, uv = table(tool.get("poetry")), table(tool.get("uv"))
     poetry = table(poetry_tool.get("dependencies"))
-    place = Place(python, text(project.get("requires-python")) or _python_of(poetry))
+    requires = text(project.get("requires-python")) or _python_of(poetry)
+    place = Place(python, requires)
     asked = [
         *_project_requirements(project, sheet, place),
         *_group_requirements(sheet, uv, place),
@@ -70,6 +71,8 @@ def read(path: str, python: str | None = None) -> Environment:
     listed = requests(path, chosen, constraints, resolved_together=together)
     stated = facts_of(chosen, constraints)
     stated = stated.with_fact("requirements", listed) if listed else stated
+    minor = only_minor(requires)
+    stated = stated.with_fact("python", minor, sheet.at("requires-python", "python")) if minor else stated
     pixi = table(tool.get("pixi"))
     if not pixi:
         return stated

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from compatcheck.environment import Environment
 from compatcheck.errors import InputError
 from compatcheck.packages.names import normalised
-from compatcheck.project.requirements._markers import Place, applies
+from compatcheck.project.requirements._markers import Place, applies, only_minor
 from compatcheck.project.requirements._resolved import Locked, facts_of
 from compatcheck.project.requirements._toml import Package, Sheet, packages, read_toml, table, text, texts
 
@@ -32,7 +32,8 @@ def read(path: str, python: str | None = None) -> Environment:
     sheet = read_toml(path)
     if "version" not in sheet.value:
         raise InputError("reading", path, "it states no version of its format", "write it anew with uv lock")
-    place = Place(python, text(sheet.value.get("requires-python")))
+    requires = text(sheet.value.get("requires-python"))
+    place = Place(python, requires)
     listed = packages(sheet, "package")
     by_name: dict[str, list[Package]] = {}
     for package in listed:
@@ -44,7 +45,9 @@ def read(path: str, python: str | None = None) -> Environment:
         for each in listed
         if id(each) in reached and each not in roots
     )
-    return facts_of(locked)
+    minor = only_minor(requires)
+    found = facts_of(locked)
+    return found.with_fact("python", minor, sheet.at("requires-python")) if minor else found
 
 
 def _reached(
