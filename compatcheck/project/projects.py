@@ -32,7 +32,7 @@ class Project(NamedTuple):
 
     @property
     def lists_packages(self) -> bool:
-        return any(each.source.kind in requirements.readers() for each in self.inputs)
+        return any(_lists_packages(each.source) for each in self.inputs)
 
     @property
     def trains(self) -> bool:
@@ -67,9 +67,9 @@ def projects(paths: Sequence[str]) -> tuple[Project, ...]:
     """The projects of the paths, in their order.
 
     Files and model folders that are named belong together, and to the project of each folder that is named. In a folder
-    every file belongs to its `nearest` project. What lists no packages and trains nothing is part of every project, as
-    is the only one that lists packages where it trains nothing itself. Raises `InputError` where a path is missing or a
-    named file is none of ours.
+    every file belongs to its `nearest` project, and a Dockerfile beside no training to the one above. What lists no
+    packages and trains nothing is part of every project, as is the only one that lists packages where it trains nothing
+    itself. Raises `InputError` where a path is missing or a named file is none of ours.
     """
     named: list[Input] = []
     found: dict[str, dict[Source, Input]] = {}
@@ -82,6 +82,7 @@ def projects(paths: Sequence[str]) -> tuple[Project, ...]:
             named.append(Input((_broken(path) if len(paths) > 1 else None) or identify(path)))
     if not found:
         return (Project("", tuple(named)),)
+    _join_images(found)
     whole = [Project(folder, tuple(inputs.values())) for folder, inputs in found.items()]
     apart, shared = _apart(whole)
     common = (*named, *(each for project in shared for each in project.inputs))
@@ -106,10 +107,30 @@ def project(paths: Sequence[str]) -> Project:
 def _members(top: str) -> Iterator[tuple[str, Input]]:
     """What a folder holds, each with the folder of its project."""
     sources = list(scan(top))
-    listing = {os.path.dirname(path) or os.curdir for kind, path in sources if kind in requirements.readers()}
+    listing = {os.path.dirname(each.path) or os.curdir for each in sources if _lists_packages(each)}
     for source in sources:
         inner = os.path.join(source.path, "") if source.kind == "model" else source.path
         yield nearest(inner, os.path.normpath(top), listing.__contains__), Input(source, top)
+
+
+def _join_images(found: dict[str, dict[Source, Input]]) -> None:
+    """Let the Dockerfile of a folder that trains nothing belong to the project above it, where there is one."""
+    for folder in [folder for folder, inputs in found.items() if _is_image(inputs)]:
+        above = os.path.dirname(folder) or os.curdir
+        while above not in found and os.path.dirname(above) not in ("", above):
+            above = os.path.dirname(above)
+        above = above if above in found else os.curdir
+        if above != folder and any(is_training(each) or _lists_packages(each) for each in found.get(above, ())):
+            found[above].update(found.pop(folder))
+
+
+def _is_image(inputs: Iterable[Source]) -> bool:
+    lists = [each.kind for each in inputs if _lists_packages(each)]
+    return set(lists) == {"dockerfile"} and not any(map(is_training, inputs))
+
+
+def _lists_packages(source: Source) -> bool:
+    return source.kind in requirements.readers()
 
 
 def _broken(path: str) -> Source | None:

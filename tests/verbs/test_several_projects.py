@@ -168,6 +168,24 @@ def test_what_completes_one_another_is_one_project(run: Run, mono: Path, paths: 
     assert ("zero" in paths) == bool(found["training"].get("deepspeed"))
 
 
+def test_a_dockerfile_beside_no_training_belongs_to_the_project_above(run: Run, mono: Path) -> None:
+    image = "FROM pytorch/pytorch:2.4.0-cuda12.4-cudnn9-devel\n"
+    lay(
+        mono,
+        old__docker__Dockerfile=image,
+        new__image__Dockerfile=image,
+        new__image__train_yaml=TRAIN,
+        dock__Dockerfile=image,
+    )
+    report = json.loads(run("check", ".", *ASSUMED, "--format", "json", cwd=mono).stdout)
+    found = {each["project"]: each for each in report["projects"]}
+    assert set(found) == {"dock", "new", "new/image", "old"}
+    assert [remark["text"] for remark in found["old"]["remarks"]] == [
+        "torch 2.5.0 counts here, but old/docker/Dockerfile:1 asks for ==2.4.0"
+    ]
+    assert not found["new"]["remarks"] and found["new/image"]["environment"]["distributions"]["torch"] == "2.4.0"
+
+
 def test_a_model_belongs_to_every_project(run: Run, mono: Path) -> None:
     lay(mono, base__config_json='{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}')
     reports = json.loads(run("check", "old", "new", "base", "--no-probe", "--format", "json", cwd=mono).stdout)
