@@ -54,7 +54,7 @@ def project(tmp_path: Path) -> Path:
     for name in (".git", "model"):
         (folder / name).mkdir(parents=True)
     (folder / "model" / "config.json").write_text('{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}')
-    (folder / "requirements.txt").write_text("accelerate==1.2.1\ntransformers==4.48.0\ntorch==2.5.1\n")
+    (folder / "requirements.txt").write_text("accelerate==1.2.1\ntransformers==4.47.0\ntorch==2.5.1\n")
     (folder / "train.sh").write_text(SCRIPT)
     return folder
 
@@ -131,6 +131,16 @@ def test_a_folder_below_is_named_as_the_repository_has_it(project: Path) -> None
     sarif = json.loads(Path(job.outputs["sarif"]).read_text(encoding="utf-8"))
     place = sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
     assert place == {"uri": "nested%20folder/train.sh", "uriBaseId": "%SRCROOT%"}
+
+
+def test_several_projects_are_counted_together(project: Path) -> None:
+    for name in ("one", "two"):
+        (project / name).mkdir()
+        for file in ("requirements.txt", "train.sh"):
+            (project / name / file).write_bytes((project / file).read_bytes())
+    job = judge(project, paths="one\ntwo\nmodel")
+    assert job.status == 1 and job.outputs["affected"] == "2"
+    assert {line.split(",")[0] for line in job.commands} == {f"::error file={name}/train.sh" for name in ("one", "two")}
 
 
 @pytest.mark.parametrize("hostile", ["$(touch owned)`touch owned`; touch owned; ' touch owned '", "-oowned"])

@@ -19,7 +19,7 @@ ENDLESS = CHATML + "{% for a in range(99999) %}{% for b in range(99999) %}{% end
 
 
 def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return run_command(sys.executable, "data", *map(str, arguments), cwd=cwd)
+    return run_command(sys.executable, "data", *map(str, arguments), "--python", sys.executable, cwd=cwd)
 
 
 def test_without_a_model_the_rows_are_judged_and_the_rest_is_not_known(write: Write, tmp_path: Path) -> None:

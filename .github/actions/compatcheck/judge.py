@@ -90,10 +90,11 @@ def without_what_was_set_aside(file: Path) -> None:
 
 
 def counts(file: Path) -> dict[str, int]:
-    report = json.loads(file.read_text(encoding="utf-8"))
-    counted = Counter(finding["status"] for finding in report["findings"])
+    written = json.loads(file.read_text(encoding="utf-8"))
+    reports = written.get("projects", [written])
+    counted = Counter(finding["status"] for report in reports for finding in report["findings"])
     shown = {status: counted[status] for status in ("confirmed", "affected", "possible")}
-    return {**shown, "suppressed": len(report["suppressed"])}
+    return {**shown, "suppressed": sum(len(report["suppressed"]) for report in reports)}
 
 
 def append(variable: str, text: str) -> None:
