@@ -133,7 +133,7 @@ def _numerics(findings: Sequence[Finding], probes: bool) -> Area:
 
 
 def _reason(environment: Environment, *paths: str) -> str:
-    return next((environment.reasons[path] for path in paths if path in environment.reasons), "")
+    return next((_(environment.reasons[path]) for path in paths if path in environment.reasons), "")
 
 
 def _sources(environment: Environment, given: Given, *sections: str) -> tuple[Source, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from compatcheck.environment import Environment, Unknown
 from compatcheck.environment.paths import is_within
+from compatcheck.language import gettext as _
 from compatcheck.results.areas import AreaName
 
 _ASKED_FOR = ("gpus", "cuda.driver", "training", "model")
@@ -28,7 +29,7 @@ def by_reason(environment: Environment) -> dict[str, list[str]]:
     """Why something that was looked for is unknown, and every fact that this reason covers."""
     paths: dict[str, list[str]] = {}
     for path, reason in environment.reasons.items():
-        paths.setdefault(reason, []).append(path)
+        paths.setdefault(_(reason), []).append(path)
     return paths
 
 

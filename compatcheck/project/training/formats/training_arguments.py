@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from compatcheck.language import marked
 from compatcheck.project.training._parallel import read_deepspeed, read_fsdp
 from compatcheck.project.training._rows import is_left_open, rows
 from compatcheck.project.training._sheet import Sheet
@@ -38,7 +39,7 @@ NAMED_AS = ("training_args",)
 GENERAL = True
 """What a reader of one framework recognises as well belongs to that reader."""
 
-LAUNCHER_DECIDES = "no DeepSpeed JSON is named, and accelerate may bring its own"
+LAUNCHER_DECIDES = marked("no DeepSpeed JSON is named, and accelerate may bring its own")
 """Why DeepSpeed is unknown where the arguments are known whole and bring none."""
 
 _SURE = ("per_device_train_batch_size", "gradient_accumulation_steps")
@@ -169,9 +170,9 @@ def _precision(sheet: Sheet, sections: Keys, framework: str) -> None:
         sheet.state("training.mixed_precision", "no", (*sections, "bf16"))
         sheet.state("training.dtype", "float32", (*sections, "bf16"))
         return
-    why = "neither fp16 nor bf16 is on here, and accelerate's configuration may turn one on"
+    why = marked("neither fp16 nor bf16 is on here, and accelerate's configuration may turn one on")
     if framework == "trl":
-        why = "bf16 is not given, and TRL turned it on by default from one release on"
+        why = marked("bf16 is not given, and TRL turned it on by default from one release on")
     sheet.unknown("training.mixed_precision", sheet.document.partial or why)
     sheet.unknown("training.dtype", sheet.document.partial or why)
 
@@ -179,7 +180,7 @@ def _precision(sheet: Sheet, sections: Keys, framework: str) -> None:
 def _optimizer(sheet: Sheet, sections: Keys, complete: bool) -> None:
     is_given = sheet.read(TEXT, "training.optimizer", *sections, "optim") is not None or sheet.has(*sections, "optim")
     if not is_given and (sheet.document.partial or not complete):
-        why = "optim is not given, and its default changed between releases"
+        why = marked("optim is not given, and its default changed between releases")
         sheet.unknown("training.optimizer", sheet.document.partial or why)
 
 
