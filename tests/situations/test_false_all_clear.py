@@ -7,7 +7,7 @@ import pytest
 from tests.situations.conftest import Judge
 
 STACK = "torch==2.6.0\ntransformers==4.48.0\naccelerate==1.2.1\npeft==0.14.0\n"
-REFUSED, SAVED, ACCUMULATED = "CC-2022-3460", "CC-2024-1429", "CC-2024-0040"
+REFUSED, SAVED, ACCUMULATED = "CC-2022-3470", "CC-2024-1429", "CC-2024-0040"
 
 MISMATCH = {
     "requirements.txt": "torch==2.6.0\ntransformers==4.49.0\naccelerate==1.4.0\ndeepspeed==0.16.4\n",
@@ -37,6 +37,11 @@ def test_deepspeed_file_against_flags(judge: Judge) -> None:
     judged = judge(MISMATCH)
     assert judged.exit_status == 1
     assert judged.affected[REFUSED] == "conf/zero.json:4"
+
+
+def test_one_of_two_trainings_is_refused(judge: Judge) -> None:
+    other = MISMATCH["pretrain.sh"].replace("size 2", "size 4").replace("--bf16", "--fp16")
+    assert judge({**MISMATCH, "other.sh": other}).affected[REFUSED] == "conf/zero.json:4"
 
 
 def test_deepspeed_file_that_agrees(judge: Judge) -> None:
