@@ -18,6 +18,7 @@ from compatcheck.advice.environment import _room
 from compatcheck.advice.model import Demands, Line, Place, Solution, Wanted
 from compatcheck.errors import InputError
 from compatcheck.files.storage import cache_folder
+from compatcheck.language import gettext as _
 
 _CLOCK_SECONDS = 1.0
 """How far the times of a file system may lag behind the clock."""
@@ -48,7 +49,10 @@ def build(
     with _uv.stopped_by_signals(), _folder(cache) as folder:
         python = _venv(folder, place)
         here = place._replace(interpreter=python, python_version=None)
-        _require_room(folder, requirements, here, torch_backend)
+        needed = _require_room(folder, requirements, here, torch_backend)
+        if on_line and needed > _room.LARGE:
+            text = _("{size:.1f} GB on disk; what uv's cache lacks is downloaded now")
+            on_line(text.format(size=needed / 1e9))
         with _swept(cache):
             _require_installed(_install(requirements, here, torch_backend, on_line))
             if over:
@@ -144,8 +148,11 @@ def _require_installed(done: _uv.Done) -> None:
         raise InputError("installing with", "uv", _last(done), "mend what uv names, and run it again")
 
 
-def _require_room(folder: str, requirements: Sequence[str], here: Place, torch_backend: str | None) -> None:
-    """Refuse what does not fit, before anything is fetched; what is all in the cache is only linked, and fits."""
+def _require_room(folder: str, requirements: Sequence[str], here: Place, torch_backend: str | None) -> int:
+    """The bytes that the environment takes.
+
+    Refuse what does not fit, before anything is fetched; what is all in the cache is only linked, and fits.
+    """
     wanted = Wanted(tuple(Line(text, None, text) for text in requirements), {})
     demands = Demands(torch_backend=torch_backend)
     pylock = resolver.lock(wanted, Solution({}), demands, here, "pylock.toml")
@@ -153,6 +160,7 @@ def _require_room(folder: str, requirements: Sequence[str], here: Place, torch_b
     if needed > free and "Would download" in _install(requirements, here, torch_backend, None, "--dry-run").stderr:
         seen = f"about {needed / 1e9:.1f} GB are needed and {free / 1e9:.1f} GB are free"
         raise InputError(_DOING, folder, seen, "make room, or set UV_CACHE_DIR to a larger disk")
+    return needed
 
 
 def _last(done: _uv.Done) -> str:

@@ -60,7 +60,8 @@ def resolve(wanted: Wanted, demands: Demands, place: Place, kept: Mapping[str, s
 def around(name: str, version: str, place: Place) -> tuple[str, ...]:
     """The versions next below and above this one that are on the index and can be installed there."""
     found = []
-    for specifier, strategy in ((f"<{version}", "highest"), (f">{version}", "lowest")):
+    above = f">={version}.post0" if ".post" not in version else f">{version}"
+    for specifier, strategy in ((f"<{version}", "highest"), (above, "lowest")):
         wanted = Wanted((Line(name, name, name + specifier),), {})
         with contextlib.suppress(CompatcheckError), _folder() as folder:
             command = [*_compile(folder, wanted, Demands(), place, ()), "--no-deps", "--resolution", strategy]
