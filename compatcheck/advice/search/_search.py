@@ -165,7 +165,7 @@ class _Run:
 
     def _improve(self, out_of_time: Callable[[], bool], patience: int | None) -> bool:
         """Look for a nearer set; whether the best is proven to be the nearest."""
-        before, halfway = len(self._answers), False
+        before, halfway = len(self._answers), True
         while True:
             assert self._best is not None
             choice = self._foreseen(self._clauses, self._scale)
