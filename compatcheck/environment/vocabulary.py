@@ -169,6 +169,7 @@ FACTS: tuple[Fact, ...] = (
     *_each("trainer", LABELS, "traits suspected", used_by="traits"),
     *_imported_names("trainer"),
     *_each("training", TEXT, "framework launcher"),
+    Fact("training.script", TEXT, used_by="report", meaning="a script that may train, and cannot be read"),
     Fact("training.method", TEXT, meaning="which weights are trained: `full`, `lora`, `qlora` or another name"),
     Fact("training.objective", TEXT, meaning="what is optimized: `sft`, `dpo`, `grpo` or another name"),
     Fact("training.mixed_precision", TEXT, meaning="`bf16`, `fp16` or `no`: whether autocast or FSDP casts to `dtype`"),
