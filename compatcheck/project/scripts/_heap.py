@@ -243,7 +243,6 @@ class FunctionValue:
         self.wrapped = ""
         self.command = ""
         self.options: list[Call] = []
-        self.effects: dict[tuple[int, Any], tuple[Slots, Any, bool]] = {}
 
     @property
     def name(self) -> str:

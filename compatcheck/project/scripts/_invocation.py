@@ -276,16 +276,17 @@ class Invocation(Expressions):
         with contextlib.suppress(Raised):
             self._enter(function, given, at)
         self.heap.lose_since(mark)
+        effects = self._effects.setdefault(function.node, {})
         for where, (slots, key, new) in self.heap.undo(mark).items():
             if slots.born < began:
-                held = function.effects.get(where)
-                function.effects[where] = slots, key, new is MISSING or bool(held and held[2])
+                held = effects.get(where)
+                effects[where] = slots, key, new is MISSING or bool(held and held[2])
         self._apply_effects(function, at)
 
     def _apply_effects(self, function: FunctionValue, at: ast.AST) -> None:
         """Leave open what a function was seen to change."""
         why = Open(f"{function.name} may change it")
-        for slots, key, may_remove in function.effects.values():
+        for slots, key, may_remove in self._effects.get(function.node, {}).values():
             self.heap.widen(slots, key, why, self.at(at), may_remove)
 
     def _call_function(self, function: FunctionValue, arguments: Arguments, at: ast.AST) -> Node:

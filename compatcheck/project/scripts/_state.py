@@ -31,6 +31,7 @@ from compatcheck.project.scripts._heap import (
     Part,
     PathText,
     Scope,
+    Slots,
 )
 from compatcheck.project.scripts.calls import Assignment, Call, CommandLine
 
@@ -83,6 +84,7 @@ class State:
         self._quick = False
         self._active: tuple[ast.AST, ...] = ()
         self._call_backs: Counter[ast.AST] = Counter()
+        self._effects: dict[ast.AST, dict[tuple[int, Any], tuple[Slots, Any, bool]]] = {}
         self.called: set[ast.AST] = set()
         self._losing = False
         self._tried: list[Delta] = []
