@@ -222,18 +222,7 @@ class Instance(Mutable):
 class FunctionValue:
     """A function of the script's own, with the scope it is defined in and the values of its parameters' defaults."""
 
-    __slots__ = (
-        "call_backs",
-        "called",
-        "command",
-        "defaults",
-        "effects",
-        "node",
-        "options",
-        "owner",
-        "scope",
-        "wrapped",
-    )
+    __slots__ = ("command", "defaults", "node", "options", "owner", "scope", "wrapped")
 
     def __init__(self, node: Function | ast.Lambda, scope: Scope, defaults: Mapping[str, Node]) -> None:
         self.node = node

@@ -42,7 +42,7 @@ from compatcheck.project.scripts._state import Flow, Frame, Raised
 from compatcheck.project.scripts.calls import Call
 
 _DEEPEST = 12
-_MOST_CALL_BACKS = 3
+_MOST_CALL_BACKS = 8
 _HARMLESS = frozenset(
     ("print", "isinstance", "issubclass", "type", "len", "repr", "sorted", "enumerate", "zip", "map", "filter", "id")
     + ("hash", "format", "input", "open", "reversed", "callable", "iter", "set", "frozenset", "hasattr", "range")
