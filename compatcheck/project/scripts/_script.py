@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from compatcheck.files.python_syntax import Function, calls, is_super, last_name, methods, nodes_of
+from compatcheck.files.python_syntax import Function, calls, inside, is_super, last_name, methods, nodes_of
 
 TRAINERS = ("Trainer", "Seq2SeqTrainer")
 ARGUMENTS = ("TrainingArguments", "Seq2SeqTrainingArguments")
@@ -127,15 +127,11 @@ def _own_trainers(
 
 def _constructor_calls(tree: ast.Module, names: Mapping[str, str], modules: set[str]) -> Iterator[tuple[str, ast.Call]]:
     """The calls of the classes, but for those whose failure is caught."""
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Call) and (name := _class_of(node.func, names, modules)):
+    tried = (each for each in nodes_of(tree) if isinstance(each, ast.Try) and any(map(_catches, each.handlers)))
+    caught = inside(statement for each in tried for statement in each.body)
+    for node in nodes_of(tree):
+        if isinstance(node, ast.Call) and id(node) not in caught and (name := _class_of(node.func, names, modules)):
             yield name, node
-        if isinstance(node, ast.Try) and any(map(_catches, node.handlers)):
-            waiting += [*node.handlers, *node.orelse, *node.finalbody]
-        else:
-            waiting += ast.iter_child_nodes(node)
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:
