@@ -233,6 +233,7 @@ def test_flags_alone_state_no_default(tmp_path: Path, file: str) -> None:
     facts = launched(tmp_path, file)
     stated = {path: value for path, value in facts.flat().items() if path.startswith("training.")}
     assert stated == {
+        "training.launcher": "torchrun",
         "training.per_device_train_batch_size": 2,
         "training.torch_compile": True,
         "training.several_ranks": True,

@@ -91,7 +91,7 @@ def read(document: Document) -> Configuration:
     _quantization(sheet, model)
     _adapter(sheet)
     _parallel(sheet)
-    given = sorted({*document.value, *_OF_ITS_OWN})
+    given = sorted({*(key for key in document.value if isinstance(key, str)), *_OF_ITS_OWN})
     sheet.default("training.calls.transformers.Seq2SeqTrainingArguments", given)
     return sheet.configuration()
 
