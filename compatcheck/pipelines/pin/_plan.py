@@ -237,6 +237,10 @@ def _violations(task: Task, solution: Solution, demands: Demands, causes: dict[s
         causes.setdefault(finding.id, finding)
         ways = _ways(task, solution, judged.view, finding)
         is_open = finding.status not in BAD and not task.strict
+        if is_open:
+            ways = tuple(way for way in ways if _is_patch(task, way))
+            if not ways:
+                continue
         if finding.id not in demands.by_hand:
             by_hand = is_open or any(not remedy.pins for remedy in finding.remedies)
             ways += (Demands(by_hand=(finding.id,)),) if by_hand else ()
@@ -272,6 +276,13 @@ def _steering(task: Task, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         if finding.status in (*BAD, "possible")
         and (task.strict or finding.status in BAD or (finding.missing and all(map(_is_of_machine, finding.missing))))
     )
+
+
+def _is_patch(task: Task, way: Demands) -> bool:
+    """Whether the way moves what the user pins, and by a patch at most."""
+    had = task.wanted.preferred
+    moves = (name in had and (search.cheapest(had[name], limit) or 0) <= 1 for name, limit in way.specifiers.items())
+    return bool(way.specifiers) and all(moves)
 
 
 def _is_of_machine(fact: str) -> bool:

@@ -95,8 +95,9 @@ def _possible(report: PinReport) -> str:
 
 
 def _lacking(finding: Finding, report: PinReport) -> str:
-    lacking = _("missing {facts}").format(facts=", ".join(finding.missing))
-    text = lacking if finding.missing else _("unconfirmed reports")
+    if not finding.missing:
+        return _("unconfirmed reports")
+    text = _("missing {facts}").format(facts=", ".join(finding.missing))
     offer = _(" and ").join(f"{each.name} {each.now}" for each in report.offers.get(finding.id, ()))
     return text + (_("; {versions} avoids it").format(versions=offer) if offer else "")
 
