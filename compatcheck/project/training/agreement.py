@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from compatcheck.environment import Environment, Location, Unknown
+from compatcheck.environment.vocabulary import fact_at
 from compatcheck.project.training._contradiction import FACT as CONTRADICTIONS
 from compatcheck.project.training.document import Configuration
 
@@ -13,7 +14,8 @@ from compatcheck.project.training.document import Configuration
 def agreed(runs: Sequence[Environment], why: str) -> Environment:
     """The facts that all of them state alike; where they differ the fact is unknown for this reason.
 
-    Contradictions stop the run that has them, so that those of all runs are kept.
+    Contradictions stop the run that has them, so that those of all runs are kept. A fact that no condition can speak of
+    gets no reason: nobody asks for it.
     """
     flat = [facts.flat() for facts in runs]
     found = [each for facts in flat for each in cast("list[object]", facts.pop(CONTRADICTIONS, None) or ())]
@@ -25,7 +27,7 @@ def agreed(runs: Sequence[Environment], why: str) -> Environment:
         values = [each.get(path, Unknown) for each in flat]
         if all(type(value) is type(values[0]) and value == values[0] for value in values):
             known[path] = values[0]
-        else:
+        elif (fact := fact_at(path)) is None or not fact.used_by:
             reasons[path] = why
     for facts in runs:
         reasons.update((path, reason) for path, reason in facts.reasons.items() if path not in known | reasons)
