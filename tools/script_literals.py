@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 from compatcheck.errors import InputError
 from compatcheck.project.python_values import Open, Reference
-from compatcheck.project.scripts.call_reader import read_calls
-from compatcheck.project.scripts.calls import Call
+from compatcheck.project.script_calls.calls import Call
+from compatcheck.project.script_calls.reader import read_calls
 
 PACKAGES = ("transformers", "trl", "peft", "accelerate", "unsloth", "lightning", "pytorch_lightning", "deepspeed")
 ENDINGS = ("Config", "Arguments", "Plugin", "Kwargs", "Trainer", "Accelerator", "from_pretrained")

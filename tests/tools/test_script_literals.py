@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.project.scripts.calls import ScriptCalls
+from compatcheck.project.script_calls.calls import ScriptCalls
 from tools import script_literals
 
 SCRIPT = """\

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from compatcheck.environment import Environment, Location
-from compatcheck.project.scripts.calls import Assignment, Call, ScriptCalls
+from compatcheck.project.script_calls.calls import Assignment, Call, ScriptCalls
 from compatcheck.project.training.agreement import agreed
 from compatcheck.project.training.document import Configuration, Document, Keys
 

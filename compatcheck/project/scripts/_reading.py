@@ -14,10 +14,10 @@ from compatcheck.files.python_syntax import parse_code
 from compatcheck.files.reading import read_text
 from compatcheck.files.units import trait_name, units
 from compatcheck.project._imported_names import imported_names
+from compatcheck.project.script_calls.calls import CommandLine
+from compatcheck.project.script_calls.reader import read_calls_in
 from compatcheck.project.scripts import _settings
 from compatcheck.project.scripts._script import ARGUMENTS, TRAINERS, TRL_CONFIGS, Script, script_of
-from compatcheck.project.scripts.call_reader import read_calls_in
-from compatcheck.project.scripts.calls import CommandLine
 from compatcheck.project.training.document import Configuration
 
 KIND = "python_script"

@@ -6,8 +6,8 @@ import functools
 
 from compatcheck.environment import Environment, Unknown
 from compatcheck.files.units import units
+from compatcheck.project.script_calls.calls import Call, ScriptCalls
 from compatcheck.project.scripts._program import ARGUMENTS, LOADS, NOTHING, Program, last_name, library, overlaid
-from compatcheck.project.scripts.calls import Call, ScriptCalls
 from compatcheck.project.training.document import Configuration
 
 _MEANS = rf"{ARGUMENTS}|accelerate\.(?:[\w.]+\.)?Accelerator|deepspeed\.(?:[\w.]+\.)?initialize"

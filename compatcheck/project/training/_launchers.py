@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from compatcheck.environment import Location
 from compatcheck.packages.frameworks import LaunchCommand, frameworks
 from compatcheck.project.python_values import Open
-from compatcheck.project.scripts.calls import CommandLine
+from compatcheck.project.script_calls.calls import CommandLine
 from compatcheck.project.training._shell import OPEN, Command, Word, is_open
 from compatcheck.project.training._values import parse_number
 

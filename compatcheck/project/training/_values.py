@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from compatcheck.project.python_values import Open, Reference
-from compatcheck.project.scripts.calls import Call
+from compatcheck.project.script_calls.calls import Call
 
 Value = TypeVar("Value")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from compatcheck.project.python_values import Reference
+from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.scripts._program import CALL, document, last_name
-from compatcheck.project.scripts.calls import Call
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import DTYPE, FLAG, NUMBER, TEXT, parse_flag
 from compatcheck.project.training.document import Configuration

@@ -5,8 +5,8 @@ https://github.com/huggingface/accelerate/blob/v1.12.0/src/accelerate/accelerato
 
 from __future__ import annotations
 
+from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.scripts._program import CALL, NOTHING, Program, document, library, read_each
-from compatcheck.project.scripts.calls import Call
 from compatcheck.project.training._parallel import read_fsdp_section
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import FLAG, WHOLE, choice

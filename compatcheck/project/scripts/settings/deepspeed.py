@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.scripts._program import CALL, NOTHING, Program, document, read_each
-from compatcheck.project.scripts.calls import Call
 from compatcheck.project.training._parallel import read_deepspeed
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training.document import Configuration

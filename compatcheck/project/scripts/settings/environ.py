@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from compatcheck.project.python_values import Reference
+from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.scripts._program import NOTHING, Program, overlaid, read_each
-from compatcheck.project.scripts.calls import Call
 from compatcheck.project.training._environ import is_read
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training.document import Configuration, Document

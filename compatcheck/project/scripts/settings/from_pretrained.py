@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from compatcheck.project.python_values import Open
+from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.scripts._program import (
     CALL,
     FAST_MODEL,
@@ -15,7 +16,6 @@ from compatcheck.project.scripts._program import (
     overlaid,
     read_each,
 )
-from compatcheck.project.scripts.calls import Call
 from compatcheck.project.scripts.settings._quantization import read_bits_and_bytes, read_quantization
 from compatcheck.project.training._rows import is_left_open, read_model, state_unquantized
 from compatcheck.project.training._sheet import Sheet

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from compatcheck.project.python_values import Open
+from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.scripts._program import CALL, Program, document, last_name, read_each
-from compatcheck.project.scripts.calls import Call
 from compatcheck.project.training._parallel import read_deepspeed
 from compatcheck.project.training._rows import read_rows, rows
 from compatcheck.project.training._sheet import Sheet

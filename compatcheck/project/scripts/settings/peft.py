@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compatcheck.project.python_values import Open
+from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.scripts._program import (
     CALL,
     NOTHING,
@@ -13,7 +14,6 @@ from compatcheck.project.scripts._program import (
     overlaid,
     read_each,
 )
-from compatcheck.project.scripts.calls import Call
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import FLAG
 from compatcheck.project.training.document import Configuration

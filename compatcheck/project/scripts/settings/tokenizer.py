@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from compatcheck.project.script_calls.calls import Assignment, Call
 from compatcheck.project.scripts._program import Program, document, overlaid, read_each
-from compatcheck.project.scripts.calls import Assignment, Call
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import SIDE
 from compatcheck.project.training.document import Configuration

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from compatcheck.project.python_values import Reference
+from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.scripts._program import CALL, NOTHING, Program, argument, document, overlaid, read_each
-from compatcheck.project.scripts.calls import Call
 from compatcheck.project.training._parallel import read_fsdp_section
 from compatcheck.project.training._rows import OPTIMIZERS
 from compatcheck.project.training._sheet import Sheet

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.scripts._program import CALL, Program, document, last_name, library, read_each
-from compatcheck.project.scripts.calls import Call
 from compatcheck.project.training._rows import read_model, read_rows, rows, state_unquantized
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import FLAG, NUMBER

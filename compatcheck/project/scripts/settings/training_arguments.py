@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.scripts._program import (
     ARGUMENTS,
     CALL,
@@ -12,7 +13,6 @@ from compatcheck.project.scripts._program import (
     overlaid,
     read_each,
 )
-from compatcheck.project.scripts.calls import Call
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import RESUME
 from compatcheck.project.training.document import Configuration

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.scripts._program import CALL, FAST_MODEL, NOTHING, Program, document, overlaid, read_each
-from compatcheck.project.scripts.calls import Call
 from compatcheck.project.training._rows import is_left_open, read_model, read_rows, rows
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import DTYPE, FLAG, LABELS, NUMBER, parse_flag

@@ -17,7 +17,7 @@ from compatcheck.environment.paths import merge, nest
 from compatcheck.errors import InputError
 from compatcheck.packages.frameworks import frameworks
 from compatcheck.project.python_values import Open
-from compatcheck.project.scripts.calls import CommandLine
+from compatcheck.project.script_calls.calls import CommandLine
 from compatcheck.project.scripts.settings.accelerate import LAUNCHER_MAY_SET
 from compatcheck.project.scripts.settings.deepspeed import FROM_ARGUMENTS
 from compatcheck.project.training import readers, trains

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compatcheck.project import scripts
-from compatcheck.project.scripts.calls import CommandLine
+from compatcheck.project.script_calls.calls import CommandLine
 from compatcheck.project.training.document import Configuration, Document
 
 TITLE = "a Python script that trains"

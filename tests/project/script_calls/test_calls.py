@@ -14,8 +14,8 @@ from compatcheck.environment import Location
 from compatcheck.errors import InputError
 from compatcheck.files.reading import OversizeError
 from compatcheck.project.python_values import Open, Reference
-from compatcheck.project.scripts.call_reader import read_calls, read_calls_in
-from compatcheck.project.scripts.calls import Call, CommandLine
+from compatcheck.project.script_calls.calls import Call, CommandLine
+from compatcheck.project.script_calls.reader import read_calls, read_calls_in
 
 HEAD = "import argparse, os, sys, torch\nfrom dataclasses import dataclass, field\nfrom pathlib import Path\n"
 HEAD += "from transformers import HfArgumentParser, TrainingArguments, AutoModel\n"

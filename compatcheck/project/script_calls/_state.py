@@ -17,7 +17,7 @@ from compatcheck.project.python_values import (
     Reference,
     is_plain,
 )
-from compatcheck.project.scripts._heap import (
+from compatcheck.project.script_calls._heap import (
     MISSING,
     Delta,
     DictValue,
@@ -33,7 +33,7 @@ from compatcheck.project.scripts._heap import (
     Scope,
     Slots,
 )
-from compatcheck.project.scripts.calls import Assignment, Call, CommandLine
+from compatcheck.project.script_calls.calls import Assignment, Call, CommandLine
 
 DOING = "reading the Python script"
 MOST_ROUNDS = 64

@@ -15,8 +15,8 @@ from compatcheck.project.python_values import (
     Reference,
     is_plain,
 )
-from compatcheck.project.scripts._expressions import Expressions
-from compatcheck.project.scripts._heap import (
+from compatcheck.project.script_calls._expressions import Expressions
+from compatcheck.project.script_calls._heap import (
     MISSING,
     OPENED,
     Arguments,
@@ -38,8 +38,8 @@ from compatcheck.project.scripts._heap import (
     Super,
     is_same,
 )
-from compatcheck.project.scripts._state import Flow, Frame, Raised
-from compatcheck.project.scripts.calls import Call
+from compatcheck.project.script_calls._state import Flow, Frame, Raised
+from compatcheck.project.script_calls.calls import Call
 
 _DEEPEST = 12
 _MOST_CALL_BACKS = 8

@@ -9,13 +9,13 @@ import warnings
 from compatcheck.errors import InputError
 from compatcheck.files.python_syntax import parse_code
 from compatcheck.files.reading import OversizeError, read_text
-from compatcheck.project.scripts._command_line import PARSERS
-from compatcheck.project.scripts._heap import Scope
-from compatcheck.project.scripts._interpreter import Interpreter
-from compatcheck.project.scripts._library import LIBRARY
-from compatcheck.project.scripts._notebooks import code_of
-from compatcheck.project.scripts._state import DOING
-from compatcheck.project.scripts.calls import CommandLine, ScriptCalls
+from compatcheck.project.script_calls._command_line import PARSERS
+from compatcheck.project.script_calls._heap import Scope
+from compatcheck.project.script_calls._interpreter import Interpreter
+from compatcheck.project.script_calls._library import LIBRARY
+from compatcheck.project.script_calls._notebooks import code_of
+from compatcheck.project.script_calls._state import DOING
+from compatcheck.project.script_calls.calls import CommandLine, ScriptCalls
 
 LARGEST = 1 << 20
 LARGEST_NOTEBOOK = 64 << 20

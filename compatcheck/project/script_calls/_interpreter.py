@@ -14,7 +14,7 @@ from compatcheck.project.python_values import (
     Reference,
     is_plain,
 )
-from compatcheck.project.scripts._heap import (
+from compatcheck.project.script_calls._heap import (
     MISSING,
     OPENED,
     Arguments,
@@ -32,9 +32,9 @@ from compatcheck.project.scripts._heap import (
     Scope,
     may_be_absent,
 )
-from compatcheck.project.scripts._invocation import Invocation, parameter_names
-from compatcheck.project.scripts._state import MOST_ROUNDS, Flow, Frame, Raised
-from compatcheck.project.scripts.calls import CommandLine
+from compatcheck.project.script_calls._invocation import Invocation, parameter_names
+from compatcheck.project.script_calls._state import MOST_ROUNDS, Flow, Frame, Raised
+from compatcheck.project.script_calls.calls import CommandLine
 
 _HOOKS = frozenset(("forward", "training_step", "configure_optimizers", "compute_loss"))
 _TRANSPARENT = frozenset(

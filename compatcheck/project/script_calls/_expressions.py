@@ -22,7 +22,7 @@ from compatcheck.project.python_values import (
     is_plain,
     truth_of,
 )
-from compatcheck.project.scripts._heap import (
+from compatcheck.project.script_calls._heap import (
     ITEMS,
     OPENED,
     Arguments,
@@ -44,8 +44,8 @@ from compatcheck.project.scripts._heap import (
     is_same,
     join_paths,
 )
-from compatcheck.project.scripts._state import MOST_ROUNDS, Flow, Frame, Raised, State
-from compatcheck.project.scripts.calls import Assignment, CommandLine
+from compatcheck.project.script_calls._state import MOST_ROUNDS, Flow, Frame, Raised, State
+from compatcheck.project.script_calls.calls import Assignment, CommandLine
 
 _BUILTINS = frozenset(dir(builtins))
 _UNSHADOWED = frozenset(

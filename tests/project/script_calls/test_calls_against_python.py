@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from compatcheck.project.python_values import Open
-from compatcheck.project.scripts.call_reader import read_calls_in
-from compatcheck.project.scripts.calls import Call
+from compatcheck.project.script_calls.calls import Call
+from compatcheck.project.script_calls.reader import read_calls_in
 
 HEAD = """\
 import functools

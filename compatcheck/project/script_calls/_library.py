@@ -19,7 +19,7 @@ from compatcheck.project.python_values import (
     Open,
     is_plain,
 )
-from compatcheck.project.scripts._heap import (
+from compatcheck.project.script_calls._heap import (
     MISSING,
     OPENED,
     Arguments,
@@ -34,9 +34,9 @@ from compatcheck.project.scripts._heap import (
     PathText,
     join_paths,
 )
-from compatcheck.project.scripts._interpreter import Interpreter
-from compatcheck.project.scripts._state import Raised
-from compatcheck.project.scripts.calls import Call
+from compatcheck.project.script_calls._interpreter import Interpreter
+from compatcheck.project.script_calls._state import Raised
+from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.training.document import Document, open_document
 
 Handler = Callable[[Interpreter, Arguments, Any], object]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from compatcheck.files.python_syntax import Function
 from compatcheck.project.python_values import NOT_RUN, Open, Reference, is_plain
-from compatcheck.project.scripts.calls import Call
+from compatcheck.project.script_calls.calls import Call
 
 MISSING: Any = object()
 OPENED: Any = object()

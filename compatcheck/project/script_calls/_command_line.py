@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from compatcheck.environment import Location
 from compatcheck.project.python_values import NOT_RUN, Open, Reference, is_plain
-from compatcheck.project.scripts._heap import (
+from compatcheck.project.script_calls._heap import (
     OPENED,
     Arguments,
     DictValue,
@@ -22,9 +22,9 @@ from compatcheck.project.scripts._heap import (
     Parser,
     PathText,
 )
-from compatcheck.project.scripts._interpreter import Interpreter
-from compatcheck.project.scripts._library import load_file
-from compatcheck.project.scripts.calls import Call
+from compatcheck.project.script_calls._interpreter import Interpreter
+from compatcheck.project.script_calls._library import load_file
+from compatcheck.project.script_calls.calls import Call
 
 REQUIRED = Open("it is given on the command line")
 _FROM_COMMAND_LINE = "its arguments come from the command line"
