@@ -152,7 +152,7 @@ class _Run:
             fitting = [release for release in releases if admits(held[name], release)]
             if fitting:
                 versions[name] = fitting[-1]
-            elif intersect(held[name], f">{releases[-1]}") == GONE:
+            elif intersect(held[name], f">{releases[-1].partition('+')[0]}") == GONE:
                 yield Clause(tuple(Demands({name: side}) for side in outside(held[name])))
                 return
             else:
