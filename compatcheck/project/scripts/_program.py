@@ -8,7 +8,7 @@ from functools import cached_property
 
 from compatcheck.environment import Environment, Location
 from compatcheck.project.script_calls.calls import Assignment, Call, ScriptCalls
-from compatcheck.project.training.agreement import agreed
+from compatcheck.project.training.agreement import agreed_configuration
 from compatcheck.project.training.document import Configuration, Document, Keys
 
 NOTHING = Configuration(Environment())
@@ -22,6 +22,7 @@ ARGUMENTS = (
 LOADS = re.compile(r"(?:[\w.]+\.)?(?!Fast|Peft|AutoPeft)(?:AutoModel\w*|\w+For[A-Z]\w*|\w+Model)\.from_pretrained")
 FAST_MODEL = re.compile(r"unsloth\.(?:[\w.]+\.)?Fast\w*Model\.from_pretrained")
 _MODEL_FIRST = ("model", "base_model")
+_FRAMEWORKS = {"sentence_transformers": "sentence-transformers", "unsloth": "trl"}
 CALL: Keys = ("",)
 _DEEPEST = 20
 
@@ -86,6 +87,11 @@ def library(call: Call) -> str:
     return call.callee.partition(".")[0]
 
 
+def framework(call: Call) -> str:
+    """The framework whose Trainer or arguments are made."""
+    return _FRAMEWORKS.get(library(call), library(call))
+
+
 def argument(call: Call, name: str, position: int | None = None) -> object:
     """The value of an argument by its name or place, or None."""
     if name in call.keywords:
@@ -139,31 +145,11 @@ def read_each(calls: Sequence[Call], read: Callable[[Call], Configuration], need
     said = [each if not call.doubt or sure else doubted(each, call.doubt) for call, each in zip(calls, said)]
     if not said:
         return NOTHING
-    if len(said) == 1:
-        return said[0]
     lines = ", ".join(str(line) for line in dict.fromkeys(call.at.line for call in calls))
-    facts = agreed([each.facts for each in said], f"the calls at lines {lines:.80} of {calls[0].at.file} differ here")
-    first = said[0]
-    names = {kind: name for kind, name in first.names.items() if all(each.names.get(kind) == name for each in said)}
-    inlined = {
-        kind: inner
-        for kind, inner in first.inlined.items()
-        if all(kind in each.inlined and each.inlined[kind].value == inner.value for each in said)
-    }
-    return Configuration(facts, names, inlined, first.places)
+    return agreed_configuration(said, f"the calls at lines {lines:.80} of {calls[0].at.file} differ here")
 
 
 def doubted(said: Configuration, why: str) -> Configuration:
     """What a call would say, unknown for the reason why it may not happen."""
     reasons = dict.fromkeys(said.facts.flat(), why)
     return Configuration(Environment({}, {**said.facts.reasons, **reasons}))
-
-
-def overlaid(below: Configuration, above: Configuration) -> Configuration:
-    """One configuration over another."""
-    return Configuration(
-        below.facts.overlay(above.facts),
-        {**below.names, **above.names},
-        {**below.inlined, **above.inlined},
-        {**below.places, **above.places},
-    )

@@ -7,7 +7,7 @@ import functools
 from compatcheck.environment import Environment, Unknown
 from compatcheck.files.units import units
 from compatcheck.project.script_calls.calls import Call, ScriptCalls
-from compatcheck.project.scripts._program import ARGUMENTS, LOADS, NOTHING, Program, last_name, library, overlaid
+from compatcheck.project.scripts._program import ARGUMENTS, LOADS, NOTHING, Program, last_name, library
 from compatcheck.project.training.document import Configuration
 
 _MEANS = rf"{ARGUMENTS}|accelerate\.(?:[\w.]+\.)?Accelerator|deepspeed\.(?:[\w.]+\.)?initialize"
@@ -37,7 +37,7 @@ def read_settings(path: str, script: ScriptCalls) -> Configuration:
     program = Program(path, script)
     modules = units("compatcheck.project.scripts.settings").values()
     ordered = sorted(modules, key=lambda unit: getattr(unit, "LAYER", 1))
-    said = functools.reduce(overlaid, (unit.read(program) for unit in ordered), NOTHING)
+    said = functools.reduce(Configuration.overlay, (unit.read(program) for unit in ordered), NOTHING)
     return said._replace(facts=_with_calls(_with_method(said.facts), program))
 
 

@@ -37,6 +37,20 @@ def agreed(runs: Sequence[Environment], why: str) -> Environment:
     return Environment.from_flat(known, reasons, locations)
 
 
+def agreed_configuration(said: Sequence[Configuration], why: str) -> Configuration:
+    """The facts that all of them state alike, and the files that all of them name or hold alike."""
+    first = said[0]
+    if len(said) == 1:
+        return first
+    names = {kind: name for kind, name in first.names.items() if all(each.names.get(kind) == name for each in said)}
+    inlined = {
+        kind: inner
+        for kind, inner in first.inlined.items()
+        if all(kind in each.inlined and each.inlined[kind].value == inner.value for each in said)
+    }
+    return Configuration(agreed([each.facts for each in said], why), names, inlined, first.places)
+
+
 def given(facts: Environment) -> Environment:
     """The facts that a file gives in so many words, without the defaults that follow from its silence."""
     stated = {path: value for path, value in facts.flat().items() if path in facts.locations}
@@ -51,11 +65,8 @@ def over_accelerate(below: Configuration, above: Configuration) -> Configuration
     if facts.get("training.mixed_precision") == "no":
         facts = facts.without("training.mixed_precision", "training.dtype")
     decided = not isinstance(facts.get("training.deepspeed"), Unknown) or _names_deepspeed(above)
-    result = below.facts.overlay(facts)
-    if decided:
-        return above._replace(facts=result)
-    places = {**below.places, **above.places}
-    return Configuration(result, {**below.names, **above.names}, {**below.inlined, **above.inlined}, places)
+    above = above._replace(facts=facts)
+    return above._replace(facts=below.facts.overlay(facts)) if decided else below.overlay(above)
 
 
 def _names_deepspeed(config: Configuration) -> bool:

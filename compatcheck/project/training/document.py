@@ -69,6 +69,15 @@ class Configuration(NamedTuple):
     inlined: Mapping[str, Document] = {}
     places: Mapping[str, Location] = {}
 
+    def overlay(self, above: Configuration) -> Configuration:
+        """This configuration with another one over it."""
+        return Configuration(
+            self.facts.overlay(above.facts),
+            {**self.names, **above.names},
+            {**self.inlined, **above.inlined},
+            {**self.places, **above.places},
+        )
+
 
 def open_document(path: str) -> Document:
     """The document in a file, parsed by the ending of its name; nothing of it is run.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from compatcheck.project.python_values import Reference
 from compatcheck.project.script_calls.calls import Call
-from compatcheck.project.scripts._program import NOTHING, Program, overlaid, read_each
+from compatcheck.project.scripts._program import NOTHING, Program, document, read_each
 from compatcheck.project.training._environ import is_read
 from compatcheck.project.training._sheet import Sheet
-from compatcheck.project.training.document import Configuration, Document
+from compatcheck.project.training.document import Configuration
 
 _OWNER = Reference("os.environ")
 
@@ -18,12 +18,12 @@ def read(program: Program) -> Configuration:
     for each in program.script.assignments:
         if each.owner == _OWNER and is_read(each.name) and isinstance(each.value, str):
             call = Call("", each.at, (), {each.name: each.value}, {each.name: each.at}, doubt=each.doubt)
-            result = overlaid(result, read_each([call], _read))
+            result = result.overlay(read_each([call], _read))
     return result
 
 
 def _read(call: Call) -> Configuration:
     ((name, value),) = call.keywords.items()
-    sheet = Sheet(Document(call.at.file, "", {name: value}, {}, {(name,): call.at}))
+    sheet = Sheet(document(call))
     sheet.state(f"environ.{name}", value, (name,))
     return sheet.configuration()

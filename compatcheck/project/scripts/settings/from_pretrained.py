@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from compatcheck.project.python_values import Open
 from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.scripts._program import (
@@ -13,7 +11,6 @@ from compatcheck.project.scripts._program import (
     Program,
     argument,
     document,
-    overlaid,
     read_each,
 )
 from compatcheck.project.scripts.settings._quantization import read_bits_and_bytes, read_quantization
@@ -43,7 +40,8 @@ def _read(call: Call) -> Configuration:
     sheet.read(FLAG, "training.use_cache", "use_cache")
     config = argument(call, "config")
     below = _attention(config) if isinstance(config, Call) else NOTHING
-    return functools.reduce(overlaid, (below, _attention(call), sheet.configuration(), _quantized(sheet, call, model)))
+    said = below.overlay(_attention(call)).overlay(sheet.configuration())
+    return said.overlay(_quantized(sheet, call, model))
 
 
 def _attention(call: Call) -> Configuration:
@@ -85,5 +83,5 @@ def _quantized(sheet: Sheet, call: Call, model: str | None) -> Configuration:
     if said.facts.section(_QUANTIZATION) and not is_given and not sheet.document.partial:
         absent = Sheet(sheet.document)
         absent.state("training.load_dtype", None, CALL)
-        said = overlaid(said, absent.configuration())
+        said = said.overlay(absent.configuration())
     return said

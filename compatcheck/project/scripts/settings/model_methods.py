@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compatcheck.project.script_calls.calls import Assignment, Call
-from compatcheck.project.scripts._program import CALL, Program, argument, document, loaded, overlaid, read_each
+from compatcheck.project.scripts._program import CALL, Program, argument, document, loaded, read_each
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import DTYPE, FLAG
 from compatcheck.project.training.document import Configuration
@@ -18,7 +18,7 @@ def read(program: Program) -> Configuration:
     checkpointing = read_each(program.methods("gradient_checkpointing_enable"), _read_checkpointing)
     casts = [call for call in program.methods("half", "bfloat16", "float", "to") if loaded(call.owner) and _dtype(call)]
     caches = program.assignments("use_cache")
-    return overlaid(overlaid(checkpointing, read_each(casts[-1:], _read_cast)), _read_cache(caches))
+    return checkpointing.overlay(read_each(casts[-1:], _read_cast)).overlay(_read_cache(caches))
 
 
 def _read_checkpointing(call: Call) -> Configuration:

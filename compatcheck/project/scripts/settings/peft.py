@@ -11,7 +11,6 @@ from compatcheck.project.scripts._program import (
     argument,
     document,
     last_name,
-    overlaid,
     read_each,
 )
 from compatcheck.project.training._sheet import Sheet
@@ -52,7 +51,7 @@ def read(program: Program) -> Configuration:
         adapter = _left_open(adapter, why)
     elif not made and not given and _is_seen_whole(program):
         adapter = _absent(program)
-    return overlaid(overlaid(adapter, read_each(wraps, _read_wrap)), _prepared(program, bool(used)))
+    return adapter.overlay(read_each(wraps, _read_wrap)).overlay(_prepared(program, bool(used)))
 
 
 def _read_config(call: Call) -> Configuration:
@@ -69,7 +68,7 @@ def _read_config(call: Call) -> Configuration:
     for fact, default in _DEFAULTS.items():
         if fact not in said.value:
             sheet.default(f"training.lora.{fact}", default)
-    return overlaid(sheet.configuration(), read._replace(names={}))
+    return sheet.configuration().overlay(read._replace(names={}))
 
 
 def _read_wrap(call: Call) -> Configuration:

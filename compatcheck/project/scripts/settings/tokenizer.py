@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compatcheck.project.script_calls.calls import Assignment, Call
-from compatcheck.project.scripts._program import Program, document, overlaid, read_each
+from compatcheck.project.scripts._program import Program, document, read_each
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import SIDE
 from compatcheck.project.training.document import Configuration
@@ -15,7 +15,7 @@ _FACT = "training.padding_side"
 def read(program: Program) -> Configuration:
     """What the loads of tokenizers say, and over it what is set on them."""
     loads = [call for call in program.calls(_LOADS) if "padding_side" in call.keywords]
-    return overlaid(read_each(loads, _read), _assigned(program.assignments("padding_side")))
+    return read_each(loads, _read).overlay(_assigned(program.assignments("padding_side")))
 
 
 def _read(call: Call) -> Configuration:

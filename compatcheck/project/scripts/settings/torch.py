@@ -7,7 +7,7 @@ from typing import Any
 
 from compatcheck.project.python_values import Reference
 from compatcheck.project.script_calls.calls import Call
-from compatcheck.project.scripts._program import CALL, NOTHING, Program, argument, document, overlaid, read_each
+from compatcheck.project.scripts._program import CALL, NOTHING, Program, argument, document, read_each
 from compatcheck.project.training._parallel import read_fsdp_section
 from compatcheck.project.training._rows import OPTIMIZERS
 from compatcheck.project.training._sheet import Sheet
@@ -32,14 +32,14 @@ def read(program: Program) -> Configuration:
     """The switches; of a script without a Trainer also its autocast, its parallelism and its optimizer."""
     result = NOTHING
     for pattern, (fact, name, kind) in _SWITCHES.items():
-        result = overlaid(result, read_each(program.calls(pattern)[-1:], _reader(fact, name, kind)))
+        result = result.overlay(read_each(program.calls(pattern)[-1:], _reader(fact, name, kind)))
     for name, fact in _ASSIGNED.items():
         for each in program.assignments(name)[-1:]:
             call = Call("", each.at, (), {name: each.value}, {name: each.at}, doubt=each.doubt)
-            result = overlaid(result, read_each([call], _reader(fact, name, FLAG)))
+            result = result.overlay(read_each([call], _reader(fact, name, FLAG)))
     if program.trainers or program.lightning:
         return result
-    return overlaid(result, _loop(program))
+    return result.overlay(_loop(program))
 
 
 def _reader(fact: str, name: str, kind: Kind[Any]) -> Callable[[Call], Configuration]:
@@ -65,7 +65,7 @@ def _loop(program: Program) -> Configuration:
         (program.calls("|".join(name.replace(".", r"\.") for name in OPTIMIZERS)), _optimizer),
         ((*program.calls(r"torch\.compile"), *program.methods("compile")), _compile),
     ):
-        result = overlaid(result, read_each(calls, reader))
+        result = result.overlay(read_each(calls, reader))
     return result
 
 

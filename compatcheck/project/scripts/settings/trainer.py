@@ -6,14 +6,13 @@ import re
 from collections.abc import Mapping
 
 from compatcheck.project.script_calls.calls import Call
-from compatcheck.project.scripts._program import CALL, Program, document, last_name, library, read_each
+from compatcheck.project.scripts._program import CALL, Program, document, framework, last_name, read_each
 from compatcheck.project.training._rows import read_model, read_rows, rows, state_unquantized
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import FLAG, NUMBER
 from compatcheck.project.training.document import Configuration
 
 LAYER = 2
-_FRAMEWORKS = {"sentence_transformers": "sentence-transformers", "unsloth": "trl"}
 _ATTENTION = {"attn_implementation", "_attn_implementation", "use_flash_attention_2"}
 _ROWS = (*rows("training.", NUMBER, "max_length=max_seq_length"), *rows("training.", FLAG, "packing"))
 
@@ -25,15 +24,14 @@ def read(program: Program) -> Configuration:
 
 def _read(call: Call) -> Configuration:
     sheet = Sheet(document(call, "model", "args"))
-    framework = _FRAMEWORKS.get(library(call), library(call))
-    sheet.state("training.framework", framework, CALL)
+    sheet.state("training.framework", framework(call), CALL)
     arguments, model = sheet.get("args"), read_model(sheet, "model")
     loading = _load_arguments(arguments) if model else None
     if loading is not None and "quantization_config" not in loading:
         state_unquantized(sheet, model)
-    if loading is not None and framework == "trl" and not _ATTENTION & loading.keys():
+    if loading is not None and framework(call) == "trl" and not _ATTENTION & loading.keys():
         sheet.default("training.attention_rule", "default", ("model",))
-    if framework == "trl":
+    if framework(call) == "trl":
         sheet.state("training.objective", _objective(last_name(call)), CALL)
         read_rows(sheet, _ROWS)
     return sheet.configuration()

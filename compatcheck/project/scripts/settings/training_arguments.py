@@ -8,9 +8,8 @@ from compatcheck.project.scripts._program import (
     CALL,
     Program,
     document,
+    framework,
     last_name,
-    library,
-    overlaid,
     read_each,
 )
 from compatcheck.project.training._sheet import Sheet
@@ -18,7 +17,6 @@ from compatcheck.project.training._values import RESUME
 from compatcheck.project.training.document import Configuration
 from compatcheck.project.training.formats import training_arguments
 
-_FRAMEWORKS = {"sentence_transformers": "sentence-transformers", "unsloth": "trl"}
 _ASKS_FOR_BFLOAT16 = ("is_bf16_supported", "is_bfloat16_supported", "is_torch_bf16_gpu_available")
 _RESUMED = "resume_from_checkpoint"
 
@@ -31,21 +29,20 @@ def read(program: Program) -> Configuration:
     ]
     trained = [call for call in program.methods("train") if call.owner in program.trainers]
     arguments = read_each(used or made, _read_arguments, needed=bool(program.trainers))
-    return overlaid(arguments, read_each(trained, _read_train, needed=True))
+    return arguments.overlay(read_each(trained, _read_train, needed=True))
 
 
 def _read_arguments(call: Call) -> Configuration:
     """PPOConfig was a class of its own up to TRL 0.11, with other defaults."""
-    framework = _FRAMEWORKS.get(library(call), library(call))
     given = document(call, "output_dir")
     if last_name(call) == "PPOConfig" and not given.partial:
         given = given._replace(partial="the defaults of PPOConfig changed between releases of TRL")
-    said = training_arguments.read_call(given, framework)
+    said = training_arguments.read_call(given, framework(call))
     asked = call.keywords.get("bf16")
     if isinstance(asked, Call) and last_name(asked) in _ASKS_FOR_BFLOAT16 and "fp16" in call.keywords:
         sheet = Sheet(given)
         sheet.state("training.dtype_rule", "bfloat16-if-supported", ("bf16",))
-        return overlaid(said, sheet.configuration())
+        return said.overlay(sheet.configuration())
     return said
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compatcheck.project.script_calls.calls import Call
-from compatcheck.project.scripts._program import CALL, FAST_MODEL, NOTHING, Program, document, overlaid, read_each
+from compatcheck.project.scripts._program import CALL, FAST_MODEL, NOTHING, Program, document, read_each
 from compatcheck.project.training._rows import is_left_open, read_model, read_rows, rows
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import DTYPE, FLAG, LABELS, NUMBER, parse_flag
@@ -25,7 +25,7 @@ def read(program: Program) -> Configuration:
     adapters = program.calls(_ADAPTS)
     if not loads and not adapters:
         return _absent(program)
-    return overlaid(read_each(loads, _read_load, needed=True), read_each(adapters, _read_adapter))
+    return read_each(loads, _read_load, needed=True).overlay(read_each(adapters, _read_adapter))
 
 
 def _absent(program: Program) -> Configuration:

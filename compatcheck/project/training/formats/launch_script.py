@@ -26,7 +26,7 @@ from compatcheck.project.training._launchers import Launch, command_line, launch
 from compatcheck.project.training._paths import File, existing, folders_of
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._shell import Word, commands, is_open
-from compatcheck.project.training.agreement import agreed, given, over_accelerate
+from compatcheck.project.training.agreement import agreed_configuration, given, over_accelerate
 from compatcheck.project.training.document import Configuration, Document, Keys
 from compatcheck.project.training.formats import accelerate, python_script, training_arguments
 
@@ -52,7 +52,6 @@ _OVERRIDES = {
     "max_epochs": "training.num_train_epochs",
     "dtype": "training.dtype",
 }
-_OF_TRAINER = ("transformers", "trl")
 _ALONE = {"training.gradient_accumulation_steps": 1, "training.mixed_precision": "no"}
 _CONFIGURATIONS = (".yaml", ".yml", ".json")
 _CONFIG_FLAGS = ("config", "config_file")
@@ -77,20 +76,12 @@ def read(document: Document, opened: Opener = _nothing) -> Configuration:
     """What the trainings of a script decide; ``opened`` gives the file that a path in it means, where there is one."""
     launches = _launches(document.text, document.path)
     told = [_read_launch(launch, document, opened) for launch in launches]
-    if len(told) == 1:
-        return told[0]
     lines = ", ".join(str(launch.line) for launch in launches)
-    facts = agreed([each.facts for each in told], f"the trainings at lines {lines:.80} of {document.path} differ here")
-    names = {kind: name for kind, name in told[0].names.items() if all(one.names.get(kind) == name for one in told)}
-    inlined = {
-        kind: inner
-        for kind, inner in told[0].inlined.items()
-        if all(kind in one.inlined and one.inlined[kind].value == inner.value for one in told)
-    }
-    if not all(one.names.get("deepspeed") == names.get("deepspeed") for one in told):
-        why = f"the trainings of {document.path} name different ones"
-        facts = facts._replace(reasons={**facts.reasons, "training.deepspeed": why})
-    return Configuration(facts, names, inlined, told[0].places)
+    said = agreed_configuration(told, f"the trainings at lines {lines:.80} of {document.path} differ here")
+    if all(each.names.get("deepspeed") == said.names.get("deepspeed") for each in told):
+        return said
+    why = f"the trainings of {document.path} name different ones"
+    return said._replace(facts=said.facts._replace(reasons={**said.facts.reasons, "training.deepspeed": why}))
 
 
 @functools.lru_cache(maxsize=4)
@@ -132,17 +123,13 @@ def _read_launch(launch: Launch, document: Document, opened: Opener) -> Configur
 
 
 def _read_program(path: str, launch: Launch, document: Document, opened: Opener) -> Configuration | None:
-    """What the user's own script makes of the flags; flags of the Trainer count where its arguments are not seen."""
+    """What the user's own script makes of the flags."""
     program = opened(os.path.abspath(path))
     if program is None:
         return None
     said = python_script.read(program[1], _given(launch, document, program[1], opened))
     if not said.facts.facts:
         return None
-    if launch.sure and not said.facts.get("training.calls") and said.facts.get("training.framework") in _OF_TRAINER:
-        below = _read_trainer(launch, document, opened)
-        facts = below.facts.overlay(said.facts)
-        said = Configuration(facts, {**below.names, **said.names}, {**below.inlined, **said.inlined}, said.places)
     said = _with_model(_with_deepspeed_flag(said, launch, document), launch, document)
     if not _leaves_to_launcher(said.facts):
         return said
