@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown
-from compatcheck.inference.inferred import Inference, InferredFacts, Table
+from compatcheck.inference.inferred import Inference, InferredFacts, Table, release_in
 from compatcheck.language import marked
-from compatcheck.packages.versions import contains, final_release, parse_range
+from compatcheck.packages.versions import contains, parse_range
 
 CALLS = "training.calls"
 _TABLE = "tables/argument-defaults"
@@ -117,7 +117,7 @@ def _defaults(view: Environment, callee: str, given: Collection[str], known: Map
 def _default(view: Environment, package: str, argument: str, rows: Sequence[Sequence[Any]]) -> Iterator[_Default]:
     """What an argument is worth in the release that is installed; unknown, with the reason, where that is not known."""
     values = [row[2] if len(row) > 2 else None for row in rows]
-    release = _release(view, package)
+    release = release_in(view, package)
     if release is None:
         why = _OF_UNKNOWN_RELEASE[package]
         yield _Default(argument, Unknown(why), (package,))
@@ -126,11 +126,6 @@ def _default(view: Environment, package: str, argument: str, rows: Sequence[Sequ
         if not Version(row[0]) <= release <= Version(row[1]):
             continue
         other, needed = re.split(r"(?=[<>=])", row[3], maxsplit=1) if len(row) > 3 else ("", "")
-        beside = _release(view, other) if other else None
+        beside = release_in(view, other) if other else None
         if not other or (beside is not None and contains(parse_range(needed), beside)):
             yield _Default(argument, value, (package, other) if other else (package,))
-
-
-def _release(view: Environment, package: str) -> Version | None:
-    version = view.get(f"distributions.{package}")
-    return final_release(version) if isinstance(version, str) else None

@@ -8,11 +8,11 @@ from typing import Any
 from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown
-from compatcheck.inference.inferred import Inference, InferredFacts, Table
+from compatcheck.inference.inferred import Inference, InferredFacts, Table, release_in
 from compatcheck.language import marked
 from compatcheck.packages.frameworks import framework_of
 from compatcheck.packages.release_rows import rows_of
-from compatcheck.packages.versions import contains, final_release, parse_range
+from compatcheck.packages.versions import contains, parse_range
 
 _FACT = "training.attention"
 _RULE = "training.attention_rule"
@@ -30,7 +30,7 @@ def default_attention(view: Environment, table: Table) -> InferredFacts:
     default is another.
     """
     source = _loaded_by_default(view)
-    model_type, release = view.get("model.type"), _release(view, "transformers")
+    model_type, release = view.get("model.type"), release_in(view, "transformers")
     asks = any(isinstance(view.get(path), str) for path in ("model.attn_implementation", "distributions.torch-xla"))
     own = asks or view.get("model.remote_code") is not False
     if source is None or view.get(_FACT) != Unknown() or release is None or not isinstance(model_type, str) or own:
@@ -67,7 +67,7 @@ def _leaves_it(view: Environment) -> bool:
         return False
     if not framework.default_attention:
         return True
-    releases = [_release(view, name) for name in framework.distributions]
+    releases = [release_in(view, name) for name in framework.distributions]
     known = [each for each in releases if each is not None]
     return bool(known) and all(contains(parse_range(framework.default_attention), each) for each in known)
 
@@ -78,10 +78,5 @@ def _meets_need(view: Environment, release: Version, known: Mapping[str, Any]) -
     if needed is None:
         return True
     torch = view.get("distributions.torch")
-    version = _release(view, "torch")
+    version = release_in(view, "torch")
     return version >= Version(needed) if version is not None else None if isinstance(torch, Unknown) else None
-
-
-def _release(view: Environment, package: str) -> Version | None:
-    version = view.get(f"distributions.{package}")
-    return final_release(version) if isinstance(version, str) else None

@@ -15,15 +15,11 @@ from compatcheck.results.findings import Report, Status, VersionMap
 _COLUMNS, _ROWS = "torch", ("transformers", "deepspeed")
 _MOST_MAPS = 2
 _MOST_COLUMNS, _MOST_ROWS = 9, 11
-_FILE_FACTS = (
-    "requirements",
-    "unsolvable",
-    "unmet_requirements",
-    "unresolved_imports",
-    "distribution_problems",
-    "target",
+FACTS_OF_FILES = (
+    *("requirements", "unsolvable", "unmet_requirements", "unresolved_imports", "distribution_problems", "target"),
 )
-_TORCH_FACTS = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
+TORCH_FACTS = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
+"""What holds for the versions at hand alone: of the files, and of the build of torch."""
 _COMPANIONS: Mapping[str, tuple[str, ...]] = {
     "torch": ("torchvision", "torchaudio", "torchtext", "triton", "pytorch-triton", "xformers"),
     "transformers": ("tokenizers", "huggingface-hub"),
@@ -132,14 +128,14 @@ def _with_versions(environment: Environment, known: matrix.Matrix, versions: Map
     changed = [name for name, version in versions.items() if before.get(name) != version]
     if not changed:
         return environment
-    rest = environment.without(*_FILE_FACTS)
+    rest = environment.without(*FACTS_OF_FILES)
     along = {each for name in changed for each in _COMPANIONS.get(name, ())}
     kept = {name: version for name, version in before.items() if name not in along}
     if _COLUMNS in changed:
         kept = {name: version for name, version in kept.items() if not name.startswith("nvidia-")}
         version, runtime = _build(environment, known, versions[_COLUMNS])
         versions = {**versions, _COLUMNS: version}
-        rest = rest.without(*_TORCH_FACTS)
+        rest = rest.without(*TORCH_FACTS)
         rest = rest.with_fact("cuda.runtime", runtime) if runtime else rest
     return rest.with_fact("distributions", {**kept, **versions})
 

@@ -17,7 +17,7 @@ from compatcheck.packages.names import edge
 from compatcheck.pipelines.check import worst_first
 from compatcheck.pipelines.pin._missing import require_existing
 from compatcheck.pipelines.pin._task import BY_HAND_COSTS, Task
-from compatcheck.pipelines.version_maps import maps_of_pins
+from compatcheck.pipelines.version_maps import FACTS_OF_FILES, TORCH_FACTS, maps_of_pins
 from compatcheck.results.findings import BAD, STATUSES, Finding, Remedy
 from compatcheck.results.pins import Choice, Moved, PinReport
 
@@ -26,16 +26,6 @@ PATIENCE = 6
 UNKNOWN_MACHINE_COSTS = 5
 """A few patches: what is possible on an unknown machine moves nothing further than that."""
 _MACHINE = ("gpu", "cuda.driver")
-_FILE_FACTS = (
-    "requirements",
-    "unsolvable",
-    "unmet_requirements",
-    "unresolved_imports",
-    "distribution_problems",
-    "distribution_ranges",
-    "target",
-)
-_TORCH_FACTS = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
 
 
 class Plan(NamedTuple):
@@ -304,7 +294,7 @@ def solved(environment: Environment, solution: Solution) -> Environment:
     A requirement by URL has no version here, and the list is not complete then.
     """
     is_same_torch = environment.get("distributions.torch") == solution.versions.get("torch")
-    rest = environment.without(*_FILE_FACTS, *(() if is_same_torch else _TORCH_FACTS))
+    rest = environment.without(*FACTS_OF_FILES, "distribution_ranges", *(() if is_same_torch else TORCH_FACTS))
     found = rest.with_fact("distributions", dict(solution.versions))
     return found.with_fact("distributions_complete", not solution.unversioned)
 
