@@ -43,8 +43,10 @@ class Program:
         """The calls of methods of these names on objects that the script has."""
         return tuple(call for call in self.script.calls if call.callee[:1] == "." and last_name(call) in names)
 
-    def assignments(self, name: str) -> tuple[Assignment, ...]:
-        return tuple(each for each in self.script.assignments if each.name.rpartition(".")[2] == name)
+    def last_assignment(self, name: str) -> tuple[Call, ...]:
+        """The last assignment to an attribute of this name, as `as_call` has it; empty where there is none."""
+        found = [each for each in self.script.assignments if each.name.rpartition(".")[2] == name]
+        return tuple(as_call(each, name) for each in found[-1:])
 
     def imports(self, *libraries: str) -> bool:
         """Whether it imports one of these packages."""
@@ -90,6 +92,12 @@ def library(call: Call) -> str:
 def framework(call: Call) -> str:
     """The framework whose Trainer or arguments are made."""
     return _FRAMEWORKS.get(library(call), library(call))
+
+
+def as_call(assignment: Assignment, name: str) -> Call:
+    """An assignment as a call with one argument of this name."""
+    at = assignment.at
+    return Call("", at, (), {name: assignment.value}, {name: at}, doubt=assignment.doubt)
 
 
 def argument(call: Call, name: str, position: int | None = None) -> object:

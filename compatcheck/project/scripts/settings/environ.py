@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compatcheck.project.python_values import Reference
 from compatcheck.project.script_calls.calls import Call
-from compatcheck.project.scripts._program import NOTHING, Program, document, read_each
+from compatcheck.project.scripts._program import NOTHING, Program, as_call, document, read_each
 from compatcheck.project.training._environ import is_read
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training.document import Configuration
@@ -17,8 +17,7 @@ def read(program: Program) -> Configuration:
     result = NOTHING
     for each in program.script.assignments:
         if each.owner == _OWNER and is_read(each.name) and isinstance(each.value, str):
-            call = Call("", each.at, (), {each.name: each.value}, {each.name: each.at}, doubt=each.doubt)
-            result = result.overlay(read_each([call], _read))
+            result = result.overlay(read_each([as_call(each, each.name)], _read))
     return result
 
 

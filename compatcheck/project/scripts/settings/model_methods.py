@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compatcheck.project.script_calls.calls import Assignment, Call
+from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.scripts._program import CALL, Program, argument, document, loaded, read_each
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import DTYPE, FLAG
@@ -17,8 +17,8 @@ def read(program: Program) -> Configuration:
     """The last cast counts, and the last value of the cache."""
     checkpointing = read_each(program.methods("gradient_checkpointing_enable"), _read_checkpointing)
     casts = [call for call in program.methods("half", "bfloat16", "float", "to") if loaded(call.owner) and _dtype(call)]
-    caches = program.assignments("use_cache")
-    return checkpointing.overlay(read_each(casts[-1:], _read_cast)).overlay(_read_cache(caches))
+    cache = read_each(program.last_assignment("use_cache"), _read_use_cache)
+    return checkpointing.overlay(read_each(casts[-1:], _read_cast)).overlay(cache)
 
 
 def _read_checkpointing(call: Call) -> Configuration:
@@ -37,14 +37,6 @@ def _read_cast(call: Call) -> Configuration:
     sheet = Sheet(document(call))
     sheet.state("training.load_dtype", _dtype(call), CALL)
     return sheet.configuration()
-
-
-def _read_cache(assignments: tuple[Assignment, ...]) -> Configuration:
-    calls = [
-        Call("", each.at, (), {"use_cache": each.value}, {"use_cache": each.at}, doubt=each.doubt)
-        for each in assignments
-    ]
-    return read_each(calls[-1:], _read_use_cache)
 
 
 def _read_use_cache(call: Call) -> Configuration:

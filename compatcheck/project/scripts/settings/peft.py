@@ -92,7 +92,7 @@ def _is_seen_whole(program: Program) -> bool:
 def _absent(program: Program) -> Configuration:
     sheet = Sheet(document(program.trainers[0]))
     sheet.state("training.lora", None, CALL)
-    if not program.methods("requires_grad_") and not program.assignments("requires_grad"):
+    if not program.methods("requires_grad_") and not program.last_assignment("requires_grad"):
         sheet.state("training.method", "full", CALL)
     return sheet.configuration()
 

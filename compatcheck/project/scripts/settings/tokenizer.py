@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compatcheck.project.script_calls.calls import Assignment, Call
+from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.scripts._program import Program, document, read_each
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import SIDE
@@ -13,21 +13,12 @@ _FACT = "training.padding_side"
 
 
 def read(program: Program) -> Configuration:
-    """What the loads of tokenizers say, and over it what is set on them."""
+    """What the loads of tokenizers say, and over it the last value that is set on them, unless that may not happen."""
     loads = [call for call in program.calls(_LOADS) if "padding_side" in call.keywords]
-    return read_each(loads, _read).overlay(_assigned(program.assignments("padding_side")))
+    return read_each(loads, _read).overlay(read_each(program.last_assignment("padding_side"), _read))
 
 
 def _read(call: Call) -> Configuration:
     sheet = Sheet(document(call))
     sheet.read(SIDE, _FACT, "padding_side")
     return sheet.configuration()
-
-
-def _assigned(assignments: tuple[Assignment, ...]) -> Configuration:
-    """The last one counts, unless it may not happen."""
-    calls = [
-        Call("", each.at, (), {"padding_side": each.value}, {"padding_side": each.at}, doubt=each.doubt)
-        for each in assignments
-    ]
-    return read_each(calls[-1:], _read)

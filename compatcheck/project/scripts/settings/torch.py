@@ -34,9 +34,7 @@ def read(program: Program) -> Configuration:
     for pattern, (fact, name, kind) in _SWITCHES.items():
         result = result.overlay(read_each(program.calls(pattern)[-1:], _reader(fact, name, kind)))
     for name, fact in _ASSIGNED.items():
-        for each in program.assignments(name)[-1:]:
-            call = Call("", each.at, (), {name: each.value}, {name: each.at}, doubt=each.doubt)
-            result = result.overlay(read_each([call], _reader(fact, name, FLAG)))
+        result = result.overlay(read_each(program.last_assignment(name), _reader(fact, name, FLAG)))
     if program.trainers or program.lightning:
         return result
     return result.overlay(_loop(program))

@@ -16,6 +16,7 @@ _LORA = (
     *rows("training.lora.", LABELS, "target_modules", "modules_to_save"),
     *rows("training.lora.", FLAG, "use_rslora"),
 )
+_FOUR_BITS = {"bits": 4, "method": "bitsandbytes", "type": "nf4", "double_quant": True}
 _DEFAULTS = {"r": 16, "lora_alpha": 16}
 
 
@@ -52,10 +53,10 @@ def _read_load(call: Call) -> Configuration:
         sheet.state(f"{prefix}bits", 8, ("load_in_8bit",))
         sheet.state(f"{prefix}method", "bitsandbytes", ("load_in_8bit",))
     elif parse_flag(sheet.get("load_in_4bit")):
-        for fact, value in (("bits", 4), ("method", "bitsandbytes"), ("type", "nf4"), ("double_quant", True)):
+        for fact, value in _FOUR_BITS.items():
             sheet.state(f"{prefix}{fact}", value, ("load_in_4bit",))
     elif not sheet.has("load_in_4bit") and not any(sheet.get(name) for name in others):
-        for fact, value in (("bits", 4), ("method", "bitsandbytes"), ("type", "nf4"), ("double_quant", True)):
+        for fact, value in _FOUR_BITS.items():
             sheet.default(f"{prefix}{fact}", value, CALL)
     return sheet.configuration()
 
