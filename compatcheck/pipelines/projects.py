@@ -34,9 +34,8 @@ def judge(
         try:
             report = compare(subject.environment, known, options)._replace(remarks=subject.remarks)
         except NothingInspectedError as error:
-            unjudged.append(
-                NothingInspectedError(error.doing, subject.folder or error.subject, error.seen, error.advice)
-            )
+            seen = ": ".join((error.seen, *(remark.text for remark in subject.remarks[:1])))
+            unjudged.append(NothingInspectedError(error.doing, subject.folder or error.subject, seen, error.advice))
             continue
         alone = len(every) == 1
         asked = probing(subject.target) if probing and subject.target else None
