@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+from tests.settings.conftest import Run, installation, project, run
 from tests.situations.conftest import Judge
+
+__all__ = ["installation", "project", "run"]
 
 STACK = "torch==2.6.0\ntransformers==4.48.0\naccelerate==1.2.1\npeft==0.14.0\n"
 REFUSED, SAVED, ACCUMULATED = "CC-2022-3470", "CC-2024-1429", "CC-2024-0040"
@@ -169,3 +175,59 @@ def test_one_of_two_projects(judge: Judge) -> None:
     judged = judge(files)
     assert judged.exit_status == 1
     assert judged.affected == {ACCUMULATED: "first/sft.py:8"}
+
+
+BOTH_PRECISIONS = """\
+from transformers import Trainer, TrainingArguments
+
+arguments = TrainingArguments(output_dir="out", fp16=True, bf16=True)
+Trainer(model=model, args=arguments, train_dataset=rows).train()
+"""
+EXCLUSIVE = "CC-2021-3472"
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Path:
+    """An empty folder."""
+    (tmp_path / "alone").mkdir()
+    return tmp_path / "alone"
+
+
+def notebook_with_output(size: int) -> str:
+    picture = {"output_type": "display_data", "metadata": {}, "data": {"image/png": "A" * size}}
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [picture], "source": BOTH_PRECISIONS.splitlines(True)}
+    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+
+
+def test_notebook_with_much_output_is_read_where_it_is_found(judge: Judge) -> None:
+    files = {"requirements.txt": STACK, "tune.ipynb": notebook_with_output(20 << 20)}
+    assert judge(files).affected.keys() == {EXCLUSIVE}
+
+
+@pytest.mark.parametrize(
+    ("script", "seen"),
+    [
+        (f"{BOTH_PRECISIONS}{'# generated' * 100_000}\n".encode(), "tune.py: it is larger than 1 MiB"),
+        (f"# gr\u00f6\u00dfe\n{BOTH_PRECISIONS}".encode("latin-1"), "tune.py: byte 4 is not UTF-8"),
+    ],
+    ids=["generated", "not UTF-8"],
+)
+def test_script_that_cannot_be_read_is_told(run: Run, alone: Path, script: bytes, seen: str) -> None:
+    (alone / "tune.py").write_bytes(script)
+    (alone / "requirements.txt").write_text(STACK)
+    done = run("check", ".", cwd=alone)
+    assert f"settings     not judged: {seen}" in done.stdout
+
+
+def test_arguments_that_exclude_each_other_without_a_version(run: Run, alone: Path) -> None:
+    (alone / "tune.py").write_text(BOTH_PRECISIONS)
+    done = run("check", "tune.py", cwd=alone)
+    possible = done.stdout.partition("possible  ")[2]
+    assert EXCLUSIVE in possible and "arguments.fp16 true (tune.py:3)" in possible
+
+
+def test_reason_is_told_where_the_only_list_is_broken(run: Run, alone: Path) -> None:
+    (alone / "requirements.txt").write_text("torch==2.5.0\n-r requirements.txt\n")
+    done = run("check", ".", cwd=alone)
+    assert done.returncode == 3 and len(done.stderr.splitlines()) == 1
+    assert "requirements.txt: its includes go round in a circle" in done.stderr

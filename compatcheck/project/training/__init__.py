@@ -16,14 +16,14 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from compatcheck.errors import InputError
-from compatcheck.files.reading import read_text
+from compatcheck.files.reading import decoded, read_bytes
 from compatcheck.files.units import units
-from compatcheck.project.training.document import Document, open_document, parse_document
+from compatcheck.project.training.document import Document, largest_of, open_document, parse_document
 
 BROKEN = "broken"
 OF_CODE = (".py", ".ipynb")
 _LARGEST_MET = 1 << 20
-_LARGEST_NOTEBOOK_MET = 16 << 20
+_LARGEST_CODE_MET = 64 << 20
 
 
 @functools.cache
@@ -57,7 +57,7 @@ def identify(path: str) -> str | None:
 
 
 def identify_found(path: str) -> str | None:
-    """The reader of a file that was only met on the way; `BROKEN` where it has our words and cannot be parsed.
+    """The reader of a file that was only met on the way; `BROKEN` where it has our words and cannot be read.
 
     Raises `InputError` where it is broken although its name says what it means to be.
     """
@@ -68,21 +68,23 @@ def identify_found(path: str) -> str | None:
     is_named = any(
         name.startswith(getattr(reader, "NAMED_AS", ())) for reader in candidates if hasattr(reader, "NAMED_AS")
     )
+    largest = _LARGEST_CODE_MET if ending in OF_CODE else _LARGEST_MET
     try:
-        largest = _LARGEST_NOTEBOOK_MET if ending == ".ipynb" else _LARGEST_MET
         if os.path.getsize(path) > largest and not is_named:
             return None
-        text = read_text(path, largest) if ending == ".ipynb" else read_text(path)
+        raw = read_bytes(path, largest)
     except OSError:
         return None
     except InputError:
         if is_named:
             raise
         return None
-    if not is_named and not any(_has_mark(text, reader) for reader in candidates):
+    if not is_named and not any(_has_mark(raw, reader) for reader in candidates):
         return None
+    if ending in OF_CODE and len(raw) > largest_of(path):
+        return BROKEN
     try:
-        return reader_of(parse_document(path, text))
+        return reader_of(parse_document(path, decoded(raw, path)))
     except InputError:
         if is_named:
             raise
@@ -97,9 +99,9 @@ def trains(path: str) -> bool:
         return False
 
 
-def _has_mark(text: str, reader: ModuleType) -> bool:
+def _has_mark(raw: bytes, reader: ModuleType) -> bool:
     marks = getattr(reader, "MARKS", ())
-    return not marks or any(mark in text for mark in marks)
+    return not marks or any(mark.encode() in raw for mark in marks)
 
 
 def _ending(path: str) -> str:

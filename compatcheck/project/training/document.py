@@ -84,7 +84,12 @@ def open_document(path: str) -> Document:
 
     Raises `InputError` where it cannot be read or parsed, and `OversizeError` where it is out of all proportion.
     """
-    return parse_document(path, read_text(path, _LARGEST_OF.get(os.path.splitext(path)[1].lower(), _LARGEST)))
+    return parse_document(path, read_text(path, largest_of(path)))
+
+
+def largest_of(path: str) -> int:
+    """The size in bytes up to which a file of this name is parsed."""
+    return _LARGEST_OF.get(os.path.splitext(path)[1].lower(), _LARGEST)
 
 
 def parse_document(path: str, text: str) -> Document:
