@@ -111,7 +111,15 @@ def _defaults(view: Environment, callee: str, given: Collection[str], known: Map
             for default in _default(view, class_.partition(".")[0], argument, rows[argument]):
                 seen.add(argument)
                 yield default
-        class_ = known["bases"].get(class_)
+        class_ = _base(view, class_, known["bases"])
+
+
+def _base(view: Environment, class_: str, bases: Mapping[str, Sequence[Sequence[str]]]) -> str | None:
+    """The class whose arguments a class takes as well; none for a release of which the class is not known."""
+    release = release_in(view, class_.partition(".")[0])
+    rows = bases.get(class_, ())
+    found = (base for first, last, base in rows if release is None or Version(first) <= release <= Version(last))
+    return next(found, None)
 
 
 def _default(view: Environment, package: str, argument: str, rows: Sequence[Sequence[Any]]) -> Iterator[_Default]:

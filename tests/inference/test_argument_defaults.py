@@ -54,6 +54,12 @@ def fact(known: matrix.Matrix, stated: Environment, name: str) -> Any:
         ("trl.SFTConfig", {"trl": "0.12.1"}, "learning_rate", 2e-5),
         ("trl.SFTConfig", {"trl": "0.12.1"}, "save_safetensors", True),
         ("trl.GRPOConfig", {"trl": "0.24.0"}, "learning_rate", 1e-6),
+        ("trl.KTOConfig", {"trl": "0.9.6"}, "gradient_checkpointing", False),
+        ("trl.KTOConfig", {"trl": "0.27.0"}, "mixed_precision", "bf16"),
+        ("trl.OnlineDPOConfig", {"trl": "0.27.0"}, "gradient_checkpointing", True),
+        ("trl.XPOConfig", {"trl": "1.5.0"}, "gradient_checkpointing", True),
+        ("trl.IterativeSFTConfig", {"trl": "1.0.0"}, "gradient_checkpointing", Unknown()),
+        ("trl.SFTConfig", {"trl": "0.8.6"}, "save_safetensors", Unknown()),
         ("trl.NoSuchConfig", {}, "learning_rate", Unknown()),
         ("somewhere.TrainingArguments", {}, "learning_rate", Unknown()),
     ],
@@ -135,6 +141,6 @@ def test_the_name_of_a_deepspeed_file_tells_its_stage_alone(known: matrix.Matrix
 def test_each_row_is_a_run_of_releases_of_a_declared_fact(known: matrix.Matrix) -> None:
     table = known.table("argument-defaults")
     assert all(fact_at(path) for path in table["facts"].values())
-    for arguments in table["defaults"].values():
+    for arguments in (*table["defaults"].values(), table["bases"]):
         for rows in arguments.values():
             assert all(Version(first) <= Version(last) for first, last, *_ in rows)

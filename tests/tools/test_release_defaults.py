@@ -98,7 +98,7 @@ class SFTConfig(Base):
     max_length: Optional[int] = None
     output_dir: str = "out"
 """
-TRL = Package("trl", "0.9.0", "", r"trl/trainer/\w+_config\.py", r"(?!Base)[A-Z]\w+Config")
+TRL = Package("trl", "0.9.0", "", r"trl/(?:trainer|old/\w+)/\w+_config\.py", r"(?!Base)[A-Z]\w+Config")
 
 
 def test_the_fields_of_a_class_and_of_those_it_inherits() -> None:
@@ -110,6 +110,25 @@ def test_the_fields_of_a_class_and_of_those_it_inherits() -> None:
         "learning_rate": ((2e-5, ""),),
         "max_length": (),
     }
+
+
+MOVED = """
+with quietly():
+    from ..old.sft import SFTConfig as _SFTConfig
+
+
+class SFTConfig(_SFTConfig):
+    def __post_init__(self):
+        warn("moved")
+"""
+
+
+def test_a_class_that_moved_is_read_where_it_is_now() -> None:
+    files = {"trl/trainer/sft_config.py": MOVED, "trl/old/sft/sft_config.py": ARGUMENTS}
+    assert defaults(TRL, files) == defaults(TRL, {"trl/trainer/sft_config.py": ARGUMENTS})
+    goes_on = "from trl import SFTConfig as _SFTConfig\n\n\nclass NewConfig(_SFTConfig):\n    max_steps: int = 5\n"
+    found = defaults(TRL, {"trl/trainer/sft_config.py": ARGUMENTS, "trl/old/new/new_config.py": goes_on})
+    assert found["trl.NewConfig"] == {**found["trl.SFTConfig"], "max_steps": ((5, ""),)}
 
 
 def test_what_init_puts_in_the_place_of_none_is_the_default() -> None:

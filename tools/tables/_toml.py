@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
@@ -22,5 +23,6 @@ def section(name: str, rows: Mapping[str, Sequence[Sequence[Any]] | str]) -> str
         if isinstance(value, str):
             lines.append(f"{json.dumps(key)} = {json.dumps(value)}\n")
         else:
-            lines.append(f"{key} = [\n" + "".join(f"    {json.dumps(list(row))},\n" for row in value) + "]\n")
+            name = key if re.fullmatch(r"[\w-]+", key) else json.dumps(key)
+            lines.append(f"{name} = [\n" + "".join(f"    {json.dumps(list(row))},\n" for row in value) + "]\n")
     return "".join(lines)

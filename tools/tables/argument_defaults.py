@@ -28,8 +28,8 @@ TABLE = Path(__file__).parents[2] / "matrix" / "tables" / "argument-defaults.tom
 _WHAT = """\
 What an argument that is not given is worth: under the class the first and the last release of its package of each run
 of releases, the default, and what else has to be there for it. A row of two cells is None. `facts` has the facts that
-arguments state; `bases` the class of another package whose arguments a class takes as well. `bf16` is true where the
-class turns it on unless `fp16` is."""
+arguments state; `bases` the class whose arguments a class takes as well, in the releases that have the class and no
+other. `bf16` is true where the class turns it on unless `fp16` is."""
 _SOURCES = [f"https://pypi.org/project/{name}/#files" for name in ("transformers", "trl", "peft")]
 _TRAINING = {
     "optim": "optimizer",
@@ -85,21 +85,43 @@ _PACKAGES = (
         r"transformers/(?:training_args(?:_seq2seq)?|utils/quantization_config)\.py",
         "(?:Seq2Seq)?TrainingArguments|BitsAndBytesConfig",
     ),
-    Package("trl", "0.9.0", r"trl/.*config.*\.py", r"trl/trainer/\w+_config\.py", r"(?!Base)[A-Z]\w+Config"),
+    Package(
+        "trl",
+        "0.9.0",
+        r"trl/.*config.*\.py",
+        r"trl/(?:trainer|experimental/\w+)/\w+_config\.py",
+        r"(?!Base)[A-Z]\w+Config",
+    ),
     Package("peft", "0.4.0", r"peft/(?:config|tuners/lora(?:/config|/__init__)?)\.py", "peft/.*", "LoraConfig"),
 )
-_BASES = {"transformers.Seq2SeqTrainingArguments": "transformers.TrainingArguments"}
+_BASE = "transformers.TrainingArguments"
+_ON_BASE = re.compile(r"trl\..*|transformers\.Seq2SeqTrainingArguments")
 
 
 def defaults(package: Package, files: Mapping[str, str]) -> dict[str, dict[str, Rows]]:
     """By class the default of each argument that is a fact, as one release has it."""
-    trees = [ast.parse(text) for path, text in files.items() if re.fullmatch(package.configuring, path)]
-    classes = {node.name: node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)}
+    configuring = sorted(path for path in files if re.fullmatch(package.configuring, path))
+    classes = {node.name: node for path in configuring for node in _classes(ast.parse(files[path]))}
     return {
         f"{package.name}.{name}": dict(_of_class(name, classes))
         for name in classes
         if re.fullmatch(package.classes, name) and (package.name != "trl" or _is_training(name, classes))
     }
+
+
+def _classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
+    """The classes of a file with the bases by the names that they have where they are defined.
+
+    One that goes on from another of its own name only keeps an old place of that.
+    """
+    imports = [each for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for each in node.names]
+    defined = {each.asname: each.name for each in imports if each.asname}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            names = [last_name(base) or "" for base in node.bases]
+            node.bases = [ast.Name(defined.get(name, name)) for name in names]
+            if node.name not in {defined.get(name) for name in names}:
+                yield node
 
 
 def _is_training(name: str, classes: Mapping[str, ast.ClassDef]) -> bool:
@@ -216,7 +238,8 @@ def rows_of_class(
 def write(folder: Path) -> str:
     """The table as text."""
     text = header(_WHAT, "python -m tools.tables.argument_defaults FOLDER", _SOURCES)
-    bases, tables = dict(_BASES), ""
+    bases: dict[str, list[tuple[str, str, str]]] = {}
+    tables = ""
     for package in _PACKAGES:
         wanted = re.compile(package.wanted)
         known = {
@@ -227,8 +250,8 @@ def write(folder: Path) -> str:
         for name in sorted({name for release in known.values() for name in release}):
             by_release = {version: release[name] for version, release in known.items() if name in release}
             tables += section(f'defaults."{name}"', rows_of_class(by_release, list(known)))
-            if package.name == "trl":
-                bases[name] = "transformers.TrainingArguments"
+            if _ON_BASE.fullmatch(name):
+                bases[name] = runs(dict.fromkeys(by_release, _BASE), list(known))
     return text + section("facts", _FACTS) + section("bases", bases) + tables
 
 
