@@ -10,6 +10,7 @@ from compatcheck.advice.search import cost
 from compatcheck.environment import Environment
 from compatcheck.inference.torch_builds import backend_of, driver_needed, minor, runtime_of
 from compatcheck.packages.releases import minors
+from compatcheck.project.overlay import OF_TORCH
 from compatcheck.results.findings import Report, Status, VersionMap
 
 _COLUMNS, _ROWS = "torch", ("transformers", "deepspeed")
@@ -18,8 +19,7 @@ _MOST_COLUMNS, _MOST_ROWS = 9, 11
 FACTS_OF_FILES = (
     *("requirements", "unsolvable", "unmet_requirements", "unresolved_imports", "distribution_problems", "target"),
 )
-TORCH_FACTS = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
-"""What holds for the versions at hand alone: of the files, and of the build of torch."""
+"""What files say of the versions at hand alone."""
 _COMPANIONS: Mapping[str, tuple[str, ...]] = {
     "torch": ("torchvision", "torchaudio", "torchtext", "triton", "pytorch-triton", "xformers"),
     "transformers": ("tokenizers", "huggingface-hub"),
@@ -135,7 +135,7 @@ def _with_versions(environment: Environment, known: matrix.Matrix, versions: Map
         kept = {name: version for name, version in kept.items() if not name.startswith("nvidia-")}
         version, runtime = _build(environment, known, versions[_COLUMNS])
         versions = {**versions, _COLUMNS: version}
-        rest = rest.without(*TORCH_FACTS)
+        rest = rest.without(*OF_TORCH)
         rest = rest.with_fact("cuda.runtime", runtime) if runtime else rest
     return rest.with_fact("distributions", {**kept, **versions})
 

@@ -11,9 +11,9 @@ from compatcheck.project.sources import Source
 from compatcheck.results.findings import Remark
 
 PINNED = ("distributions", "distributions_complete", "distribution_ranges", "requirements")
-_OF_TORCH = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
+OF_TORCH = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
 _OF_VERSIONS = ("unmet_requirements", "unresolved_imports")
-_INSTALLED = ("target", "distribution_problems", *_OF_VERSIONS, *_OF_TORCH)
+_INSTALLED = ("target", "distribution_problems", *_OF_VERSIONS, *OF_TORCH)
 _OF_THE_HOST = ("python", "platform.libc", "cuda.toolkit")
 _NOT_OF_TORCH = (*PINNED, "python", "platform", "image", "environ", "cuda.toolkit")
 
@@ -66,7 +66,7 @@ def over(environment: Environment, reading: Reading, pins: Pins, movable: Movabl
     installed = environment.section("distributions")
     moved = {name for name, version in pinned.items() if installed.get(name) != version}
     stale: tuple[str, ...] = _OF_VERSIONS if moved else ()
-    stale += _OF_TORCH if "torch" in moved else ()
+    stale += OF_TORCH if "torch" in moved else ()
     if "torch" in moved:
         said = said.overlay(reading.beside.without(*_NOT_OF_TORCH))
     others = installed.keys() - pinned.keys()

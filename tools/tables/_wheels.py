@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 from packaging.version import Version
 
 _PIP = [sys.executable, "-m", "pip"]
+
+
+def write_table(table: Path, about: str | None, write: Callable[[Path], str]) -> None:
+    """Run a script that is called with the FOLDER that keeps the wheels' files, and write its table."""
+    parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
+    parser.add_argument("folder", metavar="FOLDER", type=Path)
+    folder = parser.parse_args().folder
+    folder.mkdir(parents=True, exist_ok=True)
+    table.write_text(write(folder), encoding="utf-8")
 
 
 def final_releases(package: str, oldest: str) -> list[Version]:

@@ -9,7 +9,6 @@ that is None. A default that is computed otherwise has no row.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from packaging.version import Version
 from compatcheck.files.python_syntax import last_name
 from tools.tables._runs import runs
 from tools.tables._toml import header, section
-from tools.tables._wheels import final_releases, sources
+from tools.tables._wheels import final_releases, sources, write_table
 from tools.tables.default_attention import WANTED as OF_TRANSFORMERS
 
 TABLE = Path(__file__).parents[2] / "matrix" / "tables" / "argument-defaults.toml"
@@ -255,13 +254,5 @@ def write(folder: Path) -> str:
     return text + section("facts", _FACTS) + section("bases", bases) + tables
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", metavar="FOLDER", type=Path)
-    folder = parser.parse_args().folder
-    folder.mkdir(parents=True, exist_ok=True)
-    TABLE.write_text(write(folder), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write_table(TABLE, __doc__, write)

@@ -11,7 +11,6 @@ several models that choose each for themselves.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from packaging.version import Version
 from compatcheck.files.python_syntax import last_name
 from tools.tables._runs import runs
 from tools.tables._toml import header, section
-from tools.tables._wheels import final_releases, sources
+from tools.tables._wheels import final_releases, sources, write_table
 from tools.tables.model_types import named
 
 OLDEST = "4.30.0"
@@ -227,13 +226,5 @@ def write(folder: Path) -> str:
     return top + section("needs", {"torch": needs}) + section("attention", attention)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", metavar="FOLDER", type=Path)
-    folder = parser.parse_args().folder
-    folder.mkdir(parents=True, exist_ok=True)
-    TABLE.write_text(write(folder), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write_table(TABLE, __doc__, write)

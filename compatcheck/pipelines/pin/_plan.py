@@ -17,7 +17,8 @@ from compatcheck.packages.names import edge
 from compatcheck.pipelines.check import worst_first
 from compatcheck.pipelines.pin._missing import require_existing
 from compatcheck.pipelines.pin._task import BY_HAND_COSTS, Task
-from compatcheck.pipelines.version_maps import FACTS_OF_FILES, TORCH_FACTS, maps_of_pins
+from compatcheck.pipelines.version_maps import FACTS_OF_FILES, maps_of_pins
+from compatcheck.project.overlay import OF_TORCH
 from compatcheck.results.findings import BAD, STATUSES, Finding, Remedy
 from compatcheck.results.pins import Choice, Moved, PinReport
 
@@ -294,7 +295,7 @@ def solved(environment: Environment, solution: Solution) -> Environment:
     A requirement by URL has no version here, and the list is not complete then.
     """
     is_same_torch = environment.get("distributions.torch") == solution.versions.get("torch")
-    rest = environment.without(*FACTS_OF_FILES, "distribution_ranges", *(() if is_same_torch else TORCH_FACTS))
+    rest = environment.without(*FACTS_OF_FILES, "distribution_ranges", *(() if is_same_torch else OF_TORCH))
     found = rest.with_fact("distributions", dict(solution.versions))
     return found.with_fact("distributions_complete", not solution.unversioned)
 
