@@ -20,7 +20,6 @@ from compatcheck.project.python_values import (
     is_plain,
 )
 from compatcheck.project.script_calls._heap import (
-    MISSING,
     OPENED,
     Arguments,
     DictValue,
@@ -35,11 +34,10 @@ from compatcheck.project.script_calls._heap import (
     join_paths,
 )
 from compatcheck.project.script_calls._interpreter import Interpreter
+from compatcheck.project.script_calls._methods import METHODS, Handler, make_dict, reason_of
 from compatcheck.project.script_calls._state import Raised
 from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.training.document import Document, open_document
-
-Handler = Callable[[Interpreter, Arguments, Any], object]
 
 
 def _only(arguments: Arguments) -> Node | None:
@@ -49,34 +47,6 @@ def _only(arguments: Arguments) -> Node | None:
         if len(arguments.positional) == 1 and not arguments.keywords and not arguments.gap
         else None
     )
-
-
-def _dict(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    made = DictValue()
-    if len(arguments.positional) > 1:
-        return Open(NOT_RUN)
-    if arguments.positional:
-        if isinstance(arguments.positional[0].value, ListValue):
-            return _dict_of_pairs(run, arguments)
-        run.merge_into(made.slots, arguments.positional[0])
-    if arguments.gap:
-        made.slots[OPENED] = Open(arguments.gap)
-    made.slots.update(arguments.keywords)
-    return made
-
-
-def _dict_of_pairs(run: Interpreter, arguments: Arguments) -> object:
-    made = DictValue()
-    pairs = run.items_of(arguments.positional[0])
-    if pairs is None or arguments.gap:
-        return Open(NOT_RUN)
-    for pair in pairs:
-        items = run.items_of(pair)
-        if items is None or len(items) != 2 or not is_plain(items[0].value):
-            return Open(NOT_RUN)
-        made.slots[items[0].value] = items[1]
-    made.slots.update(arguments.keywords)
-    return made
 
 
 def _list(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
@@ -93,18 +63,14 @@ def _text(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
         return Open(NOT_RUN)
     if isinstance(only.value, PathText):
         return only.value.text
-    return run.node(str(only.value) if is_plain(only.value) else _reason(only.value), at, only.assumed)
-
-
-def _reason(value: object) -> Open:
-    return value if isinstance(value, Open) else Open(NOT_RUN)
+    return run.node(str(only.value) if is_plain(only.value) else reason_of(only.value), at, only.assumed)
 
 
 def _number(kind: Callable[[Any], Any]) -> Handler:
     def convert(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
         only = _only(arguments)
         if only is None or not isinstance(only.value, (str, int, float)):
-            return _reason(only.value) if only else Open(NOT_RUN)
+            return reason_of(only.value) if only else Open(NOT_RUN)
         if isinstance(only.value, str) and len(only.value) > 30:
             return Open(OUT_OF_PROPORTION)
         try:
@@ -223,7 +189,7 @@ def _of_text(function: Callable[[str], str]) -> Handler:
         only = _only(arguments)
         value = only.value if only else None
         text = value.text if isinstance(value, PathText) else value
-        return function(text) if isinstance(text, str) else _reason(text)
+        return function(text) if isinstance(text, str) else reason_of(text)
 
     return apply
 
@@ -256,12 +222,12 @@ def _replace(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
 def _file(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     """``open(path)``: the path stands for the open file."""
     first = arguments.positional[0].value if arguments.positional else None
-    return PathText(first) if isinstance(first, str) else first if isinstance(first, PathText) else _reason(first)
+    return PathText(first) if isinstance(first, str) else first if isinstance(first, PathText) else reason_of(first)
 
 
 def _load(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     first = arguments.positional[0].value if arguments.positional else None
-    return load_file(run, first.text) if isinstance(first, PathText) else _reason(first)
+    return load_file(run, first.text) if isinstance(first, PathText) else reason_of(first)
 
 
 def load_file(run: Interpreter, name: str) -> object:
@@ -294,140 +260,6 @@ def _node_of(run: Interpreter, document: Document, value: object, keys: tuple[st
     return Node(_from_document(run, document, value, keys), place.file, place.line or 1)
 
 
-def _method(kind: type, name: str) -> Handler:
-    """A method of strings, on short ones."""
-
-    def apply(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-        values = [each.value for each in arguments.positional]
-        assumed = next((each.assumed for each in arguments.positional if each.assumed), "")
-        if arguments.keywords or arguments.gap or not all(isinstance(each, (str, int)) for each in values):
-            return next((each for each in values if isinstance(each, Open)), Open(NOT_RUN))
-        if sum(len(str(each)) for each in values) > 1000 or any(type(each) is int and each > 100 for each in values):
-            return Open(OUT_OF_PROPORTION)
-        try:
-            made = getattr(kind, name)(*values)
-        except (TypeError, ValueError, IndexError):
-            return Open("it cannot be computed")
-        if isinstance(made, list):
-            return ListValue(run.node(each, at, assumed) for each in made)
-        return run.node(made if is_plain(made) else Open(NOT_RUN), at, assumed)
-
-    return apply
-
-
-def _str_join(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    items = run.items_of(arguments.positional[1]) if len(arguments.positional) == 2 else None
-    between = arguments.positional[0].value
-    if items is None or not all(isinstance(each.value, str) for each in items):
-        return Open(NOT_RUN)
-    run.spend(len(items))
-    size = sum(len(each.value) + len(between) for each in items)
-    return between.join(each.value for each in items) if size <= LONGEST else Open(OUT_OF_PROPORTION)
-
-
-def _update(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    target = arguments.positional[0].value
-    made = _dict(run, arguments._replace(positional=arguments.positional[1:]), at)
-    if not isinstance(made, DictValue) or made.opened:
-        run.heap.open(target, made.opened or Open(NOT_RUN) if isinstance(made, DictValue) else _reason(made))
-    if isinstance(made, DictValue):
-        for key, node in made.entries():
-            run.heap.write(target.slots, key, node)
-    return None
-
-
-def _get(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    target = arguments.positional[0].value
-    key, *rest = [*arguments.positional[1:], run.node(Open(NOT_RUN), at)]
-    if not is_plain(key.value):
-        return Open(NOT_RUN)
-    found = target.slots.get(key.value)
-    if found is not None:
-        return found
-    return target.opened or (rest[0] if len(rest) > 1 else None)
-
-
-def _key(arguments: Arguments) -> object:
-    """The key that a method of a mapping is given; `Open` for none."""
-    return arguments.positional[1].value if len(arguments.positional) > 1 else Open(NOT_RUN)
-
-
-def _pop(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    found = _get(run, arguments, at)
-    target, key = arguments.positional[0].value, _key(arguments)
-    if is_plain(key):
-        run.heap.write(target.slots, key, MISSING)
-    else:
-        run.heap.open(target, Open(NOT_RUN))
-    return found
-
-
-def _setdefault(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    target, key = arguments.positional[0].value, _key(arguments)
-    found = _get(run, arguments, at)
-    if not is_plain(key) or target.opened:
-        run.heap.open(target, target.opened or Open(NOT_RUN))
-    elif key not in target.slots and len(arguments.positional) == 3:
-        run.heap.write(target.slots, key, arguments.positional[2])
-    return found
-
-
-def _entries(arguments: Arguments) -> list[tuple[Any, Node]] | Open:
-    """The keys and values of a mapping; `Open` where a key may be missing."""
-    value = arguments.positional[0].value
-    return value.entries() if value.is_whole else value.opened or Open("it may have other keys")
-
-
-def _items(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    entries = _entries(arguments)
-    if isinstance(entries, Open):
-        return entries
-    return ListValue(run.node(ListValue((run.node(key, at), each)), at) for key, each in entries)
-
-
-def _keys(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    entries = _entries(arguments)
-    return entries if isinstance(entries, Open) else ListValue(run.node(key, at) for key, _ in entries)
-
-
-def _values(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    entries = _entries(arguments)
-    return entries if isinstance(entries, Open) else ListValue(each for _, each in entries)
-
-
-def _shallow(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    value = arguments.positional[0].value
-    made = ListValue() if isinstance(value, ListValue) else DictValue()
-    made.slots.update(value.slots)
-    return made
-
-
-def _append(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    target = arguments.positional[0].value
-    if len(arguments.positional) == 2 and not target.opened:
-        run.write_items(target, (*target.items, arguments.positional[1]))
-    else:
-        run.heap.open(target, target.opened or Open(NOT_RUN))
-    return None
-
-
-def _extend(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    target = arguments.positional[0].value
-    items = run.items_of(arguments.positional[1]) if len(arguments.positional) == 2 else None
-    if items is None or target.opened:
-        run.heap.open(target, Open(NOT_RUN))
-    else:
-        run.write_items(target, (*target.items, *items))
-    return None
-
-
-def _clear(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    target = arguments.positional[0].value
-    run.heap.open(target, Open(NOT_RUN))
-    run.heap.write(target.slots, OPENED, MISSING)
-    return None
-
-
 def _same(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     return arguments.positional[0] if arguments.positional else Open(NOT_RUN)
 
@@ -455,24 +287,8 @@ def _open_names(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     return Open(NOT_RUN)
 
 
-STRING_METHODS = (
-    *(
-        "lower",
-        "upper",
-        "strip",
-        "lstrip",
-        "rstrip",
-        "split",
-        "rsplit",
-        "startswith",
-        "endswith",
-        "title",
-        "capitalize",
-    ),
-    *("removeprefix", "removesuffix", "find", "count", "isdigit", "partition"),
-)
 LIBRARY: Mapping[str, Any] = {
-    "builtins.dict": _dict,
+    "builtins.dict": make_dict,
     "builtins.list": _list,
     "builtins.tuple": _list,
     "builtins.str": _text,
@@ -515,25 +331,11 @@ LIBRARY: Mapping[str, Any] = {
     "yaml.full_load": _load,
     "yaml.load": _load,
     "deepspeed.add_config_arguments": _same,
-    **{f"str.{name}": _method(str, name) for name in STRING_METHODS},
-    "str.join": _str_join,
     "path.joinpath": _path,
     "path.as_posix": _text,
     "path.resolve": lambda run, arguments, at: Open(NOT_RUN),
     "path.open": _same,
-    "dict.update": _update,
-    "dict.get": _get,
-    "dict.pop": _pop,
-    "dict.setdefault": _setdefault,
-    "dict.items": _items,
-    "dict.keys": _keys,
-    "dict.values": _values,
-    "dict.copy": _shallow,
-    "list.copy": _shallow,
-    "dict.clear": _clear,
-    "list.clear": _clear,
-    "list.append": _append,
-    "list.extend": _extend,
+    **METHODS,
     "typer.Typer().": _command_group,
     "typer.Typer().__call__": _command_group,
     "click.group().": _command_group,
