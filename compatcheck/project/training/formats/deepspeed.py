@@ -12,6 +12,7 @@ from typing import Any
 
 from compatcheck.environment import Environment, Unknown, vocabulary
 from compatcheck.environment.vocabulary import Fact
+from compatcheck.language import marked
 from compatcheck.project.python_values import Open
 from compatcheck.project.training._contradiction import FACT as CONTRADICTIONS
 from compatcheck.project.training._contradiction import spell
@@ -35,8 +36,9 @@ MARKS = (
 NAMED_AS = ("ds_", "deepspeed", "zero")
 
 _PREFIX = "training.deepspeed."
-_CHANGED = "the file does not say, and DeepSpeed's default changed in 0.19.3 (from {} to {})"
-_MAY_ADD = "the file does not say, and accelerate turns on the precision it is told to"
+_MAY_ADD = marked("the file does not say, and accelerate turns on the precision it is told to")
+_CHECK_CHANGED = marked("the file does not say, and DeepSpeed's default changed in 0.19.3 (from false to true)")
+_CLIPPING_CHANGED = marked("the file does not say, and DeepSpeed's default changed in 0.19.3 (from 0, off to 1)")
 _NOTHING = Environment({})
 _OTHER_FRAMEWORKS = ("xtuner", "nemo", "torchtune")
 
@@ -46,8 +48,8 @@ _FACTS = tuple(fact for fact in vocabulary.in_deepspeed_file() if fact.path not 
 _UNDECIDED = {
     "training.deepspeed.fp16.enabled": _MAY_ADD,
     "training.deepspeed.bf16.enabled": _MAY_ADD,
-    "training.deepspeed.bf16.check_grad_overflow": _CHANGED.format("false", "true"),
-    "training.deepspeed.gradient_clipping": _CHANGED.format("0, off", "1"),
+    "training.deepspeed.bf16.check_grad_overflow": _CHECK_CHANGED,
+    "training.deepspeed.gradient_clipping": _CLIPPING_CHANGED,
 }
 _KINDS: dict[str, Kind[Any]] = {"boolean": FLAG, "integer": WHOLE, "number": NUMBER}
 _FROM_TRAINER = {
