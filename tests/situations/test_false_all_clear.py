@@ -231,3 +231,32 @@ def test_reason_is_told_where_the_only_list_is_broken(run: Run, alone: Path) -> 
     done = run("check", ".", cwd=alone)
     assert done.returncode == 3 and len(done.stderr.splitlines()) == 1
     assert "requirements.txt: its includes go round in a circle" in done.stderr
+
+
+OWN_LOOP = {
+    "requirements.txt": "torch==2.1.2\ntransformers==4.36.2\ndeepspeed==0.12.6\nnumpy==1.26.4\n",
+    "engine.json": """{
+  "train_micro_batch_size_per_gpu": 4,
+  "fp16": {"enabled": true},
+  "bf16": {"enabled": true},
+  "zero_optimization": {"stage": 3}
+}
+""",
+    "main.py": """\
+import deepspeed
+
+engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config="engine.json")
+engine.backward(loss)
+""",
+}
+TWO_TYPES = "CC-2021-3475"
+
+
+def test_engine_with_two_types_of_weights(judge: Judge) -> None:
+    assert judge(OWN_LOOP) == (1, {TWO_TYPES: "engine.json:3"})
+
+
+@pytest.mark.parametrize("kept", ["fp16", "bf16"])
+def test_engine_with_one_type_of_weights(judge: Judge, kept: str) -> None:
+    on, off = f'"{kept}": {{"enabled": true}}', f'"{kept}": {{"enabled": false}}'
+    assert judge(OWN_LOOP, changes={"engine.json": (on, off)}) == (0, {})
