@@ -14,9 +14,11 @@ from compatcheck.project.training.document import Configuration, Document, Keys
 NOTHING = Configuration(Environment())
 _TRAINER = re.compile(r"(?:transformers|trl|unsloth|sentence_transformers|setfit)\.(?:[\w.]+\.)?(\w*Trainer)")
 _LIGHTNING = re.compile(r"(?:pytorch_lightning|lightning(?:\.pytorch)?)\.(?:[\w.]+\.)?Trainer")
+_OF_IMAGES = "DDPO|AlignProp"
+"""These train a pipeline of diffusers that they are given, by arguments of their own."""
 ARGUMENTS = (
     r"(?:transformers|sentence_transformers|unsloth)\.(?:[\w.]+\.)?\w*TrainingArguments"
-    r"|trl\.(?:[\w.]+\.)?(?!Model|Peft|Script)[A-Z]\w*Config"
+    rf"|trl\.(?:[\w.]+\.)?(?!Model|Peft|Script|{_OF_IMAGES})[A-Z]\w*Config"
 )
 """The arguments that a Trainer is given."""
 LOADS = re.compile(r"(?:[\w.]+\.)?(?!Fast|Peft|AutoPeft)(?:AutoModel\w*|\w+For[A-Z]\w*|\w+Model)\.from_pretrained")
@@ -64,6 +66,8 @@ class Program:
     @cached_property
     def loads(self) -> tuple[Call, ...]:
         """The calls that load the model in training; all loads of models where that is not to be told."""
+        if self.trainers and all(re.match(_OF_IMAGES, last_name(each)) for each in self.trainers):
+            return ()
         every = [
             call for call in self.script.calls if LOADS.fullmatch(call.callee) or FAST_MODEL.fullmatch(call.callee)
         ]

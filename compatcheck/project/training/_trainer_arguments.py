@@ -51,6 +51,8 @@ def _defaults(sheet: Sheet, sections: Keys) -> None:
     for name, value in _DEFAULTS.items():
         if not (is_trl and name in _OTHERWISE_IN_TRL):
             sheet.default(f"{_PREFIX}{name}", value)
+    if sheet.fact(f"{_PREFIX}eval_strategy") != "steps":
+        return
     if sheet.has(*sections, "logging_steps"):
         if not sheet.is_decided(_EVALUATION):
             sheet.read(NUMBER, _EVALUATION, *sections, "logging_steps")

@@ -27,10 +27,27 @@ def said(tmp_path: Path, body: str, head: str = HEAD) -> Environment:
     return read_paths([str(script)]).environment
 
 
+def test_a_trainer_of_pipelines_has_no_arguments_of_the_trainer_and_no_model_of_transformers(tmp_path: Path) -> None:
+    facts = said(
+        tmp_path,
+        'scorer = CLIPModel.from_pretrained("acme/clip")\n'
+        "DDPOTrainer(DDPOConfig(num_epochs=2), scorer, prompts, pipeline).train()\n",
+        "from transformers import CLIPModel\nfrom trl import DDPOConfig, DDPOTrainer\n",
+    )
+    assert facts.get("training.objective") == "ddpo"
+    assert not facts.section("training.arguments") and not facts.section("model")
+    assert facts.get("training.per_device_train_batch_size") == Unknown()
+
+
 @pytest.mark.parametrize(
     ("body", "facts"),
     [
         (LOAD + MADE, {"framework": "transformers", "quantization": None, "lora": None, "method": "full"}),
+        (LOAD + MADE, {"arguments.eval_strategy": "no", "arguments.eval_steps": Unknown()}),
+        (
+            LOAD + MADE.replace('"out"', '"out", eval_strategy="steps", logging_steps=7'),
+            {"arguments.eval_steps": 7},
+        ),
         (LOAD + MADE, {"gradient_accumulation_steps": 1, "unsloth": False, "resume_from_checkpoint": False}),
         (
             "load = AutoModelForCausalLM.from_pretrained\n"
