@@ -13,18 +13,15 @@ from compatcheck.project.script_calls._heap import (
     Arguments,
     DictValue,
     Field,
-    FunctionValue,
     Instance,
     ListValue,
     Node,
-    Object,
     OwnClass,
     Parser,
     PathText,
 )
 from compatcheck.project.script_calls._interpreter import Interpreter
 from compatcheck.project.script_calls._library import load_file
-from compatcheck.project.script_calls.calls import Call
 
 REQUIRED = Open("it is given on the command line")
 _FROM_COMMAND_LINE = "its arguments come from the command line"
@@ -38,42 +35,42 @@ class Option(NamedTuple):
     at: Node
 
 
-class _Given(NamedTuple):
+class Given(NamedTuple):
     """What a command line says for one option."""
 
     value: object
     place: Location | None
 
 
-def _flag_name(name: str) -> str:
+def flag_name(name: str) -> str:
     return name.lstrip("-").replace("-", "_")
 
 
-def _flag(run: Interpreter, names: tuple[str, ...]) -> _Given | None:
+def find_flag(run: Interpreter, names: tuple[str, ...]) -> Given | None:
     """What the launch line gives under one of these names."""
     command = run.command
     if command is None:
         return None
-    wanted = {_flag_name(name) for name in names}
+    wanted = {flag_name(name) for name in names}
     for name, value in command.flags.items():
-        if _flag_name(name) in wanted:
-            return _Given(value, command.places.get(name))
+        if flag_name(name) in wanted:
+            return Given(value, command.places.get(name))
     return None
 
 
-def _made(run: Interpreter, value: object, given: _Given, at: ast.AST) -> Node:
+def placed_value(run: Interpreter, value: object, given: Given, at: ast.AST) -> Node:
     """A value of the command line, at its place there."""
-    node = _nested(run, value, at)
+    node = nested_nodes(run, value, at)
     if given.place:
         node.file, node.line = given.place.file, given.place.line or 1
     return node
 
 
-def _nested(run: Interpreter, value: object, at: ast.AST) -> Node:
+def nested_nodes(run: Interpreter, value: object, at: ast.AST) -> Node:
     if isinstance(value, (list, tuple)):
-        return run.node(ListValue(_nested(run, each, at) for each in value), at)
+        return run.node(ListValue(nested_nodes(run, each, at) for each in value), at)
     if isinstance(value, dict):
-        return run.node(DictValue({key: _nested(run, each, at) for key, each in value.items()}), at)
+        return run.node(DictValue({key: nested_nodes(run, each, at) for key, each in value.items()}), at)
     return run.node(value if is_plain(value) or isinstance(value, (Open, Reference)) else Open(NOT_RUN), at)
 
 
@@ -93,7 +90,7 @@ def _add_argument(run: Interpreter, arguments: Arguments, at: ast.AST) -> object
         return None
     given = arguments.keywords.get("dest")
     long = next((name for name in named if name.startswith("--")), named[0])
-    dest = given.value if given else _flag_name(long)
+    dest = given.value if given else flag_name(long)
     if isinstance(dest, str):
         run.heap.write(
             parser.slots, dest, Node(Option(tuple(named), arguments.keywords, run.node(None, at)), *run.at(at))
@@ -120,7 +117,7 @@ def _same_parser(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
 def _parse_args(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     parser = arguments.positional[0].value
     if parser.classes:
-        return _parse_into_classes(run, arguments, at)
+        return parse_into_classes(run, arguments, at)
     lacking = parser.opened.why if parser.opened else "no argument of this name is added in the file"
     namespace = Instance(None, lacking=lacking)
     given = [*arguments.positional[1:], *arguments.keywords.values()]
@@ -164,7 +161,7 @@ def _word(run: Interpreter, option: Option, words: Iterator[object], position: i
     if given is None:
         return run.node(REQUIRED, at)
     place = run.command.places.get(position) if run.command else None
-    return _converted(run, option, _Given(given, place), at)
+    return _converted(run, option, Given(given, place), at)
 
 
 def _action(option: Option) -> str:
@@ -177,19 +174,19 @@ def _action(option: Option) -> str:
 def _option_value(run: Interpreter, dest: str, option: Option) -> Node:
     at = option_node(option)
     kind = _action(option)
-    given = _flag(run, (dest, *option.names))
-    negated = _flag(run, tuple(f"no_{_flag_name(name)}" for name in option.names))
+    given = find_flag(run, (dest, *option.names))
+    negated = find_flag(run, tuple(f"no_{flag_name(name)}" for name in option.names))
     if given is None and not (negated and "BooleanOptionalAction" in kind):
         return _default(run, dest, option, at)
     if given is None:
-        return _made(run, False, negated, at)  # type: ignore[arg-type]
+        return placed_value(run, False, negated, at)  # type: ignore[arg-type]
     if kind == "store_true" or kind == "store_false":
-        return _made(run, kind == "store_true", given, at)
+        return placed_value(run, kind == "store_true", given, at)
     if "BooleanOptionalAction" in kind:
-        return _made(run, given.value is not False, given, at)
+        return placed_value(run, given.value is not False, given, at)
     if kind == "store_const":
         const = option.keywords.get("const")
-        return _made(run, const.value if const else None, given, at)
+        return placed_value(run, const.value if const else None, given, at)
     if kind != "store":
         return run.node(REQUIRED, at)
     return _converted(run, option, given, at)
@@ -210,19 +207,19 @@ def _default(run: Interpreter, dest: str, option: Option, at: ast.AST, certain: 
     return Node(default.value, default.file, default.line, assumed)
 
 
-def _converted(run: Interpreter, option: Option, given: _Given, at: ast.AST) -> Node:
+def _converted(run: Interpreter, option: Option, given: Given, at: ast.AST) -> Node:
     value = given.value
     if value is True and "const" in option.keywords:
-        return _made(run, option.keywords["const"].value, given, at)
+        return placed_value(run, option.keywords["const"].value, given, at)
     many = option.keywords.get("nargs")
     if many is not None and many.value != "?":
         words = value if isinstance(value, (list, tuple)) else [value]
-        parts = [_typed(run, option, _made(run, each, given, at), at) for each in words]
+        parts = [_typed(run, option, placed_value(run, each, given, at), at) for each in words]
         return _placed(run.node(ListValue(parts), at), given)
-    return _placed(_typed(run, option, _made(run, value, given, at), at), given)
+    return _placed(_typed(run, option, placed_value(run, value, given, at), at), given)
 
 
-def _placed(node: Node, given: _Given) -> Node:
+def _placed(node: Node, given: Given) -> Node:
     if given.place is None:
         return node
     return Node(node.value, given.place.file, given.place.line or 1)
@@ -261,7 +258,7 @@ def _class_parser(run: Interpreter, arguments: Arguments, at: ast.AST) -> object
     return Parser(classes if classes is not None else (first,))
 
 
-def _parse_into_classes(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
+def parse_into_classes(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     """``parse_args_into_dataclasses`` and ``parse_args_and_config``."""
     parser = arguments.positional[0].value
     if not parser.classes:
@@ -271,15 +268,15 @@ def _parse_into_classes(run: Interpreter, arguments: Arguments, at: ast.AST) -> 
     given: dict[str, Node] = {}
     gap = "" if run.command else _FROM_COMMAND_LINE
     if run.command:
-        config = _flag(run, ("config",))
+        config = find_flag(run, ("config",))
         if config and isinstance(config.value, str):
             said = load_file(run, config.value)
             if isinstance(said, DictValue):
-                given |= {_flag_name(key): node for key, node in said.entries() if isinstance(key, str)}
+                given |= {flag_name(key): node for key, node in said.entries() if isinstance(key, str)}
             else:
                 gap = f"its arguments come from {config.value}, which is not read"
         for name, value in run.command.flags.items():
-            given[_flag_name(name)] = _made(run, value, _Given(value, run.command.places.get(name)), at)
+            given[flag_name(name)] = placed_value(run, value, Given(value, run.command.places.get(name)), at)
     filled = _filled(run, parser, given, at, gap)
     rest = arguments.keywords.get("return_remaining_strings")
     if rest is not None and rest.value is not False and isinstance(filled, ListValue):
@@ -297,9 +294,9 @@ def _parse_file(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     text = path.text if isinstance(path, PathText) else path
     said = load_file(run, text) if isinstance(text, str) else Open("its arguments come from a file that is not known")
     if isinstance(said, Open) and run.command and text in run.command.positional and run.command.flags:
-        flags = {_flag_name(name): (name, value) for name, value in run.command.flags.items()}
+        flags = {flag_name(name): (name, value) for name, value in run.command.flags.items()}
         given = {
-            flag: _made(run, value, _Given(value, run.command.places.get(name)), at)
+            flag: placed_value(run, value, Given(value, run.command.places.get(name)), at)
             for flag, (name, value) in flags.items()
         }
         said = DictValue(given)
@@ -358,7 +355,7 @@ def _own_filled(
     lines = run.command is None and gap == _FROM_COMMAND_LINE
     for name, field in own.all_fields().items():
         if given is not None and name in given:
-            keywords[name] = _annotated(run, field, given[name], at)
+            keywords[name] = annotated(run, field, given[name], at)
         elif gap and not lines:
             keywords[name] = run.node(Open(gap), at)
         elif field.default is None:
@@ -374,7 +371,7 @@ def _own_filled(
     return run.node(instance, at)
 
 
-def _annotated(run: Interpreter, field: Field, node: Node, at: ast.AST) -> Node:
+def annotated(run: Interpreter, field: Field, node: Node, at: ast.AST) -> Node:
     """A word as the annotation of its field makes it."""
     value = node.value
     if field.annotation is None:
@@ -408,73 +405,6 @@ def _annotated(run: Interpreter, field: Field, node: Node, at: ast.AST) -> Node:
 _TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
-# -- functions that are a command
-
-
-def _command(run: Interpreter, function: FunctionValue, at: ast.AST) -> Arguments:
-    """The arguments with which fire, typer or click call a function."""
-    args = function.node.args
-    options = {name: call for call in function.options for name in _option_names(call)}
-    given: dict[str, Node] = {}
-    words = iter(run.command.positional if run.command else ())
-    for each in (*args.posonlyargs, *args.args, *args.kwonlyargs):
-        name = each.arg
-        found = _flag(run, (name,))
-        field = Field(None, _option_type(options.get(name)) or each.annotation, each.lineno)
-        default = _parameter_default(run, function.defaults.get(name), options.get(name), each)
-        if found is not None:
-            given[name] = _annotated(run, field, _made(run, found.value, found, at), at)
-        elif default is not None:
-            given[name] = Node(default.value, default.file, default.line, f"--{name}" if run.command is None else "")
-        elif (word := next(words, None)) is not None:
-            given[name] = _annotated(run, field, _made(run, word, _Given(word, None), at), at)
-        else:
-            given[name] = run.node(REQUIRED, each)
-    return Arguments((), given)
-
-
-def _option_type(option: Call | None) -> ast.expr | None:
-    """The type that click makes of a word: the one that is given, else that of the default."""
-    if option is None:
-        return None
-    given, default = option.keywords.get("type"), option.keywords.get("default")
-    name = given.name.rpartition(".")[2] if isinstance(given, Reference) else type(default).__name__
-    return ast.Name("str" if default is None and given is None else name, ast.Load())
-
-
-def _option_names(call: Call) -> Iterator[str]:
-    for each in call.positional:
-        if isinstance(each, str):
-            for part in each.split("/"):
-                yield _flag_name(part)
-
-
-def _parameter_default(run: Interpreter, held: Node | None, option: Any, at: ast.AST) -> Node | None:
-    if option is not None:
-        if option.keywords.get("is_flag") is True:
-            return _nested(run, option.keywords.get("default", False), at)
-        return _nested(run, option.keywords["default"], at) if "default" in option.keywords else run.node(None, at)
-    if held is not None and isinstance(held.value, Object) and held.value.call.callee.startswith("typer."):
-        call = held.value.call
-        given = call.positional[0] if call.positional else call.keywords.get("default", REQUIRED)
-        return None if isinstance(given, Open) else Node(_nested(run, given, at).value, held.file, held.line)
-    return held
-
-
-def _fire(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    """``fire.Fire(main)``, ``typer.run(main)`` and ``tyro.cli(main)``; of a dataclass the object."""
-    target = arguments.positional[0] if arguments.positional else None
-    if target is None:
-        return Open(NOT_RUN)
-    if isinstance(target.value, FunctionValue):
-        return run.call_value(target, _command(run, target.value, at), at)
-    if isinstance(target.value, OwnClass) and target.value.is_dataclass:
-        parsed = _parse_into_classes(run, Arguments((run.node(Parser((target,)), at),)), at)
-        return parsed.items[0] if isinstance(parsed, ListValue) else parsed
-    run.escape(target.value, at)
-    return Open(NOT_RUN)
-
-
 def _argv(run: Interpreter, at: ast.AST) -> Node:
     """``sys.argv`` of a script that is started with the launch line, or with no arguments."""
     command = run.command
@@ -498,15 +428,10 @@ PARSERS: Mapping[str, Any] = {
     "parser.add_parser": _same_parser,
     **{f"{where}HfArgumentParser": _class_parser for where in ("transformers.", "transformers.hf_argparser.")},
     **{f"{where}TrlParser": _class_parser for where in ("trl.", "trl.commands.cli_utils.", "trl.scripts.utils.")},
-    "parser.parse_args_into_dataclasses": _parse_into_classes,
-    "parser.parse_args_and_config": _parse_into_classes,
+    "parser.parse_args_into_dataclasses": parse_into_classes,
+    "parser.parse_args_and_config": parse_into_classes,
     "parser.parse_json_file": _parse_file,
     "parser.parse_yaml_file": _parse_file,
     "parser.parse_dict": _parse_dict,
-    "fire.Fire": _fire,
-    "typer.run": _fire,
-    "tyro.cli": _fire,
-    "simple_parsing.parse": _fire,
-    "command": _command,
     "sys.argv:value": _argv,
 }

@@ -10,6 +10,7 @@ from compatcheck.errors import InputError
 from compatcheck.files.python_syntax import parse_code
 from compatcheck.files.reading import OversizeError, read_text
 from compatcheck.project.script_calls._command_line import PARSERS
+from compatcheck.project.script_calls._commands import COMMANDS
 from compatcheck.project.script_calls._heap import Scope
 from compatcheck.project.script_calls._interpreter import Interpreter
 from compatcheck.project.script_calls._library import LIBRARY
@@ -20,7 +21,7 @@ from compatcheck.project.script_calls.calls import CommandLine, ScriptCalls
 LARGEST = 1 << 20
 LARGEST_NOTEBOOK = 64 << 20
 _MOST_MODULES = 8
-_TABLE = {**LIBRARY, **PARSERS}
+_TABLE = {**LIBRARY, **PARSERS, **COMMANDS}
 
 
 def read_calls(path: str, command: CommandLine | None = None) -> ScriptCalls:
