@@ -102,7 +102,7 @@ def _inference(callee: str, default: _Default) -> Inference:
 
 
 def _defaults(view: Environment, callee: str, given: Collection[str], known: Mapping[str, Any]) -> Iterator[_Default]:
-    """The default of each argument of a class that was not given, its own before those of the class it goes on from."""
+    """The default of each argument that a class was not given: its own, then those of its base class."""
     seen = set(given)
     class_: str | None = callee
     while class_ is not None:

@@ -84,7 +84,7 @@ def _is_base(variable: str, environ: Mapping[str, str]) -> bool:
 def _find_venv(folders: Sequence[str]) -> str | None:
     """The nearest venv at or above the folders, then at or above the working directory.
 
-    A folder ``.venv`` is meant to be one even if it is broken; ``venv`` is one if it says so.
+    A folder ``.venv`` counts even if it is broken, ``venv`` only with a ``pyvenv.cfg``.
     """
     here = _with_parents(os.getcwd())
     above = [each for folder in folders for each in _with_parents(os.path.abspath(folder)) if each not in here]

@@ -25,7 +25,7 @@ class Change(NamedTuple):
 
 
 def read_changes(files: Sequence[str]) -> tuple[Change, ...]:
-    """What to judge for these files; those that are none of ours are passed over.
+    """What to judge for these files; other files are skipped.
 
     The project of a file is its `nearest`, up to the working directory. Where a list of packages changes, or a file
     that a training may name, as a DeepSpeed JSON, every training of the project is judged. Raises `InputError` where a

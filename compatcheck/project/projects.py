@@ -26,7 +26,7 @@ class Project(NamedTuple):
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Where its environment may be: its folder, or those of the files that were named; a model is nobody's."""
+        """Where its environment may be: its folder, or those of the named files other than models."""
         files = (os.path.dirname(source.path) or os.curdir for source, _ in self.inputs if source.kind != "model")
         return (self.folder,) if self.folder else tuple(dict.fromkeys(files)) or (os.curdir,)
 
@@ -69,7 +69,7 @@ def projects(paths: Sequence[str]) -> tuple[Project, ...]:
     Files and model folders that are named belong together, and to the project of each folder that is named. In a folder
     every file belongs to its `nearest` project, and a Dockerfile beside no training to the one above. What lists no
     packages and trains nothing is part of every project, as is the only one that lists packages where it trains nothing
-    itself. Raises `InputError` where a path is missing or a named file is none of ours.
+    itself. Raises `InputError` where a path is missing or a named file is not recognised.
     """
     named: list[Input] = []
     found: dict[str, dict[Source, Input]] = {}
@@ -92,7 +92,7 @@ def projects(paths: Sequence[str]) -> tuple[Project, ...]:
 def project(paths: Sequence[str]) -> Project:
     """The one project of the paths: of several in a folder the one that the folder itself lists packages for.
 
-    Raises `InputError` as `projects` does, and where none of several is meant.
+    Raises `InputError` as `projects` does, and where it cannot be told which of several to take.
     """
     several = projects(paths)
     top = {os.path.normpath(path) for path in paths}

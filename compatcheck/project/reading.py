@@ -24,7 +24,7 @@ _OF_A_MODEL = ("model.type", "model.architectures", "model.torch_dtype", "model.
 def read_paths(paths: Sequence[str], weights: bool = False, python: str | None = None) -> Reading:
     """What the given files and folders of one project say, as `read_project` does.
 
-    Raises `InputError` where a path is missing, a named file is none of ours, or they hold several projects.
+    Raises `InputError` where a path is missing, a named file is not recognised, or they hold several projects.
     """
     return read_project(project(paths), weights, python)
 

@@ -124,7 +124,7 @@ def _classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
 
 
 def _is_training(name: str, classes: Mapping[str, ast.ClassDef]) -> bool:
-    """Whether a class of trl goes on from TrainingArguments."""
+    """Whether a class of trl derives from TrainingArguments."""
     bases = [last_name(base) or "" for base in classes[name].bases] if name in classes else []
     return "TrainingArguments" in bases or any(_is_training(base, classes) for base in bases)
 

@@ -31,5 +31,5 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
 
 
 def _contents(line: Line) -> Iterator[Contents]:
-    """What the images hold that a line names; one whose tag says nothing is passed over."""
+    """What the images hold that a line names; one whose tag says nothing is skipped."""
     return (found for found in map(contents_of, mentioned(line.text)) if found.distributions or not found.reason)

@@ -69,7 +69,7 @@ def _cell(text: str, position: int) -> list[tuple[str, int]]:
 
 
 def _members(text: str, position: int) -> Iterator[tuple[str, int]]:
-    """The keys of a JSON object and the positions of their values; the values are passed over."""
+    """The keys of a JSON object and the positions of their values; the values are skipped."""
     if text[position] != "{":
         raise ValueError
     position = _skip(text, position + 1)

@@ -114,7 +114,7 @@ def library_prepares(trainer: Call) -> bool:
 
 
 def _read_prepare(call: Call) -> Configuration:
-    """It turns gradient checkpointing on unless it is told not to."""
+    """Gradient checkpointing is on by default here."""
     sheet = Sheet(document(call, "model", "use_gradient_checkpointing"))
     sheet.state("training.kbit_prepared", True, CALL)
     if sheet.read(FLAG, "training.gradient_checkpointing", "use_gradient_checkpointing") is False:

@@ -1,4 +1,4 @@
-"""The side on which the tokenizer pads: as it is loaded with, or is told later."""
+"""The side on which the tokenizer pads: given when it is loaded, or set later."""
 
 from __future__ import annotations
 

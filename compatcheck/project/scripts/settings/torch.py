@@ -68,7 +68,7 @@ def _loop(program: Program) -> Configuration:
 
 
 def _autocast(call: Call) -> Configuration:
-    """On CUDA float16, unless it is told otherwise."""
+    """Autocast on CUDA uses float16 by default."""
     sheet = Sheet(document(call, *(() if ".cuda." in call.callee else ("device_type", "dtype"))))
     if sheet.get("enabled") is False:
         return NOTHING

@@ -47,7 +47,7 @@ def _read_arguments(call: Call) -> Configuration:
 
 
 def _read_train(call: Call) -> Configuration:
-    """The Trainer resumes where ``train`` is told to; its arguments only keep what scripts of their own make of it."""
+    """Read the argument of ``train`` that resumes; the one of TrainingArguments is only for the user's own script."""
     sheet = Sheet(document(call, _RESUMED))
     sheet.read(RESUME, f"training.{_RESUMED}", _RESUMED)
     sheet.default(f"training.{_RESUMED}", False, CALL)

@@ -39,7 +39,7 @@ def _absent(program: Program) -> Configuration:
 
 
 def _read_load(call: Call) -> Configuration:
-    """Four bits unless it is told otherwise: NF4 with double quantization."""
+    """Unsloth loads in four bits by default: NF4 with double quantization."""
     sheet = Sheet(document(call, "model_name", "max_seq_length", "dtype", "load_in_4bit"))
     sheet.state("training.unsloth", True, CALL)
     read_model(sheet, "model_name")
