@@ -16,15 +16,7 @@ from __future__ import annotations
 
 from typing import Dict
 
-from compatcheck.probes._criterion import (
-    UNIT_ROUNDOFF,
-    Measuring,
-    Request,
-    Stage,
-    Tensor,
-    Tensors,
-    accumulation,
-)
+from compatcheck.probes._criterion import UNIT_ROUNDOFF, Measuring, Request, Stage, Tensor, Tensors, accumulation
 from compatcheck.probes._criterion import judge as judge
 from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.operators._operator import Problem, control, draw, dtypes_of, place, solved, trial

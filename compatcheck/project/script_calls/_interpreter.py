@@ -8,12 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from compatcheck.files.python_syntax import Function
-from compatcheck.project.python_values import (
-    NOT_RUN,
-    Open,
-    Reference,
-    is_plain,
-)
+from compatcheck.project.python_values import NOT_RUN, Open, Reference, is_plain
 from compatcheck.project.script_calls._heap import (
     MISSING,
     OPENED,

@@ -9,12 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from compatcheck.environment import Location
 from compatcheck.files.python_syntax import Function
-from compatcheck.project.python_values import (
-    NOT_RUN,
-    Open,
-    Reference,
-    is_plain,
-)
+from compatcheck.project.python_values import NOT_RUN, Open, Reference, is_plain
 from compatcheck.project.script_calls._expressions import Expressions
 from compatcheck.project.script_calls._heap import (
     MISSING,

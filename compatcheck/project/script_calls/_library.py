@@ -11,14 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from compatcheck.errors import InputError
-from compatcheck.project.python_values import (
-    LARGEST_NUMBER,
-    LONGEST,
-    NOT_RUN,
-    OUT_OF_PROPORTION,
-    Open,
-    is_plain,
-)
+from compatcheck.project.python_values import LARGEST_NUMBER, LONGEST, NOT_RUN, OUT_OF_PROPORTION, Open, is_plain
 from compatcheck.project.script_calls._heap import (
     OPENED,
     Arguments,

@@ -10,13 +10,7 @@ from typing import Any
 
 from compatcheck.environment import Location
 from compatcheck.files.reading import OversizeError
-from compatcheck.project.python_values import (
-    NOT_RUN,
-    OUT_OF_PROPORTION,
-    Open,
-    Reference,
-    is_plain,
-)
+from compatcheck.project.python_values import NOT_RUN, OUT_OF_PROPORTION, Open, Reference, is_plain
 from compatcheck.project.script_calls._heap import (
     MISSING,
     Delta,

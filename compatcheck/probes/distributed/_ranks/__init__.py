@@ -22,19 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Callable,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Sequence,
-    Tuple,
-    Union,
-)
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 from compatcheck.probes import _criterion
 from compatcheck.probes._criterion import Measured, Measuring, Request, Row, Stage

@@ -9,13 +9,7 @@ import os
 
 from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
-from compatcheck.project.requirements._asked import (
-    Asked,
-    is_public_index,
-    label_of_index,
-    requests,
-    with_label,
-)
+from compatcheck.project.requirements._asked import Asked, is_public_index, label_of_index, requests, with_label
 from compatcheck.project.requirements._conda import CondaPackage, facts_of_conda, package_of, python_of
 from compatcheck.project.requirements._markers import Place
 from compatcheck.project.requirements._yaml import items, line_of, mapping, read_yaml

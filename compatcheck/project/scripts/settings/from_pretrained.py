@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from compatcheck.project.python_values import Open
 from compatcheck.project.script_calls.calls import Call
-from compatcheck.project.scripts._program import (
-    CALL,
-    FAST_MODEL,
-    NOTHING,
-    Program,
-    argument,
-    document,
-    read_each,
-)
+from compatcheck.project.scripts._program import CALL, FAST_MODEL, NOTHING, Program, argument, document, read_each
 from compatcheck.project.scripts.settings._quantization import read_bits_and_bytes, read_quantization
 from compatcheck.project.training._rows import is_left_open, read_model, state_unquantized
 from compatcheck.project.training._sheet import Sheet

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from compatcheck.project.python_values import Open
 from compatcheck.project.script_calls.calls import Call
-from compatcheck.project.scripts._program import (
-    CALL,
-    NOTHING,
-    Program,
-    argument,
-    document,
-    last_name,
-    read_each,
-)
+from compatcheck.project.scripts._program import CALL, NOTHING, Program, argument, document, last_name, read_each
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import FLAG
 from compatcheck.project.training.document import Configuration

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from compatcheck.project.script_calls.calls import Call
-from compatcheck.project.scripts._program import (
-    ARGUMENTS,
-    CALL,
-    Program,
-    document,
-    framework,
-    last_name,
-    read_each,
-)
+from compatcheck.project.scripts._program import ARGUMENTS, CALL, Program, document, framework, last_name, read_each
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import RESUME
 from compatcheck.project.training.document import Configuration
