@@ -39,6 +39,17 @@ def test_a_trainer_of_pipelines_has_no_arguments_of_the_trainer_and_no_model_of_
     assert facts.get("training.per_device_train_batch_size") == Unknown()
 
 
+def test_what_a_function_makes_is_no_method_of_quantization(tmp_path: Path) -> None:
+    facts = said(
+        tmp_path,
+        "from trl import get_quantization_config\n"
+        'model = AutoModelForCausalLM.from_pretrained("a/b", quantization_config=get_quantization_config(given))\n'
+        + MADE,
+    )
+    assert isinstance(facts.get("training.quantization"), Unknown)
+    assert not facts.states("training.load_dtype")
+
+
 @pytest.mark.parametrize(
     ("body", "facts"),
     [

@@ -13,7 +13,12 @@ from compatcheck.project.training.document import Configuration
 
 _FACT = "training.quantization"
 _WORDS = {"Gptq": "gptq", "Torchao": "torchao", "TorchAo": "torchao", "FbgemmFp8": "fbgemm_fp8"}
-_OF_CLASS = re.compile(r"(\w+?)(?:Quant)?Config")
+_OF_CLASS = re.compile(r"[A-Z]\w*Config")
+
+
+def is_quantization(call: Call) -> bool:
+    """Whether a call makes such an object itself, and is no function that may return one, or None."""
+    return bool(_OF_CLASS.fullmatch(last_name(call)))
 
 
 def read_quantization(call: Call) -> Configuration:
@@ -25,8 +30,7 @@ def read_quantization(call: Call) -> Configuration:
     if sheet.get("dequantize") is True:
         sheet.state(_FACT, None, ("dequantize",))
         return sheet.configuration()
-    match = _OF_CLASS.fullmatch(last_name(call))
-    name = match[1] if match else last_name(call)
+    name = re.sub("(?:Quant)?Config$", "", last_name(call))
     sheet.state(f"{_FACT}.method", _WORDS.get(name) or re.sub(r"(?<=[a-z\d])(?=[A-Z])", "-", name).lower(), CALL)
     sheet.read(NUMBER, f"{_FACT}.bits", "bits")
     return sheet.configuration()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compatcheck.project.python_values import Open
 from compatcheck.project.script_calls.calls import Call
 from compatcheck.project.scripts._program import CALL, FAST_MODEL, NOTHING, Program, argument, document, read_each
-from compatcheck.project.scripts.settings._quantization import read_bits_and_bytes, read_quantization
+from compatcheck.project.scripts.settings._quantization import is_quantization, read_bits_and_bytes, read_quantization
 from compatcheck.project.training._rows import is_left_open, read_model, state_unquantized
 from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._values import ATTENTION, DTYPE, FLAG, parse_flag
@@ -57,7 +57,7 @@ def _dtype(sheet: Sheet) -> None:
 def _quantized(sheet: Sheet, call: Call, model: str | None) -> Configuration:
     """Without a dtype, a quantized model is loaded in the one that its release of transformers takes."""
     config = argument(call, "quantization_config")
-    if isinstance(config, Call):
+    if isinstance(config, Call) and is_quantization(config):
         said = read_quantization(config)
     elif config is not None:
         sheet.leave_open(_QUANTIZATION, ("quantization_config",), "which is not read")
