@@ -260,3 +260,10 @@ def test_engine_with_two_types_of_weights(judge: Judge) -> None:
 def test_engine_with_one_type_of_weights(judge: Judge, kept: str) -> None:
     on, off = f'"{kept}": {{"enabled": true}}', f'"{kept}": {{"enabled": false}}'
     assert judge(OWN_LOOP, changes={"engine.json": (on, off)}) == (0, {})
+
+
+def test_setting_that_is_off_unless_asked_for_is_not_waited_for(run: Run, alone: Path) -> None:
+    (alone / "requirements.txt").write_text(STACK)
+    (alone / "tune.py").write_text(SAVING["full.py"].replace("bf16=True", "fp16=True").replace("./base", "gpt2"))
+    done = run("check", ".", cwd=alone)
+    assert "CC-2024-2303" in done.stdout.partition("possible  ")[2]

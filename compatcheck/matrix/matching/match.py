@@ -17,7 +17,7 @@ from compatcheck.environment.vocabulary import kind_of
 from compatcheck.inference.inferred import NOTHING, Inferred, Limit
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
-from compatcheck.matrix.matching.relevance import is_narrowed, is_one_package_away, rare_choices, relevance
+from compatcheck.matrix.matching.relevance import is_left_off, is_narrowed, is_one_package_away, rare_choices, relevance
 from compatcheck.packages.frameworks import foundations, framework_of
 from compatcheck.packages.versions import (
     contains,
@@ -151,7 +151,10 @@ def match_table(
             )
         if known[key].holds is False:
             return Verdict(False)
-        parts["gpu" if path in gpu else path] = known[key]
+        part = known[key]
+        if part.holds is None and is_left_off(path, condition):
+            part = part._replace(expected=True)
+        parts["gpu" if path in gpu else path] = part
     verdict = _all_of(parts.values())
     rare = rare_choices(conditions)
     narrowed = verdict.holds is None and is_narrowed(parts, rare, environment)

@@ -71,6 +71,11 @@ def rare_choices(conditions: Mapping[str, object]) -> frozenset[str]:
     )
 
 
+def is_left_off(path: str, condition: object) -> bool:
+    """Whether a table asks that what is off unless somebody turns it on is off."""
+    return condition == "absent" and path in relevance().off_unless_asked
+
+
 def _allowed(condition: object) -> list[object]:
     return condition if isinstance(condition, list) else [condition]
 
