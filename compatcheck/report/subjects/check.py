@@ -45,7 +45,7 @@ def document(report: Report, exit: Exit = NO_EXIT, *, refuted: bool = False, ver
 def _judged(report: Report, verbose: bool) -> Iterator[Line]:
     yield head(report)
     yield from areas.lines(report, verbose)
-    if verbose:
+    if verbose and host(report.environment):
         yield Line(host(report.environment), "dim", f"  {_('host')}", "dim", areas.INDENT)
 
 
