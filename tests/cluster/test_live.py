@@ -136,7 +136,7 @@ def test_what_differs_between_ranks_is_named(tmp_path: Path) -> None:
         (folder / "model").mkdir(parents=True)
         (folder / "model" / "config.json").write_text('{"model_type": "llama"}', encoding="utf-8")
         (folder / "model" / "modeling.py").write_text(f"# {folder.name}\n", encoding="utf-8")
-    older = environment(tmp_path / "venv", torch="2.5.0")
+    older = environment(tmp_path / "another", torch="2.5.0")
     other = Rank({"NCCL_IB_DISABLE": "1"}, folder=folders[1], options=("--python", str(older)))
     said = run(tmp_path, [Rank(folder=folders[0]), other, Rank(folder=folders[0])], "model", "--no-probe")
     assert said.statuses == [1, 1, 1], said
@@ -148,7 +148,7 @@ def test_what_differs_between_ranks_is_named(tmp_path: Path) -> None:
 
 def test_ranks_that_are_absent_without_torch_or_of_another_version_are_named(tmp_path: Path) -> None:
     version = "import compatcheck\ncompatcheck.__version__ = '0.0.9'\n"
-    poor = Rank(options=("--python", str(environment(tmp_path / "venv", numpy="2.0.0"))))
+    poor = Rank(options=("--python", str(environment(tmp_path / "another", numpy="2.0.0"))))
     ranks = [Rank(), Rank(), poor, planted(tmp_path, version)]
     said = run(tmp_path, ranks, "--no-probe", "--timeout", "8", absent=[1])
     assert said.statuses == [1, 1, 1], said
