@@ -40,7 +40,6 @@ MARKS = (
 
 Opener = Callable[[str], "tuple[str, Document] | None"]
 
-_OBJECTIVES = ("sft", "dpo", "kto", "orpo", "grpo", "reward", "ppo")
 _OVER_THE_TRAINER = ("transformers", "trl", "llama-factory")
 """What reads its arguments as the Trainer does: DeepSpeed and FSDP come from these, or from accelerate's launcher."""
 _OVERRIDES = {
@@ -229,7 +228,7 @@ def _read(reader: str, merged: Document, launch: Launch) -> Configuration:
     if reader == "training_arguments":
         if launch.framework != "trl":
             return training_arguments.read(merged, _framework_of(merged))
-        read_by_trl = training_arguments.read(merged, "trl", complete=launch.verb in _OBJECTIVES)
+        read_by_trl = training_arguments.read(merged, "trl", complete=launch.verb in training_arguments.OBJECTIVES)
         return _with_call_of_verb(read_by_trl, merged, launch.verb)
     said: Configuration = readers()[reader].read(merged)
     return said
@@ -237,7 +236,7 @@ def _read(reader: str, merged: Document, launch: Launch) -> Configuration:
 
 def _with_call_of_verb(said: Configuration, merged: Document, verb: str | None) -> Configuration:
     """With the arguments that TRL's command gives to the class of its verb, where all of them are at hand."""
-    if merged.partial or verb not in _OBJECTIVES:
+    if merged.partial or verb not in training_arguments.OBJECTIVES:
         return said
     class_ = "Reward" if verb == "reward" else verb.upper()
     return said._replace(facts=said.facts.with_fact(f"training.calls.trl.{class_}Config", sorted(merged.value)))
@@ -297,7 +296,8 @@ def _completed(said: Configuration, launch: Launch, document: Document, configur
     sheet = Sheet(document._replace(lines={("command",): launch.line}))
     environment = said.facts
     verb = {"pt": "pretrain", "rm": "reward"}.get(launch.verb or "", launch.verb)
-    if verb in (*_OBJECTIVES, "pretrain") and isinstance(environment.get("training.objective"), Unknown):
+    objectives = (*training_arguments.OBJECTIVES, "pretrain")
+    if verb in objectives and isinstance(environment.get("training.objective"), Unknown):
         sheet.state("training.objective", verb, ("command",))
     alone = launch.launcher not in ("accelerate", "deepspeed") and launch.framework in _OVER_THE_TRAINER
     if alone and (configured or not launch.config):

@@ -77,7 +77,7 @@ _ALWAYS = {
 }
 _LENGTHS = ("max_length", "max_seq_length")
 _ATTENTIONS = ("attn_implementation", "_attn_implementation", "use_flash_attention_2", "model_init_kwargs")
-_OBJECTIVES = ("sft", "dpo", "kto", "orpo", "grpo", "ppo", "reward", "rloo", "gkd")
+OBJECTIVES = ("sft", "dpo", "kto", "orpo", "grpo", "ppo", "reward", "rloo", "gkd")
 
 
 def recognises(document: Document) -> bool:
@@ -280,7 +280,7 @@ def _data(sheet: Sheet) -> None:
     for name in reversed(_LENGTHS):
         sheet.read(NUMBER, "training.max_length", name)
     named = sheet.get("objective") or sheet.get("trainer_type")
-    if isinstance(named, str) and named.lower() in _OBJECTIVES:
+    if isinstance(named, str) and named.lower() in OBJECTIVES:
         sheet.state("training.objective", named.lower(), ("objective" if sheet.has("objective") else "trainer_type",))
 
 
