@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown
-from compatcheck.inference.inferred import Inference, InferredFacts, Table, release_in
+from compatcheck.inference._releases import release_in
+from compatcheck.inference.inferred import Inference, InferredFacts, Table
 from compatcheck.language import marked
 from compatcheck.packages.versions import contains, parse_range
 

@@ -8,7 +8,8 @@ from typing import Any
 from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown
-from compatcheck.inference.inferred import Inference, InferredFacts, Table, release_in
+from compatcheck.inference._releases import release_in
+from compatcheck.inference.inferred import Inference, InferredFacts, Table
 from compatcheck.language import marked
 from compatcheck.packages.frameworks import framework_of
 from compatcheck.packages.release_rows import rows_of

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from packaging.version import Version
-
 from compatcheck.environment import Environment, Location, Unknown
-from compatcheck.packages.versions import final_release
 
 Table = Callable[[str], Mapping[str, Any]]
 """A table of the matrix by its name."""
@@ -73,12 +70,6 @@ class Judged(NamedTuple):
     stated: Environment
     inferred: Inferred
     view: Environment
-
-
-def release_in(view: Environment, package: str) -> Version | None:
-    """The final release of a package that is installed, where one is known."""
-    version = view.get(f"distributions.{package}")
-    return final_release(version) if isinstance(version, str) else None
 
 
 def with_inference(environment: Environment, path: str, inference: Inference) -> Environment:

@@ -44,7 +44,7 @@ def render(folders: Sequence[Path]) -> str:
             values.update(dict.fromkeys(every - set(values), ""))
     parts = [_toml.header(_WHAT, "python tools/tables/code_floors.py FOLDER...", SOURCES)]
     for package, constants in floors.items():
-        rows = {f'"{name}"': _metadata.runs(values) for name, values in sorted(constants.items())}
+        rows = {name: _metadata.runs(values) for name, values in sorted(constants.items())}
         parts += [_toml.section(package, rows)] if rows else []
     return "".join(parts)
 

@@ -217,8 +217,7 @@ def write(folder: Path) -> str:
     known = {version: found for version in versions if (found := read(version, folder))}
     types = sorted({model_type for defaults, _ in known.values() for model_type in defaults})
     attention = {
-        f'"{each}"': runs({version: defaults.get(each) for version, (defaults, _) in known.items()}, known)
-        for each in types
+        each: runs({version: defaults.get(each) for version, (defaults, _) in known.items()}, known) for each in types
     }
     needs = runs({version: needed or None for version, (_, needed) in known.items()}, known)
     command = "python -m tools.tables.default_attention FOLDER"
