@@ -158,7 +158,7 @@ FACTS: tuple[Fact, ...] = (
     *_each("model", TEXT, "name type torch_dtype"),
     Fact("model.architectures", LABELS),
     Fact("model.remote_code", FLAG),
-    Fact("model.attn_implementation", TEXT, used_by="inference", meaning="what the model's own configuration asks for"),
+    Fact("model.attn_implementation", TEXT, used_by="inference", meaning="attention set in the model's configuration"),
     *_each("model", TEXT, "revision source transformers_version", used_by="report"),
     Fact("model.code_from", LABELS, used_by="report"),
     Fact("model.files.*.sha256", TEXT, used_by="report"),

@@ -116,7 +116,7 @@ def _defaults(view: Environment, callee: str, given: Collection[str], known: Map
 
 
 def _base(view: Environment, class_: str, bases: Mapping[str, Sequence[Sequence[str]]]) -> str | None:
-    """The class whose arguments a class takes as well; none for a release of which the class is not known."""
+    """The base class of a configuration class, or None for a release in which the class is unknown."""
     release = release_in(view, class_.partition(".")[0])
     rows = bases.get(class_, ())
     found = (base for first, last, base in rows if release is None or Version(first) <= release <= Version(last))
