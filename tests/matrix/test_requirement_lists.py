@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from uv import find_uv_bin
 
 from compatcheck.cli import cli
 
@@ -224,5 +225,5 @@ def test_resolving_needs_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 )
 def test_uv_agrees_about_pairs(check: Callable[..., dict[str, Any]], tmp_path: Path, text: str, solvable: bool) -> None:
     assert (EXCLUDED not in check({"requirements.txt": text})) == solvable
-    command = ["uv", "pip", "compile", "--quiet", "--python-version", "3.11", str(tmp_path / "requirements.txt")]
+    command = [find_uv_bin(), "pip", "compile", "-q", "--python-version", "3.11", str(tmp_path / "requirements.txt")]
     assert (subprocess.run(command, capture_output=True, check=False).returncode == 0) == solvable

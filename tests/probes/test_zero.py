@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.version import Version
+from uv import find_uv_bin
 
 from compatcheck.environment import Target
 from compatcheck.probes import run
@@ -98,12 +96,8 @@ def test_the_settings_of_the_training_are_tried() -> None:
 @pytest.mark.parametrize(("release", "outcome"), [("0.17.5", "pass"), ("0.17.6", "fail"), ("0.18.6", "pass")])
 def test_real_releases(stack: Target, deepspeed: Version, tmp_path: Path, release: str, outcome: str) -> None:
     """Beside this stack's torch: 0.17.6 keeps the last micro-batch alone in ZeRO-2."""
-    uv = shutil.which("uv") or os.path.join(os.path.dirname(sys.executable), "uv")
     options = ["--no-deps", "--no-build-isolation", "--python", stack.executable, "--target", str(tmp_path / "site")]
-    if (
-        not os.path.exists(uv)
-        or subprocess.run([uv, "pip", "install", *options, f"deepspeed=={release}"], check=False).returncode
-    ):
+    if subprocess.run([find_uv_bin(), "pip", "install", *options, f"deepspeed=={release}"], check=False).returncode:
         pytest.skip(f"deepspeed {release} could not be installed")
     script = tmp_path / "python"
     script.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path / "site"} exec {stack.executable} "$@"\n', encoding="utf-8")

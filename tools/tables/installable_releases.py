@@ -21,6 +21,7 @@ from urllib.parse import unquote
 
 from packaging.utils import InvalidSdistFilename, parse_sdist_filename
 from packaging.version import Version
+from uv import find_uv_bin
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -148,7 +149,8 @@ def _notable(ends: Mapping[str, Version], known: Collection[Version], end: str) 
 
 def _uv(*arguments: str, stdin: str = "", stream: str = "stdout") -> str:
     environ = {**os.environ, "MACOSX_DEPLOYMENT_TARGET": "26.0"}
-    done = subprocess.run(["uv", *arguments], input=stdin, env=environ, capture_output=True, text=True, check=False)
+    command = [find_uv_bin(), *arguments]
+    done = subprocess.run(command, input=stdin, env=environ, capture_output=True, text=True, check=False)
     return done.stderr if stream == "stderr" else done.stdout
 
 
