@@ -11,6 +11,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from compatcheck.environment import Environment
+    from compatcheck.results.cases import Account
+
+
+def read_account(text: str, source: str) -> Account:
+    """What a pasted report or article says: the environment at fault, each mention of a fact, and contrasts."""
+    from compatcheck.bug_report import _read
+    from compatcheck.results.cases import Account
+
+    return Account(_read.read_report(text, source))
 
 
 def read_report(text: str, source: str) -> Environment:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from compatcheck.results.cases import Sighting
     from compatcheck.results.logs import Log, Pattern
 
 
@@ -26,3 +27,8 @@ def read(path: str, patterns: Sequence[Pattern] = (), chunk: int | None = None) 
     last = runs[-1] if runs else None
     facts = _observed.with_observed(scanned.facts, last)
     return Log(source, runs, scanned.crashes, scanned.hits, facts, scanned.notes)
+
+
+def read_words(text: str, source: str) -> tuple[Sighting, ...]:
+    """The symptoms that a person describes in words, English or Chinese, in the order of the text."""
+    return ()
