@@ -9,6 +9,7 @@ from compatcheck.environment import Environment, Location
 from compatcheck.inference.torch_builds import minor, runtime_of
 from compatcheck.packages.frameworks import foundations
 from compatcheck.packages.names import normalised
+from compatcheck.results.cases import FACTUAL, How
 
 _VERSIONS = ("distributions.", "python", "cuda.", "torch_build.")
 _CALLED = {"pytorch": "torch"}
@@ -18,7 +19,8 @@ class Claim(NamedTuple):
     """One fact as one line has it; ``None`` is "known to be absent".
 
     ``doubt`` says why the line does not settle the fact after all; its value counts for nothing then. ``stands`` is
-    false for what no line says and a configuration that begins there implies.
+    false for what no line says and a configuration that begins there implies. ``how`` is the way in which the line
+    mentions it: only what is stated or fails is a fact of the environment at fault.
     """
 
     path: str
@@ -26,6 +28,7 @@ class Claim(NamedTuple):
     line: int
     doubt: str | None = None
     stands: bool = True
+    how: How = "stated"
 
 
 def version_claim(path: str, text: str, line: int) -> Claim:
@@ -58,9 +61,9 @@ def join_claims(claims: Sequence[Claim], source: str) -> Environment:
     reasons: dict[str, str] = {}
     locations: dict[str, Location] = {}
     for path, group in _group_by_path(claims).items():
-        settled = [claim for claim in group if claim.doubt is None]
+        settled = [claim for claim in group if claim.doubt is None and claim.how in FACTUAL]
         if not settled:
-            reasons[path] = f"line {group[0].line}{'' if group[0].doubt[:1] == ':' else ' '}{group[0].doubt}"  # type: ignore[index]
+            reasons[path] = _doubt_of(group[0])
             continue
         best = settled[0]
         for claim in settled[1:]:
@@ -79,6 +82,11 @@ def join_claims(claims: Sequence[Claim], source: str) -> Environment:
     sections = {path.rpartition(".")[0] for path in known}
     open_still = {path: why for path, why in reasons.items() if path not in sections}
     return Environment.from_flat(known, open_still, locations)
+
+
+def _doubt_of(claim: Claim) -> str:
+    doubt = claim.doubt or f"is on what was {claim.how}, not on the environment at fault"
+    return f"line {claim.line}{'' if doubt[:1] == ':' else ' '}{doubt}"
 
 
 def _group_by_path(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
