@@ -38,12 +38,14 @@ from compatcheck.matrix.matching.match import (
     status_of,
 )
 from compatcheck.matrix.matching.suspicion import nearest
+from compatcheck.matrix.rows import split_words
 from compatcheck.results.findings import Finding, Remedy
 
 if TYPE_CHECKING:
     from compatcheck.matrix._survey import Reach
     from compatcheck.matrix.entry import Entry
     from compatcheck.matrix.lint import Fault
+    from compatcheck.matrix.rows import Row, Term
     from compatcheck.packages.versions import Interval
     from compatcheck.results.logs import Fit, Pattern, Suspect
 
@@ -64,11 +66,14 @@ __all__ = [
     "records",
     "require_ids",
     "require_installed",
+    "rows",
     "ruled_out",
     "search",
     "source_folder",
+    "split_words",
     "survey",
     "suspects",
+    "terms",
     "within",
 ]
 
@@ -277,6 +282,16 @@ def patterns(matrix: Matrix) -> tuple[Pattern, ...]:
     from compatcheck.results.logs import Pattern
 
     return tuple(Pattern(*pattern) for pattern in matrix.patterns())
+
+
+def rows(matrix: Matrix) -> tuple[Row, ...]:
+    """What a ranking reads of each entry in force, in the order of their ids; nothing is validated."""
+    return matrix.rows()
+
+
+def terms(matrix: Matrix) -> Mapping[str, Term]:
+    """The words that rows count, each with its number and in how many entries it stands."""
+    return matrix.terms()
 
 
 def survey(

@@ -42,7 +42,7 @@ def _make(sources: str, place: str) -> None:
     from compatcheck.matrix.compile import compile_entries, read_entries, read_tables, read_texts, write_files
 
     tables, texts = read_tables(Path(sources)), read_texts(Path(sources))
-    form = compile_entries(read_entries(Path(sources)).values(), tables)
+    form = compile_entries(read_entries(Path(sources)).values(), tables, texts)
     try:
         os.makedirs(os.path.dirname(place), exist_ok=True)
         temporary = tempfile.mkdtemp(prefix=".", dir=os.path.dirname(place))

@@ -3,8 +3,9 @@
 ``index.json`` holds, for each distribution, the interval of versions in which an entry could apply and where its line
 in ``conditions.jsonl`` lies; that holds the conditions and where the whole entry lies in ``entries.jsonl``. So a check
 reads the conditions that can matter, and whole only the entries that matched. ``patterns.jsonl`` holds the error
-patterns with the ids of their entries, ``translations`` what entries say in other languages. ``about.json`` repeats of
-the index what tells one matrix from another, so that two can be compared without reading either.
+patterns with the ids of their entries, ``translations`` what entries say in other languages. ``ranking.jsonl`` holds a
+light row for each line of conditions, and ``terms.json`` the words that those rows count. ``about.json`` repeats of the
+index what tells one matrix from another, so that two can be compared without reading either.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from compatcheck.matrix._traits import computed_traits
 from compatcheck.matrix.entry import Entry
 from compatcheck.matrix.fetched import ABOUT_KEYS
 from compatcheck.matrix.loading import FORMAT
+from compatcheck.matrix.rows import compile_rows
 from compatcheck.packages.frameworks import Framework
 from compatcheck.packages.versions import parse_range, sort_key
 from compatcheck.project import trait_names
@@ -89,18 +91,24 @@ def _read_framework(path: Path) -> dict[str, Any]:
 
 
 class Compiled(NamedTuple):
-    """The index, the two files of lines that it leads to, and the error patterns, which only a diagnosis reads."""
+    """The index, the two files of lines that it leads to, and what only a diagnosis reads."""
 
     summary: dict[str, Any]
     conditions: bytes
     entries: bytes
     patterns: bytes = b""
+    ranking: bytes = b""
+    terms: bytes = b"{}"
 
 
-def compile_entries(entries: Iterable[Entry], tables: Mapping[str, Mapping[str, Any]] | None = None) -> Compiled:
+def compile_entries(
+    entries: Iterable[Entry],
+    tables: Mapping[str, Mapping[str, Any]] | None = None,
+    texts: Mapping[str, Mapping[str, str]] | None = None,
+) -> Compiled:
     """The compiled form, whose revision and date are those of the entries and the tables.
 
-    Raises DataError where two entries share an id.
+    ``texts`` holds by language what the entries say there. Raises DataError where two entries share an id.
     """
     tables = tables or {}
     reviewed = [*tables.values(), *tables.get("frameworks", {}).values()]
@@ -109,20 +117,21 @@ def compile_entries(entries: Iterable[Entry], tables: Mapping[str, Mapping[str, 
     unguarded: list[list[int]] = []
     of_model: list[int] = []
     environ: set[str] = set()
-    texts: list[bytes] = []
+    stated: list[bytes] = []
     judged: list[bytes] = []
     patterns: list[bytes] = []
     at = place_at = 0
     seen: set[str] = set()
-    for entry in sorted(entries, key=lambda entry: entry.id):
+    ordered = sorted(entries, key=lambda entry: entry.id)
+    for entry in ordered:
         if entry.id in seen:
             raise DataError("compiling the matrix entry", entry.id, "the id is used twice", "give one a new id")
         seen.add(entry.id)
         dates.append(str(entry.withdrawn.on if entry.withdrawn else entry.reviewed))
-        stated = entry.model_copy(update={"packages": list(entry.distributions)})
-        texts.append(stated.model_dump_json(exclude_defaults=True).encode() + b"\n")
-        line = _to_json({"affected": entry.affected, "at": [at, len(texts[-1])]}).encode() + b"\n"
-        at += len(texts[-1])
+        whole = entry.model_copy(update={"packages": list(entry.distributions)})
+        stated.append(whole.model_dump_json(exclude_defaults=True).encode() + b"\n")
+        line = _to_json({"affected": entry.affected, "at": [at, len(stated[-1])]}).encode() + b"\n"
+        at += len(stated[-1])
         if entry.withdrawn:
             continue
         judged.append(line)
@@ -144,7 +153,7 @@ def compile_entries(entries: Iterable[Entry], tables: Mapping[str, Mapping[str, 
                 row.append(place)
     index = {
         "format": FORMAT,
-        "revision": hashlib.sha256(b"".join([*texts, _to_json(tables).encode()])).hexdigest()[:12],
+        "revision": hashlib.sha256(b"".join([*stated, _to_json(tables).encode()])).hexdigest()[:12],
         "entries": len(seen),
         "date": max(dates, default="1970-01-01"),
         "environ": sorted(environ),
@@ -153,7 +162,11 @@ def compile_entries(entries: Iterable[Entry], tables: Mapping[str, Mapping[str, 
         "of_model": of_model,
         "tables": sorted(tables),
     }
-    return Compiled(index, b"".join(judged), b"".join(texts), b"".join(patterns))
+    rows, vocabulary = compile_rows([entry for entry in ordered if not entry.withdrawn], texts or {})
+    ranking = b"".join(_to_json(row).encode() + b"\n" for row in rows)
+    return Compiled(
+        index, b"".join(judged), b"".join(stated), b"".join(patterns), ranking, _to_json(vocabulary).encode()
+    )
 
 
 def _is_of_model(conditions: Mapping[str, Any]) -> bool:
@@ -184,9 +197,9 @@ def _interval(condition: str) -> tuple[Any, Any]:
 
 def write_compiled(source: Path, destination: Path) -> dict[str, Any]:
     """Compile the matrix below ``source`` into ``destination``; returns the index."""
-    tables = read_tables(source)
-    compiled = compile_entries(read_entries(source).values(), tables)
-    write_files(compiled, tables, destination, read_texts(source))
+    tables, texts = read_tables(source), read_texts(source)
+    compiled = compile_entries(read_entries(source).values(), tables, texts)
+    write_files(compiled, tables, destination, texts)
     return compiled.summary
 
 
@@ -209,6 +222,8 @@ def write_files(
         (destination / "entries.jsonl").write_bytes(compiled.entries)
         (destination / "conditions.jsonl").write_bytes(compiled.conditions)
         (destination / "patterns.jsonl").write_bytes(compiled.patterns)
+        (destination / "ranking.jsonl").write_bytes(compiled.ranking)
+        (destination / "terms.json").write_bytes(compiled.terms)
         for name, table in tables.items():
             (destination / "tables" / f"{name}.json").write_text(_to_json(table), encoding="utf-8")
         for language, known in (texts or {}).items():

@@ -15,12 +15,13 @@ from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import DataError, InputError
 from compatcheck.language import ENGLISH, LANGUAGES, current
 from compatcheck.matrix.fetched import newer_than
+from compatcheck.matrix.rows import Row, Term, parse_rows, parse_terms
 from compatcheck.packages.versions import is_vendor_build, parse_version, release_of, sort_key
 
-FORMAT = 1
+FORMAT = 2
 """The compiled form; another number is another form."""
 
-_COMPILED_FILES = ("index.json", "conditions.jsonl", "entries.jsonl", "patterns.jsonl")
+_COMPILED_FILES = ("index.json", "conditions.jsonl", "entries.jsonl", "patterns.jsonl", "ranking.jsonl", "terms.json")
 _INDEX_KEYS = {"revision", "entries", "date", "environ", "guards", "unguarded", "of_model", "tables"}
 
 _CORRECT = "correct the matrix"
@@ -39,7 +40,7 @@ Place = tuple[int, int]
 """Where an entry's line starts among the compiled lines, and how long it is, in bytes."""
 
 
-Reader = Callable[[Sequence[Place] | None], Iterable[dict[str, object]]]
+Reader = Callable[[Sequence[Place] | None], Iterable[Any]]
 
 
 class Matrix(NamedTuple):
@@ -50,7 +51,8 @@ class Matrix(NamedTuple):
     ``of_model`` is where those conditions start that are told only of a model that is known.
     ``conditions`` and ``read`` give the conditions and the entries at such places, or all, as plain JSON; ``table``
     gives a pair table by name, of those in ``tables``; ``patterns`` gives each error pattern with its entry's id and a
-    literal. ``texts`` gives what the entries say in another language by their English words, as far as translated.
+    literal. ``rows`` gives the entries in force in the order of their ids, ``terms`` the words that those rows count.
+    ``texts`` gives what the entries say in another language by their English words, as far as translated.
     """
 
     revision: str
@@ -65,6 +67,8 @@ class Matrix(NamedTuple):
     read: Reader
     table: Callable[[str], Mapping[str, Any]]
     patterns: Callable[[], list[tuple[str, str, str]]]
+    rows: Callable[[], tuple[Row, ...]]
+    terms: Callable[[], Mapping[str, Term]]
     texts: Callable[[str], Mapping[str, str]] = lambda language: {}
 
 
@@ -136,21 +140,29 @@ def records(folder: str | None = None) -> dict[str, dict[str, object]]:
 
 def load_compiled(folder: str, advice: str = "reinstall compatcheck") -> Matrix:
     """The matrix in its compiled form. Raises DataError with the advice, now or where a damaged part is read."""
-    path, conditions, entries, patterns = (os.path.join(folder, name) for name in _COMPILED_FILES)
+    path, *others = (os.path.join(folder, name) for name in _COMPILED_FILES)
     index = _read_json(path, advice)
-    for lines in (conditions, entries, patterns):
-        if not os.path.isfile(lines):
-            raise DataError("reading the matrix file", lines, "it is missing", advice)
+    for other in others:
+        if not os.path.isfile(other):
+            raise DataError("reading the matrix file", other, "it is missing", advice)
     if index.get("format") != FORMAT or not set(index) >= _INDEX_KEYS:
         seen = f"its format is {index.get('format')!r}, or it is cut short"
         raise DataError("reading the matrix file", path, seen, advice)
+    conditions, entries, patterns, ranking = (_file_reader(other, advice) for other in others[:-1])
     return _matrix(
         index,
-        _reader(lambda: open(conditions, "rb"), conditions, advice),
-        _reader(lambda: open(entries, "rb"), entries, advice),
+        conditions,
+        entries,
+        patterns,
+        ranking,
         cache(lambda name: _read_json(os.path.join(folder, "tables", f"{name}.json"), advice)),
-        _patterns(lambda: open(patterns, "rb"), patterns, advice),
-    )._replace(texts=cache(lambda language: _compiled_texts(folder, language, advice)))
+        lambda: _read_json(others[-1], advice),
+        cache(lambda language: _compiled_texts(folder, language, advice)),
+    )
+
+
+def _file_reader(path: str, advice: str) -> Reader:
+    return _reader(lambda: open(path, "rb"), path, advice)
 
 
 def _load_sources(folder: str) -> Matrix:
@@ -159,15 +171,22 @@ def _load_sources(folder: str) -> Matrix:
 
     from compatcheck.matrix.compile import compile_entries, read_entries, read_tables, read_texts, read_toml
 
-    tables = read_tables(Path(folder))
-    compiled = compile_entries(read_entries(Path(folder)).values(), tables)
+    tables, texts = read_tables(Path(folder)), read_texts(Path(folder))
+    compiled = compile_entries(read_entries(Path(folder)).values(), tables, texts)
+
+    def reader(lines: bytes) -> Reader:
+        return _reader(lambda: BytesIO(lines), folder, _CORRECT)
+
     return _matrix(
         compiled.summary,
-        _reader(lambda: BytesIO(compiled.conditions), folder, _CORRECT),
-        _reader(lambda: BytesIO(compiled.entries), folder, _CORRECT),
+        reader(compiled.conditions),
+        reader(compiled.entries),
+        reader(compiled.patterns),
+        reader(compiled.ranking),
         lambda name: tables.get(name) or read_toml(Path(folder) / "tables" / f"{name}.toml"),
-        _patterns(lambda: BytesIO(compiled.patterns), folder, _CORRECT),
-    )._replace(texts=cache(lambda language: read_texts(Path(folder)).get(language, {})))
+        lambda: json.loads(compiled.terms),
+        lambda language: texts.get(language, {}),
+    )
 
 
 def _compiled_texts(folder: str, language: str, advice: str) -> Mapping[str, str]:
@@ -180,20 +199,29 @@ def _matrix(
     index: Mapping[str, Any],
     conditions: Reader,
     entries: Reader,
+    patterns: Reader,
+    ranking: Reader,
     table: Callable[[str], Mapping[str, Any]],
-    patterns: Callable[[], list[tuple[str, str, str]]],
+    vocabulary: Callable[[], Mapping[str, int]],
+    texts: Callable[[str], Mapping[str, str]],
 ) -> Matrix:
-    of_model = frozenset(index["of_model"])
-    told = (index["revision"], index["entries"], index["date"], tuple(index["environ"]))
-    tables = frozenset(index["tables"])
-    return Matrix(*told, index["guards"], index["unguarded"], of_model, tables, conditions, entries, table, patterns)
-
-
-def _patterns(opened: Callable[[], IO[bytes]], path: str, advice: str) -> Callable[[], list[tuple[str, str, str]]]:
-    def read() -> list[tuple[str, str, str]]:
-        return [(entry, regex, literal) for entry, regex, literal in _reader(opened, path, advice)(None)]
-
-    return read
+    return Matrix(
+        index["revision"],
+        index["entries"],
+        index["date"],
+        tuple(index["environ"]),
+        index["guards"],
+        index["unguarded"],
+        frozenset(index["of_model"]),
+        frozenset(index["tables"]),
+        conditions,
+        entries,
+        table,
+        patterns=lambda: [(entry, regex, literal) for entry, regex, literal in patterns(None)],
+        rows=cache(lambda: parse_rows(ranking(None), conditions(None))),
+        terms=cache(lambda: parse_terms(vocabulary())),
+        texts=texts,
+    )
 
 
 def _reader(opened: Callable[[], IO[bytes]], path: str, advice: str) -> Reader:
