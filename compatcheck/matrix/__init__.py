@@ -73,6 +73,7 @@ __all__ = [
     "split_words",
     "survey",
     "suspects",
+    "trait_finder",
     "terms",
     "within",
 ]

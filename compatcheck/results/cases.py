@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from compatcheck.environment import Environment, Location
+from compatcheck.results.logs import Hit
 
 How = Literal["stated", "failed", "worked", "tried", "asked", "advised", "elsewhere"]
 """How a value is mentioned: as a fact, as what fails, as what works, as what was tried without saying how it ended, in
@@ -59,3 +60,19 @@ class Sighting(NamedTuple):
     location: Location
     origin: Literal["words", "readings", "error"]
     change: str = ""
+
+
+class Case(NamedTuple):
+    """Everything that was given of one fault, joined.
+
+    ``environment`` is as it was stated. ``texts`` holds what people wrote and programs printed, by source; of a large
+    log only the lines of its errors.
+    """
+
+    environment: Environment
+    said: tuple[Said, ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
+    variants: tuple[Mapping[str, Any], ...] = ()
+    sightings: tuple[Sighting, ...] = ()
+    hits: tuple[Hit, ...] = ()
+    texts: tuple[tuple[str, str], ...] = ()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from compatcheck.results.cases import Sighting
     from compatcheck.results.logs import Log, Pattern
+    from compatcheck.symptoms._scan import Scanned
 
 
 def read(path: str, patterns: Sequence[Pattern] = (), chunk: int | None = None) -> Log:
@@ -18,11 +19,22 @@ def read(path: str, patterns: Sequence[Pattern] = (), chunk: int | None = None) 
 
     Raises `compatcheck.errors.InputError` where it cannot be read.
     """
-    from compatcheck.results.logs import Log
-    from compatcheck.symptoms import _observed, _scan, _signature
+    from compatcheck.symptoms import _scan
 
-    scanned = _scan.scan(path, patterns, chunk)
-    source = "standard input" if path == "-" else path
+    return _log(_scan.scan(path, patterns, chunk), "standard input" if path == "-" else path)
+
+
+def read_text(text: str, source: str, patterns: Sequence[Pattern] = ()) -> Log:
+    """What a text shows: a log, or a report with lines of one."""
+    from compatcheck.symptoms import _scan
+
+    return _log(_scan.scan_text(text, source, patterns), source)
+
+
+def _log(scanned: Scanned, source: str) -> Log:
+    from compatcheck.results.logs import Log
+    from compatcheck.symptoms import _observed, _signature
+
     runs = tuple(_signature.run_of(reader, crashes, source) for reader, crashes in scanned.runs)
     last = runs[-1] if runs else None
     facts = _observed.with_observed(scanned.facts, last)

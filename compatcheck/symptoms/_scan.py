@@ -68,6 +68,16 @@ def scan(path: str, patterns: Sequence[Pattern], chunk: int | None = None) -> Sc
     return scanner.result()
 
 
+def scan_text(text: str, source: str, patterns: Sequence[Pattern]) -> Scanned:
+    """What a text shows that is in memory already."""
+    scanner = Scanner(source, patterns)
+    if trainer_state.recognises(text):
+        scanner.take(trainer_state.read(iter((Batch(1, text),))))
+    else:
+        scanner.read((Batch(1, text),))
+    return scanner.result()
+
+
 def _again(first: Batch, rest: Iterator[Batch]) -> Iterator[Batch]:
     yield first
     yield from rest

@@ -6,7 +6,7 @@ one leaves it open; of several tables one that holds is enough.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from packaging.version import Version
@@ -137,9 +137,50 @@ def match_table(
     table to table of one environment: entries share many.
     Only where one is ``suspecting`` is it asked whether the table is one package away.
     """
-    known = {} if known is None else known
-    gpu = {path: condition for path, condition in conditions.items() if path.startswith("gpu.")}
     parts: dict[str, Verdict] = {}
+    for path, part in _parts(conditions, environment, traits, {} if known is None else known, inferred):
+        if part.holds is False:
+            return Verdict(False)
+        parts[path] = part
+    return _joined(conditions, parts, environment, suspecting=suspecting)
+
+
+class Weighed(NamedTuple):
+    """A table with the verdict on each of its conditions; the demands on one GPU are one, called ``gpu``."""
+
+    verdict: Verdict
+    parts: Mapping[str, Verdict]
+
+    def failed(self) -> tuple[str, ...]:
+        return tuple(path for path, part in self.parts.items() if part.holds is False)
+
+    def held(self) -> tuple[str, ...]:
+        return tuple(path for path, part in self.parts.items() if part.holds)
+
+
+def weigh_table(
+    conditions: Conditions,
+    environment: Environment,
+    traits: TraitFinder,
+    known: dict[str, Verdict],
+    inferred: Inferred = NOTHING,
+) -> Weighed:
+    """Judge a table as `match_table` does, and every condition of it, also where one fails."""
+    parts = dict(_parts(conditions, environment, traits, known, inferred))
+    if any(part.holds is False for part in parts.values()):
+        return Weighed(Verdict(False), parts)
+    return Weighed(_joined(conditions, parts, environment), parts)
+
+
+def match_value(path: str, condition: object, value: object) -> bool | None:
+    """Whether a value meets the condition on its path, by itself; None where that cannot be told."""
+    return _compare(path, condition, value).holds
+
+
+def _parts(
+    conditions: Conditions, environment: Environment, traits: TraitFinder, known: dict[str, Verdict], inferred: Inferred
+) -> Iterator[tuple[str, Verdict]]:
+    gpu = {path: condition for path, condition in conditions.items() if path.startswith("gpu.")}
     for path, condition in conditions.items():
         whole = gpu if path in gpu else condition
         key = f"{path} {whole!r}"
@@ -149,12 +190,15 @@ def match_table(
                 if path in gpu
                 else _match_key(path, condition, environment, inferred, traits)
             )
-        if known[key].holds is False:
-            return Verdict(False)
         part = known[key]
         if part.holds is None and is_left_off(path, condition):
             part = part._replace(expected=True)
-        parts["gpu" if path in gpu else path] = part
+        yield "gpu" if path in gpu else path, part
+
+
+def _joined(
+    conditions: Conditions, parts: Mapping[str, Verdict], environment: Environment, *, suspecting: bool = False
+) -> Verdict:
     verdict = _all_of(parts.values())
     rare = rare_choices(conditions)
     narrowed = verdict.holds is None and is_narrowed(parts, rare, environment)

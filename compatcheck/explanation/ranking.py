@@ -1,0 +1,55 @@
+"""Probabilities of explanations: a linear model over features, and one more outcome, that no entry explains the case.
+
+The probability of an entry is its share of the exponentials of all scores, that of no entry included, so the
+probabilities of all entries add up to less than 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from compatcheck import matrix
+from compatcheck.explanation.features import Context, Corpus, Weighing, context, corpus, readings, weigh
+from compatcheck.results.cases import Case
+
+NONE = "none"
+"""The weight of the outcome that no entry explains the case."""
+
+
+class Ranked(NamedTuple):
+    """An entry with its probability."""
+
+    probability: float
+    score: float
+    weighing: Weighing
+
+
+def weighings(case: Case, known: matrix.Matrix, rows: Corpus) -> tuple[Context, list[Weighing]]:
+    """Every entry in the light of a case."""
+    seen = context(case, known, rows)
+    traits, memo = matrix.trait_finder(known.table), readings(seen)
+    return seen, [weigh(row, seen, rows, traits, memo) for row in rows.rows]
+
+
+def score(features: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    return sum(weights.get(name, 0.0) * value for name, value in features.items())
+
+
+def probabilities(scores: Sequence[float], none: float) -> list[float]:
+    """The probability of each outcome but none."""
+    top = max((*scores, none))
+    shares = [math.exp(each - top) for each in scores]
+    total = sum(shares) + math.exp(none - top)
+    return [share / total for share in shares]
+
+
+def rank(case: Case, known: matrix.Matrix, weights: Mapping[str, float]) -> list[Ranked]:
+    """Every entry by its probability, the most probable first; of equals, the better confirmed and the older id."""
+    rows = corpus(known)
+    _, weighed = weighings(case, known, rows)
+    scores = [score(each.features, weights) for each in weighed]
+    chances = probabilities(scores, weights.get(NONE, 0.0))
+    ranked = [Ranked(*each) for each in zip(chances, scores, weighed)]
+    return sorted(ranked, key=lambda each: (-each.score, each.weighing.row.id))
