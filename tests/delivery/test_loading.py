@@ -35,7 +35,8 @@ def in_pointer(**changed: object) -> Damage:
 
 def index_of_another_form(_: Path, folder: Path) -> None:
     index = folder / "index.json"
-    index.write_text(index.read_text("utf-8").replace('"format":1', '"format":2'), encoding="utf-8")
+    told = {**json.loads(index.read_text("utf-8")), "format": loading.FORMAT + 1}
+    index.write_text(json.dumps(told), encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def index_of_another_form(_: Path, folder: Path) -> None:
         (lambda data, folder: (data / "current.json").write_text('{"format'), "current.json"),
         (lambda data, folder: (data / "current.json").write_text("[]"), "current.json"),
         (in_pointer(folder="gone"), "gone"),
-        (index_of_another_form, "its format is 2"),
+        (index_of_another_form, f"its format is {loading.FORMAT + 1}"),
     ],
 )
 def test_a_broken_one_is_told_and_the_bundled_one_stands_in(
