@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from compatcheck import matrix
 from compatcheck.environment import Environment, Unknown
 from compatcheck.environment.paths import distribution_of
-from compatcheck.explanation.terms import is_identifier, terms
 from compatcheck.inference.inferred import Judged
 from compatcheck.inference.report_date import day_of_report
 from compatcheck.matrix.matching.match import TraitFinder, Verdict, Weighed, match_value, weigh_table
+from compatcheck.matrix.rows import Row
 from compatcheck.packages.names import normalised
 from compatcheck.results.cases import Case, Contrast, Sighting
 from compatcheck.results.logs import Hit
@@ -31,27 +31,19 @@ _TOKEN = re.compile(r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*")
 _CALLED = {"pytorch": "torch", "huggingface-transformers": "transformers", "llama-factory": "llamafactory"}
 
 
-class Row(NamedTuple):
-    """What the ranking reads of an entry."""
-
-    id: str
-    affected: Sequence[Mapping[str, Any]]
-    symptoms: frozenset[str]
-    packages: tuple[str, ...]
-    published: str
-    confidence: str
-    impact: str
-    sources: int
-    terms: frozenset[str]
-
-
 class Corpus(NamedTuple):
-    """The rows of a matrix, and how rare each term and each symptom is among them."""
+    """The rows of a matrix, how rare each term and symptom is among them, and how long each row is in such weights.
+
+    A row has two lengths, without its Chinese terms and with them alone.
+    """
 
     rows: tuple[Row, ...]
-    idf: Mapping[str, float]
+    terms: Mapping[str, int]
+    idf: Sequence[float]
+    identifiers: frozenset[int]
     symptom_idf: Mapping[str, float]
-    lengths: Mapping[str, float]
+    lengths: Mapping[str, tuple[float, float]]
+    chinese: frozenset[int]
 
 
 class Context(NamedTuple):
@@ -62,8 +54,8 @@ class Context(NamedTuple):
     variants: tuple[Judged, ...]
     hits: Mapping[str, Sequence[Hit]]
     symptoms: Mapping[str, Sighting]
-    words: frozenset[str]
-    length: float
+    words: frozenset[int]
+    lengths: tuple[float, ...]
     named: Mapping[str, int]
     title: frozenset[str]
     day: date | None
@@ -84,28 +76,32 @@ class Weighing(NamedTuple):
 
 
 def corpus(known: matrix.Matrix) -> Corpus:
-    """The rows of a matrix."""
-    rows = tuple(_row(raw) for raw in matrix.all_entries(known) if not raw.get("withdrawn"))
+    """The rows of a matrix, ready to be compared with cases."""
+    rows, vocabulary = matrix.rows(known), matrix.terms(known)
     count = len(rows)
-    idf = {term: math.log(count / number) for term, number in Counter(t for row in rows for t in row.terms).items()}
+    idf = [math.log(count / term.entries) for term in vocabulary.values()]
+    squares = [weight * weight for weight in idf]
+    chinese = frozenset(term.number for word, term in vocabulary.items() if word[0] > "\u4e00")
     seen = Counter(symptom for row in rows for symptom in row.symptoms)
-    lengths = {row.id: math.sqrt(sum(idf[term] ** 2 for term in row.terms)) or 1.0 for row in rows}
-    return Corpus(rows, idf, {name: math.log(count / number) for name, number in seen.items()}, lengths)
-
-
-def _row(raw: Mapping[str, Any]) -> Row:
-    text = " ".join((raw["title"], raw["summary"], *(each["regex"] for each in raw.get("error_patterns", ()))))
-    return Row(
-        raw["id"],
-        raw["affected"],
-        frozenset(raw.get("symptoms", ())),
-        tuple(raw.get("packages", ())),
-        str(raw["published"]),
-        raw["confidence"],
-        raw["impact"],
-        len({each["url"] for each in raw["evidence"]}),
-        terms(text),
+    return Corpus(
+        rows,
+        {word: term.number for word, term in vocabulary.items()},
+        idf,
+        frozenset(term.number for word, term in vocabulary.items() if _is_identifier(word)),
+        {name: math.log(count / number) for name, number in seen.items()},
+        {row.id: _lengths(row, squares, chinese) for row in rows},
+        chinese,
     )
+
+
+def _lengths(row: Row, squares: Sequence[float], chinese: frozenset[int]) -> tuple[float, float]:
+    words = sum(squares[term] for term in row.terms if term not in chinese)
+    return math.sqrt(words) or 1.0, math.sqrt(sum(squares[term] for term in row.terms) - words) or 1.0
+
+
+def _is_identifier(word: str) -> bool:
+    """Whether a word is a name of a program's own."""
+    return "_" in word.strip("_") or any(letter.isdigit() for letter in word)
 
 
 def context(case: Case, known: matrix.Matrix, corpus: Corpus) -> Context:
@@ -118,14 +114,18 @@ def context(case: Case, known: matrix.Matrix, corpus: Corpus) -> Context:
     for hit in case.hits:
         hits.setdefault(hit.entry, []).append(hit)
     text = "\n".join(text for _, text in case.texts)
-    words = terms(text)
+    words = frozenset(corpus.terms[word] for word in matrix.split_words(text) if word in corpus.terms)
     symptoms: dict[str, Sighting] = {}
     for sighting in case.sightings:
         symptoms.setdefault(sighting.symptom, sighting)
-    length = math.sqrt(sum(corpus.idf.get(word, 0.0) ** 2 for word in words)) or 1.0
+    lengths = tuple(
+        math.sqrt(sum(corpus.idf[word] ** 2 for word in part)) or 1.0 for part in _apart(words, corpus.chinese)
+    )
     named = _named(text, judged.view)
     title = frozenset(_packages(next((line for line in text.split("\n") if line.strip()), "")[:200]))
-    return Context(case, judged, variants, hits, symptoms, words, length, named, title, day_of_report(case.environment))
+    return Context(
+        case, judged, variants, hits, symptoms, words, lengths, named, title, day_of_report(case.environment)
+    )
 
 
 def _named(text: str, environment: Environment) -> Mapping[str, int]:
@@ -281,14 +281,20 @@ def _add_names(features: dict[str, float], row: Row, context: Context) -> None:
 
 
 def _add_words(features: dict[str, float], row: Row, context: Context, corpus: Corpus) -> None:
-    shared = row.terms & context.words
+    shared = context.words.intersection(row.terms)
     if not shared:
         return
-    product = sum(corpus.idf[term] ** 2 for term in shared)
-    features["alike"] = product / (corpus.lengths[row.id] * context.length)
-    covered = product / corpus.lengths[row.id] ** 2
-    features["covered"] = covered
-    features["identifiers"] = min(sum(corpus.idf[term] for term in shared if is_identifier(term)) / 30, 1.0)
+    alike, covered = 0.0, 0.0
+    for terms, length, own in zip(_apart(shared, corpus.chinese), context.lengths, corpus.lengths[row.id]):
+        product = sum(corpus.idf[term] ** 2 for term in terms)
+        alike = max(alike, product / (own * length))
+        covered = max(covered, product / own**2)
+    features["alike"], features["covered"] = alike, covered
+    features["identifiers"] = min(sum(corpus.idf[term] for term in shared & corpus.identifiers) / 30, 1.0)
+
+
+def _apart(terms: frozenset[int], chinese: frozenset[int]) -> tuple[frozenset[int], frozenset[int]]:
+    return terms - chinese, terms & chinese
 
 
 def _add_prior(features: dict[str, float], row: Row, context: Context) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from compatcheck.matrix.entry import Entry
 
-_WORD = re.compile(r"[a-z_][a-z0-9_]{2,}")
+_WORD = re.compile(r"[a-z_][a-z0-9_]{2,}|\d+\.\d+(?:\.\d+)*")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]{2,}")
 _STOP_WORDS = frozenset(
     re.findall(
@@ -26,11 +27,14 @@ _STOP_WORDS = frozenset(
         with without would you your""",
     )
 )
+_ENDINGS = ("ing", "ies", "ied", "ed", "es", "s")
+_SHORTEST_STEMMED = 6
 
 
 class Row(NamedTuple):
     """One entry in force. ``published`` is a day in ISO form, ``terms`` are numbers of the vocabulary, ascending.
 
+    ``sources`` is the number of pages that its evidence names.
     ``affected`` holds its tables of conditions, and ``at`` the place from which `Matrix.read` reads it whole.
     """
 
@@ -40,6 +44,7 @@ class Row(NamedTuple):
     published: str
     confidence: str
     impact: str
+    sources: int
     terms: tuple[int, ...]
     affected: tuple[Mapping[str, Any], ...]
     at: tuple[int, int]
@@ -53,14 +58,24 @@ class Term(NamedTuple):
 
 
 def split_words(text: str) -> Iterator[str]:
-    """The words and identifiers of a text in lower case, without stop words, and each two Chinese characters in a row.
+    """The words, identifiers and versions of a text in lower case, and each two Chinese characters in a row.
 
-    A name with dots gives its parts.
+    Stop words and the endings of words are left out, and a name with dots gives its parts.
     """
     lower = text.lower()
-    yield from (word for word in _WORD.findall(lower) if word not in _STOP_WORDS)
+    yield from (_stem(word) for word in _WORD.findall(lower) if word not in _STOP_WORDS)
     for run in _CHINESE.findall(lower):
         yield from map("".join, zip(run, run[1:]))
+
+
+@cache
+def _stem(word: str) -> str:
+    """The word without the ending of a plural, a participle or a gerund; identifiers and short words as they are."""
+    if len(word) >= _SHORTEST_STEMMED and word.isalpha() and not word.endswith("ss"):
+        for ending in _ENDINGS:
+            if word.endswith(ending):
+                return word[: -len(ending)]
+    return word
 
 
 def compile_rows(
@@ -82,6 +97,7 @@ def compile_rows(
             entry.published.isoformat(),
             entry.confidence,
             entry.impact,
+            len({str(evidence.url) for evidence in entry.evidence}),
             sorted(numbers[word] for word in each),
         ]
         for entry, each in zip(entries, held)
@@ -106,11 +122,12 @@ def parse_rows(rows: Iterable[Any], conditions: Iterable[Mapping[str, Any]]) -> 
             published,
             confidence,
             impact,
+            sources,
             tuple(terms),
             tuple(judged["affected"]),
             (judged["at"][0], judged["at"][1]),
         )
-        for (name, symptoms, packages, published, confidence, impact, terms), judged in zip(rows, conditions)
+        for (name, symptoms, packages, published, confidence, impact, sources, terms), judged in zip(rows, conditions)
     )
 
 
