@@ -31,7 +31,7 @@ INTERFACE = sorted(PACKAGE.glob("language/*/LC_MESSAGES/compatcheck.po"))
 ENTRIES = sorted((ROOT / "matrix" / "translations").glob("*.po"))
 _TEXTS = {
     **dict.fromkeys(("_", "gettext", "marked"), (0,)),
-    **dict.fromkeys(("Signature", "_signature", "_failure"), (1,)),
+    **dict.fromkeys(("Signature", "Failure", "_signature", "_failure"), (1,)),
     "ngettext": (0, 1),
 }
 """Which arguments of a function are texts to translate. Babel's own extraction overlooks what stands in f-strings."""

@@ -107,7 +107,7 @@ class LogWatch:
         far = far and loss > _ABOVE_START * max(self.start) and _robust_z(loss, self.losses) > _LARGEST_Z
         if self._streak("diverging", far) >= _STREAK:
             usual = f"loss {loss:g}, after {median(self.losses):g} as the running median"
-            yield _alarm("loss-diverging", step, usual, ("loss-diverging",), {**observed, "nonfinite": False})
+            yield _alarm("loss-diverging", step, usual, ("loss-diverges",), {**observed, "nonfinite": False})
         if not far:
             self.losses.append(loss)
 

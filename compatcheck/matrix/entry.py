@@ -194,7 +194,7 @@ class Entry(_Part):
     confidence: Confidence = Field(description="what the evidence is worth")
     summary: str = Field(min_length=1, description="what the user sees, in up to three sentences")
     mechanism: str = Field(min_length=1, description="why it happens, so that cases nobody reported are covered too")
-    symptoms: list[str] = Field([], description="short labels by which `diagnose` finds the entry, as `eval-loss-nan`")
+    symptoms: list[str] = Field([], description="what is seen: names in `tables/symptoms.toml`")
     misleading: list[str] = Field([], description="advice that is given for it and does not help, and why")
     packages: list[str] = Field(
         [], description="who is at fault, where it is not each distribution whose version a table bounds"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
@@ -69,6 +70,7 @@ def lint(
             _unreached_evidence(entry),
             _records_that_bear_nothing(path, entry),
             _unknown_probe(entry, probes),
+            _unknown_symptoms(entry, table),
             _false_patterns(entry),
             _false_examples(entry, table),
             _idle_conditions(entry, table),
@@ -76,7 +78,10 @@ def lint(
         )
         faults += [Fault(entry.id, text) for rule in rules for text in rule]
         faults += [Fault(entry.id, text, stale=True) for text in _stale(entry, today)]
-    return faults if only else [*faults, *(Fault("tables/relevance.toml", text) for text in _idle_relevance(table))]
+    if only:
+        return faults
+    faults += [Fault("tables/relevance.toml", text) for text in _idle_relevance(table)]
+    return faults + [Fault("tables/symptoms.toml", text) for text in _ambiguous_symptoms(table)]
 
 
 def _idle_relevance(table: Table) -> Iterator[str]:
@@ -91,6 +96,16 @@ def _idle_relevance(table: Table) -> Iterator[str]:
     for path, values in known["chosen_by_few"].items():
         numeric = kind_of(path) == "number"
         yield from (f"{path} cannot be {value!r}" for value in values if numeric != isinstance(value, int))
+
+
+def _ambiguous_symptoms(table: Table) -> Iterator[str]:
+    """A word replaced twice, or still in use, and an implied symptom that is not there."""
+    known = table("symptoms")["symptoms"]
+    replaced = Counter(word for symptom in known.values() for word in symptom.get("replaces", ()))
+    yield from (f"{word!r} is replaced twice" for word, count in replaced.items() if count > 1)
+    yield from (f"{word!r} is a symptom and cannot be replaced" for word in replaced if word in known)
+    implied = {word for symptom in known.values() for word in symptom.get("implies", ())}
+    yield from (f"there is no symptom {word!r} to imply" for word in sorted(implied - known.keys()))
 
 
 def _misplaced(path: Path, entry: Entry) -> Iterator[str]:
@@ -197,6 +212,16 @@ def _unknown_probe(entry: Entry, probes: Sequence[str]) -> Iterator[str]:
         yield f"there is no probe {entry.probe.name!r}"
     if entry.reproduce and not entry.probe:
         yield "it can be reproduced but names no probe to do it with"
+
+
+def _unknown_symptoms(entry: Entry, table: Table) -> Iterator[str]:
+    known = table("symptoms")["symptoms"]
+    better = {word: name for name, symptom in known.items() for word in symptom.get("replaces", ())}
+    for word in entry.symptoms:
+        if word in better:
+            yield f"the symptom {word!r} is called {better[word]!r}"
+        elif word not in known:
+            yield f"there is no symptom {word!r} in tables/symptoms.toml"
 
 
 def _false_patterns(entry: Entry) -> Iterator[str]:

@@ -21,8 +21,22 @@ class Failure(NamedTuple):
     narrow: bool = False
 
 
+_SYMPTOMS = {
+    "cuda-oom": "out-of-memory",
+    "nccl-timeout": "collective-timeout",
+    "no-sync-incompatible": "sharding-failure",
+    "cuda-driver-too-old": "driver-too-old",
+    "probabilities-not-finite": "output-nan",
+    "inductor-failure": "compile-failure",
+    "cublas-failure": "library-failure",
+    "nccl-failure": "communication-failure",
+}
+"""The symptom of a kind of failure that has another name."""
+
+
 def _failure(kind: str, words: str, regex: str, *symptoms: str, fatal: bool = False, narrow: bool = False) -> Failure:
-    return Failure(kind, words, re.compile(regex), frozenset((kind, *symptoms)), fatal, narrow)
+    shown = frozenset((_SYMPTOMS.get(kind, kind), *symptoms))
+    return Failure(kind, words, re.compile(regex), shown, fatal, narrow)
 
 
 FAILURES = (
@@ -91,7 +105,7 @@ FATAL_MARKS = (
 )  # fmt: skip
 """One of these stands in every message that is fatal by itself."""
 
-UNKNOWN = _failure("error", "the run ended with an exception", r"")
+UNKNOWN = Failure("error", "the run ended with an exception", re.compile(r""), frozenset())
 _MEMORY = re.compile(r"Tried to allocate ([\d.]+ [KMGT]iB)")
 _CAPACITY = re.compile(r"total capacity of ([\d.]+ [KMGT]iB)|([\d.]+ [KMGT]iB) total capacity")
 _FREE = re.compile(r"of which ([\d.]+ [KMGT]iB) is free|([\d.]+ [KMGT]iB) free")

@@ -93,7 +93,7 @@ OVERFLOWS = _signature(
     "grad-norm-nan loss-nan",
 )
 EVALUATION = _signature("eval-loss-nan", "eval_loss is not finite while the training loss is", "eval-loss-nan")
-DIVERGED = _signature("divergence", "the loss rose and stayed far above its lowest", "divergence", narrow=False)
+DIVERGED = _signature("divergence", "the loss rose and stayed far above its lowest", "loss-diverges", narrow=False)
 CONSTANT = _signature("loss-constant", "the loss is the same number at every step", "loss-constant", narrow=False)
 GROWTH = _signature("memory-growth", "memory grows from reading to reading and does not settle", "memory-growth")
 

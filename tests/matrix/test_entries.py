@@ -100,6 +100,8 @@ def test_a_good_entry_has_no_fault(tmp_path: Path, known: matrix.Matrix) -> None
         ('id = "CC-2026-9999"', 'id = "CC-2026-9998"', "the file is named"),
         ("distributions.torch", "distributions.peft", "it lies in torch/"),
         ('expect = "undetermined"', 'expect = "affected"', "no example is undetermined"),
+        ("published", 'symptoms = ["nan-loss"]\npublished', "the symptom 'nan-loss' is called 'loss-nan'"),
+        ("published", 'symptoms = ["loss-nam"]\npublished', "there is no symptom 'loss-nam' in tables/symptoms.toml"),
     ],
 )
 def test_the_linter_sees(tmp_path: Path, known: matrix.Matrix, old: str, new: str, fault: str) -> None:
@@ -211,5 +213,18 @@ def test_a_table_names_facts_that_exist(known: matrix.Matrix, part: str, rows: d
     assert [each for each in faults if fault in each.text] == faults != []
 
 
-def test_the_table_of_relevance_has_no_fault(known: matrix.Matrix) -> None:
+@pytest.mark.parametrize(
+    ("rows", "fault"),
+    [
+        ({"a": {"replaces": ["x"]}, "b": {"replaces": ["x"]}}, "'x' is replaced twice"),
+        ({"a": {"replaces": ["b"]}, "b": {}}, "'b' is a symptom and cannot be replaced"),
+        ({"a": {"implies": ["b"]}}, "there is no symptom 'b' to imply"),
+    ],
+)
+def test_a_symptom_has_one_name(known: matrix.Matrix, rows: dict[str, Any], fault: str) -> None:
+    faults = lint({}, lambda name: {"symptoms": rows} if name == "symptoms" else known.table(name), (), TODAY)
+    assert [each.text for each in faults] == [fault]
+
+
+def test_the_tables_have_no_fault(known: matrix.Matrix) -> None:
     assert lint({}, known.table, (), TODAY) == []
