@@ -18,11 +18,12 @@ _TAG = re.compile(
 _HEADING = re.compile(r"#{1,6}\s")
 _RANK = re.compile(r"\s{0,8}(?:\[(?:rank|default)\d+\]:|\(\w{1,30} pid=\d+\))\s?", re.I)
 _MARKER = re.compile(r"\s*(?:[-*+•·●]\s*|\d{1,2}[.)、]\s+|\[[+x ]\]\s*|#\s+)+")
+_LINK = re.compile(r"\b(?:https?|ftp|git\+\w{3,5})://[^\s<>()\[\]\"'`，。；、]{1,2000}")
 _EMPHASIS = str.maketrans("", "", "`\u200b\ufeff")
 
 
 class Line(NamedTuple):
-    """One line: its number from 1, its text, and that text without marks of Markdown."""
+    """One line: its number from 1, its text, and that text without links and marks of Markdown."""
 
     number: int
     text: str
@@ -120,6 +121,7 @@ def _without_comment(line: str, inside: bool) -> tuple[str, bool]:
 
 
 def _plain(text: str) -> str:
+    text = _LINK.sub(" ", text) if "://" in text else text
     bare = text.strip().strip("|").replace("|", "  ").replace("**", "").translate(_EMPHASIS)
     marker = _MARKER.match(bare)
     return " ".join(bare[marker.end() if marker else 0 :].split())

@@ -16,29 +16,40 @@ from compatcheck.bug_report._names import TRAINERS
 from compatcheck.errors import InputError
 from compatcheck.project import scripts
 
-_HUB = r"([A-Za-z0-9][\w.-]{0,60}/[A-Za-z0-9][\w.-]{1,100})"
+_PART = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,100}[A-Za-z0-9_])?"
+_HUB = rf"({_PART}/{_PART}(?![A-Za-z0-9_/\\-]))"
+_PATH = r"((?:[A-Z]:[\\/]|~/|\.{0,2}/)[A-Za-z0-9_./\\@+-]{1,300})"
+_NAME = rf"(?:{_HUB}|{_PATH})"
 _CALL = r"\b(?:AutoModel\w{0,60}|\w{1,60}For[A-Z]\w{1,60}|Fast(?:Language|Vision)?Model)\.from_pretrained\(\s{0,20}"
 _OPEN = re.compile(rf"{_CALL}\Z")
-_LOADED = re.compile(rf"{_CALL}(?:pretrained_model_name_or_path\s?=\s?|model_name\s?=\s?)?['\"]{_HUB}['\"]")
+_LOADED = re.compile(rf"{_CALL}(?:pretrained_model_name_or_path\s?=\s?|model_name\s?=\s?)?['\"]{_NAME}['\"]")
 _FIRST = re.compile(rf"\s{{0,60}}(?:\w{{1,40}}\s?=\s?)?['\"]{_HUB}['\"]")
 _ASSIGNED = re.compile(
     rf"\b(?:base_?model|model_(?:id|name|path|name_or_path|id_or_path)|pretrained_model\w{{0,20}}|checkpoint)\s?=\s?"
-    rf"['\"]{_HUB}['\"]",
+    rf"['\"]{_NAME}['\"]",
     re.I,
 )
-_FLAG = re.compile(rf"--(?:model|base_model|model[-_](?:id|name|path|name_or_path|id_or_path))[ =]{{1,2}}['\"]?{_HUB}")
-_SERVED = re.compile(rf"\bvllm serve ['\"]?{_HUB}")
+_FLAG = re.compile(rf"--(?:model|base_model|model[-_](?:id|name|path|name_or_path|id_or_path))[ =]{{1,2}}['\"]?{_NAME}")
+_SERVED = re.compile(rf"\bvllm serve ['\"]?{_NAME}")
 _LISTED = re.compile(
     rf"(?:(?:base )?model(?: name| id)?|模型(?:名称)?)\s?[:=]\s{{0,3}}"
-    rf"(?:{_HUB}|([A-Z]\w{{1,20}}-[\w.-]{{1,60}}))\s{{0,3}}\Z",
+    rf"(?:{_NAME}|([A-Z]\w{{1,20}}-[\w.-]{{1,60}}))\s{{0,3}}\Z",
     re.I,
 )
+_OF_SIZE = r"(?=[A-Za-z0-9_./-]{0,160}-\d{1,3}(?:\.\d)?b(?![A-Za-z0-9]))"
 _TUNED = re.compile(
-    r"(?:模型|微调|使用|用|\b(?:fine-?tun(?:e|ed|ing)|train(?:ed|ing)?|model))\s{0,2}`?(?![\w.-]{0,60}\d[bm]/)"
-    rf"(?=[\w./-]{{0,120}}-\d{{1,3}}(?:\.\d)?b(?![a-z\d])){_HUB}",
-    re.I | re.A,
+    r"(?:(?:模型|微调|使用|用)\s{0,2}|\b(?:fine-?tun(?:e|ed|ing)|train(?:ed|ing)?|model)\s{1,2})"
+    rf"`?(?![A-Za-z0-9_.-]{{0,60}}\d[bm]/){_OF_SIZE}{_HUB}",
+    re.I,
 )
 """A hub's name that ends in a size, so that no cards, versions or two models by a stroke are taken for one."""
+
+_DOWNLOADED = re.compile(
+    rf"[\\/](?:modelscope|modelscope/hub|modelscope/hub/models|modelscope/models)[\\/]{_OF_SIZE}(?!hub/|models/){_HUB}",
+    re.I,
+)
+_CACHED = re.compile(rf"models--({_PART})(?=[/\\'\"\s]|\Z)")
+"""A model in the folders into which ModelScope and the Hub download."""
 
 _OF_TRL = re.compile(rf"=\s?({TRAINERS})Trainer\(")
 _OF_TRANSFORMERS = re.compile(r"=\s?(?:Seq2Seq)?Trainer\(")
@@ -63,7 +74,11 @@ _MARK = re.compile(r"[/=:(-]")
 """What every line that is read here has."""
 
 _FILE = re.compile(r"\.(?:json|ya?ml|py|sh|bin|safetensors|txt|md|gguf|ipynb)\Z", re.I)
-_FOLDERS = ("data", "models", "model", "checkpoints", "checkpoint", "output", "outputs", "path", "examples", "scripts")
+_FOLDERS = (
+    *("data", "models", "model", "checkpoints", "checkpoint", "ckpt", "output", "outputs", "path", "examples"),
+    *("scripts", "save", "saves", "workspace", "mnt", "root", "home", "src", "model_path", "model_inference", "tmp", "runs"),
+)
+_LIKE_A_MODEL = re.compile(r"(?!checkpoint|step|epoch|global|output|run|\d)(?=.{0,100}\d)[A-Za-z].{2,100}\Z", re.I)
 
 
 def read(block: Block) -> Iterator[Claim]:
@@ -81,18 +96,29 @@ def read(block: Block) -> Iterator[Claim]:
             opened = False
             continue
         doubt = ADVISED if not block.fenced and hypothetical(line.plain) else None
-        found = [pattern.search(line.text) for pattern in (_LOADED, _ASSIGNED, _FLAG, _SERVED, _TUNED)]
+        found = [pattern.search(line.text) for pattern in (_LOADED, _ASSIGNED, _FLAG, _SERVED, _TUNED, _DOWNLOADED)]
         found += [_LISTED.match(line.plain), _FIRST.match(line.text) if opened else None]
         opened = _OPEN.search(line.text) is not None
-        for match in filter(None, found):
-            name = match[1] or match[2]
-            if not _FILE.search(name) and name.partition("/")[0].lower() not in _FOLDERS:
-                yield Claim("model.name", name, line.number, doubt)
+        names = {_model_name(*match.groups()) for match in filter(None, found)}
+        names |= {match[1].replace("--", "/", 1) for match in _CACHED.finditer(line.text) if "--" in match[1]}
+        yield from (Claim("model.name", name, line.number, doubt) for name in sorted(filter(None, names)))
         if trainer := _OF_TRL.search(line.text):
             yield Claim("training.framework", "trl", line.number, doubt)
             yield Claim("training.objective", trainer[1].lower(), line.number, doubt)
         elif _OF_TRANSFORMERS.search(line.text):
             yield Claim("training.framework", "transformers", line.number, doubt)
+
+
+def _model_name(hub: str | None, path: str | None = None, bare: str | None = None) -> str | None:
+    """The name on a hub, or the last part of a path that looks like one; None for what is a file or any folder."""
+    if name := hub or bare:
+        is_file = _FILE.search(name) or name.partition("/")[0].lower() in _FOLDERS
+        return None if is_file else name.replace("___", ".")
+    parts = [part for part in re.split(r"[\\/]", path or "") if part]
+    if not parts or "models--" in (path or ""):
+        return None
+    last = parts[-1].rstrip(".,").replace("___", ".")
+    return last if _LIKE_A_MODEL.match(last) and not _FILE.search(last) else None
 
 
 def _switched(block: Block, whole: bool) -> Iterator[Claim]:

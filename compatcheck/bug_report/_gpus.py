@@ -22,17 +22,18 @@ _IN_CONTEXT = (
 )
 _OTHERS = (
     r"(?:amd )?(?:radeon )?(?:instinct )?mi\d{2,3}[ax]?",
-    r"(?:amd )?radeon (?:rx |pro )?\w{3,8}(?: xtx?)?",
+    r"(?:amd )?radeon (?:rx |pro )?[a-z0-9]{3,8}(?: xtx?)?",
     r"rx ?\d{4} ?(?:xtx|xt)?",
-    r"(?:ascend|昇腾) ?\d{3}\w{0,4}",
-    r"910[ab]\d?",
+    r"(?:ascend|昇腾)[ -]?(?:310|910)(?:[a-z]{1,2}\d?|_\d{4})?",
+    r"(?:atlas ?)?910[abc]\d?",
+    r"310p\d?",
     r"(?:intel )?gaudi ?\d?",
     r"(?:apple )?m[1-5] (?:pro|max|ultra)",
     r"apple m[1-5]",
-    r"intel arc \w{3,8}",
+    r"intel arc [a-z0-9]{3,8}",
 )
-_BEFORE = r"(?<![a-z0-9_./\\@-])(?:nvidia[- ]?)?"
-_AFTER = r"(?![a-wyz0-9_/\\]|x(?!\d)|\.\w)"
+_BEFORE = r"(?:(?<![a-z0-9_./\\@-])|(?<=\d[x×*]))(?:nvidia[- ]?)?"
+_AFTER = r"(?:(?<=\d)s(?![a-z0-9]))?(?![a-wyz0-9_/\\]|x(?!\d)|\.\w)"
 _ANY = re.compile(
     rf"{_BEFORE}(?:(?P<other>{'|'.join(_OTHERS)})|(?P<certain>{'|'.join(_CERTAIN)})"
     rf"|(?P<loose>{'|'.join(_IN_CONTEXT)})){_AFTER}",
@@ -67,6 +68,7 @@ _NUMBERS = {
     "两块": 2,
     "四卡": 4,
 }
+_PLURAL = re.compile(r"(?<=[A-Z]\d\d\d)s\Z|(?<=\d{4})s\Z")
 _SPOKEN = re.compile(rf"({'|'.join(_NUMBERS)})[ -]?(?:nvidia )?\Z", re.I)
 
 
@@ -113,13 +115,15 @@ def gpus_in(text: str, context: bool = False) -> Gpus | None:
     for match in _ANY.finditer(text[:2000]):
         before = _COUNT_BEFORE.search(text[max(0, match.start() - 12) : match.start()])
         after = _COUNT_AFTER.match(text[match.end() : match.end() + 16])
-        if match["loose"] and not (in_context or after or (before and not before[0].strip().isdigit())):
+        spoken = _SPOKEN.search(text[max(0, match.start() - 16) : match.start()])
+        plural = _PLURAL.search(match[0]) is not None
+        counted = after or (before and (plural or not before[0].strip().isdigit())) or (spoken and plural)
+        if match["loose"] and not (in_context or counted):
             continue
-        name = re.sub(r"\s+", " ", match[0]).strip(" -")
+        name = _PLURAL.sub("", re.sub(r"\s+", " ", match[0]).strip(" -"))
         if name.lower() not in [each.lower() for each in names]:
             names.append(name)
         number = next(filter(None, (before and before[1], after and (after[1] or after[2]))), None)
-        spoken = _SPOKEN.search(text[max(0, match.start() - 16) : match.start()])
         stated = int(number) if number else _NUMBERS[spoken[1].lower()] if spoken else 0
         count = max(count or 0, stated) if 0 < stated <= _MOST else count
     return Gpus(tuple(names), count) if names else None

@@ -28,10 +28,17 @@ _NO_DISTRIBUTION = frozenset(
         *("gcc", "g++", "clang", "cmake", "rustc", "node", "python", "nvcc", "line", "step", "steps", "epoch"),
         *("version", "versions", "kernel", "glibc", "libc", "docker", "conda", "os", "cann", "rocm", "mig", "gpu"),
         *("gpus", "cpu", "memory", "loss", "lr", "iter", "total", "time", "rank", "size", "chapter", "section"),
-        *("figure", "table", "number", "name", "package"),
+        *("figure", "table", "number", "name", "package", "server", "client", "browser", "chrome", "firmware", "bios"),
+        *("app", "api", "model", "dataset", "java", "git", "npm", "image", "system", "machine", "host", "toolkit"),
+        *("chip", "product", "npu", "firmware", "software", "hardware", "device", "release", "build", "date", "nvidia"),
     )
 )
 _ONE_NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9._-]{0,60}[A-Za-z0-9])?\Z")
+_FILE = re.compile(
+    r"\.(?:py|sh|json|jsonl|ya?ml|toml|txt|md|log|cfg|ini|csv|so|dll|cu|cpp|c|h|ipynb|pt|pth|bin|safetensors|gguf|whl"
+    r"|zip|gz|png|jpg|pdf)\Z",
+    re.I,
+)
 TRAINERS = "SFT|DPO|KTO|ORPO|CPO|BCO|GRPO|PPO|RLOO|GKD|Reward"
 """How the names of trl's trainers begin."""
 SPOKEN = "|".join(re.escape(name).replace("\\-", "[-_ ]?").replace("\\ ", "[-_ ]?") for name in _IN_PROSE)
@@ -56,5 +63,5 @@ def distribution_of(repository: str) -> str | None:
 
 
 def plausible(name: str) -> bool:
-    """Whether a name that a tool prints may be that of a distribution."""
-    return bool(_ONE_NAME.match(name)) and name.lower() not in _NO_DISTRIBUTION
+    """Whether a name that a tool prints may be that of a distribution, and is not that of a file."""
+    return bool(_ONE_NAME.match(name)) and name.lower() not in _NO_DISTRIBUTION and not _FILE.search(name)

@@ -20,7 +20,7 @@ _VERSION = (
     r"(\d{1,4}(?:\.\d{1,5}){1,3}(?:[-_.]?(?:a|b|rc|alpha|beta)\.?\d{1,3})?(?:\.?post\d{1,2})?(?:\.?dev\d{0,12})?"
     r"(?:\+(?!(?:python|torch|cuda|transformers|py\d|[a-z]{3,14}\d+\.\d+\.\d)[\w.]{0,12})[a-z0-9][a-z0-9.]{0,50})?)"
 )
-_AFTER = r"(?![\w]*[a-z]\d{3,}|\.\d|\d|x\d)"
+_AFTER = r"(?![\w]*[a-z]\d{3,}|\.\d|\d|x\d|\.(?:py|sh|log|txt|json|ya?ml|md|ipynb|pth?|bin|out|err)\b)"
 _NAMED = re.compile(rf"(?<![a-z0-9_./\\@:-])({SPOKEN}|nvidia-[a-z-]{{3,20}}-cu\d\d){_SAYS}{_VERSION}{_AFTER}", re.I)
 _PINNED = re.compile(rf"(?<![\w./\\@:-])([A-Za-z][\w.-]{{1,60}})(?:\[[\w,]{{1,40}}\])?={{2,3}}{_VERSION}{_AFTER}", re.I)
 _RANGED = re.compile(
@@ -39,7 +39,7 @@ _PYTHON = re.compile(
 _CUDA = re.compile(
     r"(?<![a-z0-9_./\\-])(?<!\d\+)(?:torch\.version\.)?(cuda)\s{0,2}(?:-|_)?(toolkit|runtime|driver|compiler|sdk)?"
     r"(?:\(\w{1,10}\))?\s{0,2}(?:version|版本号?|ver)?\s{0,2}(?:is|为|是)?\s{0,2}[:=-]{0,3}\s{0,2}v?"
-    r"(\d{1,2}\.\d)(?:\.\d{1,3})?(?![\d]|\.\d)",
+    r"(\d{1,2}\.\d)(?:\.\d{1,3})?(?![\d]|\.\d)(?:\s(driver|toolkit)\b(?!\s?[:=]))?",
     re.I,
 )
 _OF_DRIVER = re.compile(r"driver version\b.{0,30}\bcuda version", re.I)
@@ -76,6 +76,7 @@ _MODULE_VERSION = re.compile(
 )
 _QUESTION = re.compile(r"\((?:[CGT]PU|accelerator)[^()]{0,30}\?\)|\?(?=\s*:)")
 _SENTENCES = re.compile(r"(?<=[。!！;；?？])|(?<=\.)(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)\s+(?=[A-Za-z\u4e00-\u9fff])")
+_BENCHMARK = re.compile(r"\bbenchmark(?:s|ed|ing)?\b[^.;]{0,40}\bon\b", re.I)
 _DIGIT = re.compile(r"\d")
 _ITEM = re.compile(r"\s{0,12}(?:[-*+•]|\d{1,2}[.)、])\s")
 _WHICH = "is ambiguous: CUDA {} could be torch's, the driver's or the toolkit's"
@@ -169,7 +170,7 @@ def _unless_more(text: str, match: re.Match[str], claim: Claim) -> Claim:
 
 def _cuda(text: str, number: int) -> Iterator[Claim]:
     for match in _CUDA.finditer(text):
-        kind, version = (match[2] or "").lower(), match[3]
+        kind, version = (match[2] or match[4] or "").lower(), match[3]
         if match[0].lower().startswith("torch.version"):
             yield Claim("cuda.runtime", version, number)
         elif kind in ("toolkit", "compiler", "sdk"):
@@ -189,7 +190,7 @@ def _is_of_torch(text: str, start: int) -> bool:
 
 def _gpus(text: str, number: int) -> Iterator[Claim]:
     found: Gpus | None = gpus_in(text)
-    if found is None:
+    if found is None or _BENCHMARK.search(text):
         return
     if len(found.names) > 1:
         yield Claim("gpus", None, number, f"names several GPUs: {', '.join(found.names)}")

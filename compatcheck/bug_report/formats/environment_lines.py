@@ -13,7 +13,7 @@ from compatcheck.bug_report._platform import platform_claims
 
 TITLE = "lines such as `- PyTorch version: 2.5.0`"
 TYPED = True
-_VERSION = re.compile(r"\s*(?:versions?|版本号?|ver)\s*\Z", re.I)
+_VERSION = re.compile(r"(?:(?<![A-Za-z])|(?<=[a-z])(?=V))\s*(?:[Vv]ersions?|VERSIONS?|[Vv]er|版本号?)\s*\Z")
 _BRACKETS = re.compile(r"\s*\([^()]{0,60}\)")
 _VALUE = re.compile(r"v?(\d[\w.+!-]{0,60})(?:@\w+)?\s*(\([^()]{0,80}\))?\s*(.*)\Z")
 _PYTHON = re.compile(r"(\d\.\d{1,2}(?:\.\d{1,2})?)")
