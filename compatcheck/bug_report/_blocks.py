@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from compatcheck.bug_report._html import BREAK
+
 _LONGEST = 20_000
 _SHORT = 400
 _ANSI = re.compile(r"\x1b(?:\[[0-?]{0,30}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-_])")
@@ -92,7 +94,7 @@ def _nearest(lines: Iterable[Line]) -> str:
 def _lines(text: str) -> Iterator[tuple[int, str, int]]:
     """Number, text and depth of quotation of each line; comments of a template are blanked out."""
     inside = False
-    for number, raw in enumerate(text.split("\n") if "\n" in text else text.split("\r"), 1):
+    for number, raw in _numbered(text):
         line = raw[:_LONGEST].replace("\r", " ").rstrip()
         if "\x1b" in line:
             line = _ANSI.sub("", line)
@@ -103,6 +105,12 @@ def _lines(text: str) -> Iterator[tuple[int, str, int]]:
         quote = _QUOTE.match(line) if line.lstrip().startswith(">") and not line.startswith(">>>") else None
         line = _RANK.sub("", line[quote.end() :] if quote else line, count=1)
         yield number, line.rstrip(), quote[0].count(">") if quote else 0
+
+
+def _numbered(text: str) -> Iterator[tuple[int, str]]:
+    """The lines with their numbers; of HTML several may stand in one."""
+    for number, raw in enumerate(text.split("\n") if "\n" in text else text.split("\r"), 1):
+        yield from ((number, part) for part in (raw.split(BREAK) if BREAK in raw else (raw,)))
 
 
 def _without_comment(line: str, inside: bool) -> tuple[str, bool]:

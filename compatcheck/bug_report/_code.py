@@ -76,7 +76,20 @@ _MARK = re.compile(r"[/=:(-]")
 _FILE = re.compile(r"\.(?:json|ya?ml|py|sh|bin|safetensors|txt|md|gguf|ipynb)\Z", re.I)
 _FOLDERS = (
     *("data", "models", "model", "checkpoints", "checkpoint", "ckpt", "output", "outputs", "path", "examples"),
-    *("scripts", "save", "saves", "workspace", "mnt", "root", "home", "src", "model_path", "model_inference", "tmp", "runs"),
+    *(
+        "scripts",
+        "save",
+        "saves",
+        "workspace",
+        "mnt",
+        "root",
+        "home",
+        "src",
+        "model_path",
+        "model_inference",
+        "tmp",
+        "runs",
+    ),
 )
 _LIKE_A_MODEL = re.compile(r"(?!checkpoint|step|epoch|global|output|run|\d)(?=.{0,100}\d)[A-Za-z].{2,100}\Z", re.I)
 

@@ -1,56 +1,61 @@
-"""The text of a pasted report: whatever encoding an editor or a terminal left it in."""
+"""The text of a pasted report: whatever encoding an editor or a terminal left it in, and of a web page what it says."""
 
 from __future__ import annotations
 
-import codecs
 import os
 import sys
+from typing import BinaryIO
 
+from compatcheck.bug_report import _encoding, _html, _web_page
 from compatcheck.errors import InputError
 
 _LARGEST = 8 << 20
+_HALF = _LARGEST // 2
+_CHUNK = 1 << 20
 _DOING = "reading the report"
-_CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f\b\x1b")
 
 
 def read_input(path: str) -> tuple[str, str]:
-    """The text of a file, ``-`` being standard input, and what to call it.
+    """The text of a file, ``-`` being standard input, and what to call it; of a long one its head and its end.
 
-    UTF-8, UTF-16 with its mark, and GBK are understood. Raises `InputError` where it cannot be read, is larger than
-    8 MiB or is no text.
+    Raises `InputError` where it cannot be read or is no text.
     """
     source = "standard input" if path == "-" else path
     try:
         if path == "-":
-            raw = sys.stdin.buffer.read(_LARGEST + 1)
+            raw = _head_and_tail(sys.stdin.buffer)
         else:
             if not os.path.exists(path):
                 raise InputError(_DOING, path, "there is no such file", "give the path of a text file, or -")
             with open(path, "rb") as stream:
-                raw = stream.read(_LARGEST + 1)
+                raw = _head_and_tail(stream)
     except OSError as error:
         seen = error.strerror or str(error)
         raise InputError(_DOING, source, seen, "give the path of a text file, or -") from None
-    if len(raw) > _LARGEST:
-        raise InputError(_DOING, source, f"it is larger than {_LARGEST >> 20} MiB", "give the part on the environment")
-    return decoded(raw, source), source
+    return plain_text(_encoding.decoded(raw, source)), source
 
 
-def decoded(raw: bytes, source: str) -> str:
-    """The text of the bytes; raises `InputError` where they are none."""
-    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return _strictly(raw, "utf-16", source)
-    if b"\0" in raw or sum(byte in _CONTROLS for byte in raw[:65536]) * 100 > len(raw[:65536]):
-        raise InputError(_DOING, source, "it is binary", "paste the text of the report")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return _strictly(raw, "gb18030", source)
+def plain_text(text: str) -> str:
+    """What a text says: HTML without its tags, a copied page without menus and adverts; numbers of lines stay true."""
+    return _web_page.without_furniture(_html.text_of(text) if _html.is_html(text) else text)
 
 
-def _strictly(raw: bytes, encoding: str, source: str) -> str:
-    try:
-        return raw.decode(encoding)
-    except UnicodeDecodeError:
-        seen = "it is neither UTF-8, UTF-16 nor GBK"
-        raise InputError(_DOING, source, seen, "save it as UTF-8") from None
+def _head_and_tail(stream: BinaryIO) -> bytes:
+    """All bytes of a stream, or both ends of one that is too large, with a line that says so between them."""
+    head = stream.read(_LARGEST + 1)
+    if len(head) <= _LARGEST:
+        return head
+    tail, size = head[_HALF:], len(head)
+    if stream.seekable():
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(size - _HALF, _HALF))
+        tail = stream.read(_HALF)
+    else:
+        while chunk := stream.read(_CHUNK):
+            size += len(chunk)
+            tail = (tail + chunk)[-_HALF:]
+    head, tail = head[:_HALF].rpartition(b"\n")[0] or head[:_HALF], tail[-_HALF:].partition(b"\n")[2] or tail[-_HALF:]
+    left_out = (
+        f"[{(size - len(head) - len(tail)) >> 10} KiB in the middle are not read; lines are counted without them]"
+    )
+    return head + f"\n\n{left_out}\n\n".encode() + tail

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, cast
 
 from compatcheck.bug_report import _assignments, _code, _issue, _newest, _prose, _settings, _training_phrases
 from compatcheck.bug_report._blocks import Block, Line, split
 from compatcheck.bug_report._claims import Claim, join_claims, with_doubt
 from compatcheck.bug_report._cues import ADVISED, advises, announces, hypothetical
+from compatcheck.bug_report._input import plain_text
 from compatcheck.environment import Environment
 from compatcheck.files.units import units
 
@@ -31,16 +32,37 @@ def formats() -> tuple[Format, ...]:
 def read_report(text: str, source: str) -> Environment:
     """The environment that a report states; each fact keeps its line, and what lines contradict is unknown.
 
-    The text may be the JSON that GitHub gives; the lines are those of its text then.
+    The text may be the JSON that GitHub gives; the lines are those of its text then. Of several reports in it only what
+    all of them state is known.
     """
-    issue = _issue.read(text)
-    blocks = split(issue.text if issue else text)
+    issues = _issue.read(text)
+    read = [_read_one(issue.text, source, issue.facts) for issue in issues] or [_read_one(text, source)]
+    return read[0] if len(read) == 1 else _common(read)
+
+
+def _read_one(text: str, source: str, filed: Environment | None = None) -> Environment:
+    blocks = split(plain_text(text))
     claims = [claim for block in blocks for claim in _claims(block)]
     facts = join_claims([*claims, *_settings.claims(blocks), *_code.own_training(blocks)], source)
-    filed = issue.facts.facts if issue else {}
-    stated = {**filed, **facts.facts}
-    report = {**filed.get("report", {}), **facts.section("report")}
+    known = filed.facts if filed else {}
+    stated = {**known, **facts.facts}
+    report = {**known.get("report", {}), **facts.section("report")}
     return Environment({**stated, "report": report} if stated else {}, facts.reasons, facts.locations)
+
+
+def _common(read: Sequence[Environment]) -> Environment:
+    """What several reports state alike; the rest belongs to one of them, and nobody says to which."""
+    first, why = read[0], f"it is not the same in all {len(read)} reports of the input"
+    facts = {path: value for path, value in first.flat().items() if not isinstance(value, Mapping) or not value}
+    same = {path: value for path, value in facts.items() if all(each.get(path) == value for each in read)}
+    paths = {path for each in read for path in (*each.flat(), *each.reasons)} - same.keys()
+    sections = {path.rpartition(".")[0] for path in same}
+    reasons = {path: why for path in paths if path not in sections and not _is_section(path, read)}
+    return Environment.from_flat(same, reasons, {path: at for path, at in first.locations.items() if path in same})
+
+
+def _is_section(path: str, read: Sequence[Environment]) -> bool:
+    return any(isinstance(each.get(path), Mapping) for each in read)
 
 
 def _claims(block: Block) -> Iterator[Claim]:
