@@ -155,16 +155,25 @@ def _unknown_frameworks(entry: Entry) -> Iterator[str]:
 
 
 def _unreached_evidence(entry: Entry) -> Iterator[str]:
-    """The users of a framework that met the fault must be reached, or those of one that runs on it."""
+    """The users of a framework that met the fault must be reached, or those of one that runs on it.
+
+    A framework that only explains the fault, and does not have it, says so in an unaffected example.
+    """
     if not all({"training.framework", "training.runs_on"} & conditions.keys() for conditions in entry.affected):
         return
+    spared = {Environment(each.environment).get("training.framework") for each in _unaffected(entry)}
     for evidence in entry.evidence:
         framework = _framework_of_repository(evidence.url)
-        parts = {part.partition(".")[0] for part in evidence.supports}
-        if not framework or evidence.kind not in _MET_BY_USERS or not parts & _SEEN_BY_USERS:
+        if not framework or evidence.kind not in _MET_BY_USERS:
             continue
-        if not any(_reaches(conditions, framework) for conditions in entry.affected):
-            yield f"{evidence.url} met it with {framework}, whose users no table reaches"
+        seen = not _SEEN_BY_USERS.isdisjoint(part.partition(".")[0] for part in evidence.supports)
+        if any(_reaches(conditions, framework) for conditions in entry.affected) or (framework in spared and not seen):
+            continue
+        yield f"{evidence.url} met it with {framework}, whose users no table reaches"
+
+
+def _unaffected(entry: Entry) -> list[Example]:
+    return [example for example in entry.examples if example.expect == "unaffected"]
 
 
 def _reaches(conditions: Mapping[str, object], framework: str) -> bool:

@@ -197,6 +197,25 @@ def test_a_framework_that_met_the_fault_is_reached(
     assert any(fault in text for text in texts) if fault else not any("met it" in t or " is '" in t for t in texts)
 
 
+def test_cited_framework_is_reached_or_shown_unaffected(tmp_path: Path, known: matrix.Matrix) -> None:
+    cited = ENTRY.replace("training.packing = true\n", 'training.framework = "trl"\n', 1)
+    for part, supports in (("mechanism", '["mechanism"]'), ("summary", '["mechanism", "summary"]')):
+        text = f"""{cited}
+[[evidence]]
+url = "https://github.com/modelscope/ms-swift/issues/1"
+kind = "maintainer"
+supports = {supports}
+"""
+        assert any("met it with ms-swift" in each for each in lint_text(tmp_path, text, known)), part
+        spared = f"""{text}
+[[examples]]
+expect = "unaffected"
+environment = {{ distributions = {{ torch = "2.5.0" }}, training = {{ framework = "ms-swift" }} }}
+"""
+        still = any("met it with" in each for each in lint_text(tmp_path, spared, known))
+        assert still == (part == "summary"), part
+
+
 @pytest.mark.parametrize(
     ("part", "rows", "fault"),
     [

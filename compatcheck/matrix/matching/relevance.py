@@ -72,8 +72,12 @@ def rare_choices(conditions: Mapping[str, object]) -> frozenset[str]:
 
 
 def is_left_off(path: str, condition: object) -> bool:
-    """Whether a table asks that what is off unless somebody turns it on is off."""
-    return condition == "absent" and path in relevance().off_unless_asked
+    """Whether a table requires that a setting, which is off unless somebody turns it on, is off.
+
+    A setting of DeepSpeed's own says nothing where it is not known whether DeepSpeed runs.
+    """
+    own = path.startswith("training.deepspeed.")
+    return path in relevance().off_unless_asked and (condition == "absent" or (condition is False and not own))
 
 
 def _allowed(condition: object) -> list[object]:
