@@ -9,6 +9,7 @@ from compatcheck.environment import Environment, Location
 from compatcheck.environment.paths import distribution_of
 from compatcheck.inference import infer as _infer
 from compatcheck.inference.inferred import Judged
+from compatcheck.inference.report_date import day_of_report
 from compatcheck.language import gettext as _
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.matrix.loading import (
@@ -26,6 +27,7 @@ from compatcheck.matrix.loading import (
     search,
     source_folder,
 )
+from compatcheck.matrix.matching.by_day import Releases, existing_first
 from compatcheck.matrix.matching.held_facts import held_facts
 from compatcheck.matrix.matching.match import (
     Conditions,
@@ -118,6 +120,7 @@ def _match(matrix: Matrix, judged: Judged, suspected: int) -> tuple[Finding, ...
     ``suspected``, the nearest in time, unless something is affected.
     """
     environment, traits = judged.view, trait_finder(matrix.table)
+    releases: Releases = matrix.table("release-history")["releases"]
     findings: list[Finding] = []
     away: list[tuple[dict[str, Any], Verdict, tuple[dict[str, str], ...]]] = []
     known: dict[str, Verdict] = {}
@@ -134,16 +137,14 @@ def _match(matrix: Matrix, judged: Judged, suspected: int) -> tuple[Finding, ...
         )
         for raw in matrix.read([tuple(candidate["at"])]):
             if is_reported(verdict):
-                findings += _findings(in_language(matrix, raw), verdict, ranges, judged)
+                findings += _findings(in_language(matrix, raw), verdict, ranges, judged, releases)
             else:
                 away.append((raw, verdict, ranges))
     if away and not any(finding.status == "affected" for finding in findings):
-        chosen = nearest(
-            (raw for raw, _, _ in away), environment, matrix.table("release-history")["releases"], suspected
-        )
+        chosen = nearest((raw for raw, _, _ in away), environment, releases, suspected)
         for raw, verdict, ranges in away:
             if raw["id"] in chosen:
-                findings += _findings(in_language(matrix, raw), verdict, ranges, judged)
+                findings += _findings(in_language(matrix, raw), verdict, ranges, judged, releases)
     return tuple(findings)
 
 
@@ -153,16 +154,22 @@ def _ranges(table: Conditions) -> dict[str, str]:
 
 
 def _findings(
-    raw: dict[str, object], verdict: Verdict, ranges: tuple[Mapping[str, str], ...], judged: Judged
+    raw: dict[str, object],
+    verdict: Verdict,
+    ranges: tuple[Mapping[str, str], ...],
+    judged: Judged,
+    releases: Releases,
 ) -> Iterator[Finding]:
     from compatcheck.matrix.entry import Entry
 
     entry = Entry.model_validate(raw)
     for occurrence in verdict.occurrences or (None,):
-        yield _finding(entry, verdict, occurrence, judged)._replace(ranges=ranges)
+        yield _finding(entry, verdict, occurrence, judged, releases)._replace(ranges=ranges)
 
 
-def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, judged: Judged) -> Finding:
+def _finding(
+    entry: Entry, verdict: Verdict, occurrence: Occurrence | None, judged: Judged, releases: Releases
+) -> Finding:
     remedies = tuple(remedy.remedy() for remedy in entry.remedies)
     if occurrence:
         ways = (pins for pins in (occurrence.pins, occurrence.instead) if pins)
@@ -178,7 +185,7 @@ def _finding(entry: Entry, verdict: Verdict, occurrence: Occurrence | None, judg
         packages=occurrence.packages if occurrence else entry.distributions,
         summary=" ".join((occurrence.summary if occurrence else entry.summary, *_partly(verdict))),
         missing=tuple(dict.fromkeys(verdict.missing)),
-        remedies=remedies,
+        remedies=existing_first(remedies, day_of_report(judged.view), releases),
         evidence=tuple(dict.fromkeys(evidence.url for evidence in entry.evidence)),
         probe_name=entry.probe.name if entry.probe else None,
         probe_request=entry.probe.request if entry.probe else {},
@@ -233,6 +240,7 @@ def suspects(matrix: Matrix, judged: Judged) -> Iterator[Suspect]:
     from compatcheck.results.logs import Suspect
 
     environment, inferred = judged.view, judged.inferred
+    releases: Releases = matrix.table("release-history")["releases"]
     traits = trait_finder(matrix.table)
     known: dict[str, Verdict] = {}
     for raw in all_entries(matrix):
@@ -246,7 +254,7 @@ def suspects(matrix: Matrix, judged: Judged) -> Iterator[Suspect]:
             fit, against = None, min((_failing(table, judged, traits) for table in tables), key=len)
         shown = in_language(matrix, raw)
         entry = Entry.model_validate(shown)
-        finding = _finding(entry, verdict, next(iter(verdict.occurrences), None), judged)
+        finding = _finding(entry, verdict, next(iter(verdict.occurrences), None), judged, releases)
         yield Suspect(shown, finding, fit, against)
 
 

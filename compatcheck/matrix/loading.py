@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache
 from typing import IO, Any, NamedTuple
 
+from packaging.version import Version
+
 from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import DataError, InputError
 from compatcheck.language import ENGLISH, LANGUAGES, current
@@ -258,14 +260,28 @@ def candidates(matrix: Matrix, environment: Environment) -> Iterator[dict[str, A
         if installed is None:
             continue
         version = None if isinstance(installed, Unknown) or is_vendor_build(installed) else parse_version(installed)
-        # A build from before a release may be on either side of what changed in it.
-        keys = [] if version is None else [sort_key(each) for each in {version, release_of(version)}]
+        # A build from before a release may be on either side of what changed in it, and on the way to it.
+        spans = [] if version is None else _spans(version)
         for low, high, *guarded in guards:
-            if not keys or any((low is None or low <= key) and (high is None or key <= high) for key in keys):
+            reached = ((low is None or low <= last) and (high is None or first <= high) for first, last in spans)
+            if not spans or any(reached):
                 places.update(map(tuple, guarded))
     if isinstance(environment.get("model"), Unknown):
         places = {place for place in places if place[0] not in matrix.of_model}
     yield from matrix.conditions(sorted(places))
+
+
+def _spans(version: Version) -> list[tuple[list[Any], list[Any]]]:
+    """The stretches of releases, as sort keys, that a version may stand for.
+
+    A development version stands for all since the first of the line before it.
+    """
+    key, release = sort_key(version), sort_key(release_of(version))
+    if not version.is_devrelease:
+        return [(key, key), (release, release)]
+    minor = version.minor
+    before = Version(f"{version.major}.{minor - 1}" if minor else f"{max(version.major - 1, 0)}")
+    return [(sort_key(before), key), (release, release)]
 
 
 def _lines_at(stream: IO[bytes], places: Iterable[Place]) -> Iterator[bytes]:

@@ -261,7 +261,7 @@ def _match_key(path: str, condition: Any, environment: Environment, inferred: In
         return _match_runs_on(condition, environment, inferred, traits)
     value = environment.get(path)
     if not isinstance(value, Unknown):
-        return _compare(path, condition, value)
+        return _match_development(path, condition, value, inferred) or _compare(path, condition, value)
     bounded = _BOUNDED.get(path) or _BOUNDED.get(path.partition(".")[0])
     return bounded(path, condition, environment, inferred) if bounded else Verdict(None, (path,))
 
@@ -332,6 +332,39 @@ _BOUNDED: Mapping[str, Callable[[str, object, Environment, Inferred], Verdict]] 
     "training.world_size": _match_ranks,
 }
 """How a fact is matched that is unknown and yet bounded by others, by its path or section."""
+
+
+def _match_development(path: str, condition: object, value: object, inferred: Inferred) -> Verdict | None:
+    """A development version whose fix came out in a patch release of the line before; None for any other.
+
+    It does not have the fix where that release was not out by the day of the report; without a day nobody knows.
+    """
+    name = distribution_of(path)
+    version = parse_version(value) if name and isinstance(value, str) else None
+    if version is None or not version.is_devrelease or not isinstance(condition, str) or not is_range(condition):
+        return None
+    bounds = parse_range(condition)
+    lower = tuple(bound for bound in bounds if bound.operator in (">", ">="))
+    fixes = [bound for bound in bounds if bound.operator == "<" and _is_patch_of_line_before(bound.version, version)]
+    if not fixes or names_builds(bounds) or not contains(lower, version):
+        return None
+    limit = inferred.limits.get(name or "")
+    if limit is None:
+        return Verdict(None, partly=_undecided_build(path, condition, value), expected=True)
+    newest = limit.newest
+    return Verdict(True, narrowed=True) if newest and Version(newest) < fixes[0].version else None
+
+
+def _is_patch_of_line_before(patch: Version, development: Version) -> bool:
+    """Whether 0.32.2 is a patch release of the line that was out while 0.33.0.dev0 was developed."""
+    next_minor = (patch.major, patch.minor + 1) == (development.major, development.minor)
+    next_major = (patch.major + 1, 0) == (development.major, development.minor)
+    return patch.micro > 0 and development.micro == 0 and (next_minor or next_major)
+
+
+def _undecided_build(path: str, condition: object, value: object) -> dict[str, str]:
+    words = _("is {version}, a build that may be older or newer than what {range} speaks of")
+    return {path: words.format(version=value, range=condition)}
 
 
 def _required_range(environment: Environment, inferred: Inferred, name: str) -> str | None:
@@ -413,10 +446,8 @@ def _compare(path: str, condition: Any, value: Any) -> Verdict:
         return Verdict(False)
     holds = _holds(path, condition, value)
     if holds is None and isinstance(value, str) and is_before_release(value):
-        words = _("is {version}, a build that may be older or newer than what {range} speaks of").format(
-            version=value, range=condition
-        )
-        return Verdict(None, narrowed=not _is_open(condition), partly={path: words}, expected=True)
+        partly = _undecided_build(path, condition, value)
+        return Verdict(None, narrowed=not _is_open(condition), partly=partly, expected=True)
     seen = holds is True or (isinstance(value, str) and is_vendor_build(value))
     return Verdict(holds, (path,) if holds is None else (), narrowed=seen and not _is_open(condition))
 
