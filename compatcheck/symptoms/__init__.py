@@ -43,4 +43,6 @@ def _log(scanned: Scanned, source: str) -> Log:
 
 def read_words(text: str, source: str) -> tuple[Sighting, ...]:
     """The symptoms that a person describes in words, English or Chinese, in the order of the text."""
-    return ()
+    from compatcheck.symptoms import words
+
+    return words.read(text, source)

@@ -1,0 +1,84 @@
+"""The clauses of what a person wrote: no code, no lines that a program printed, no quotations."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_MACHINE = re.compile(
+    r"""\s*(?:>|\||\$\ |\#\ ?!|>>>|\{['"]|File\ "|Traceback\b|\[?rank ?\d|\[\d
+    |\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4}\b|(?:INFO|WARNING|ERROR|DEBUG)\b|[\w.]*(?:Error|Exception|Warning)\b\s*:|(?:import|from)\s+[\w.]+\s*(?:import\b|$)|\d+%\|)""",
+    re.VERBOSE,
+)
+_CODE = re.compile(
+    r"""\s*(?:[A-Z_]+=\S*\s+)*(?:export\s+\w+=|(?:pip3?|conda|uv|docker|nohup|srun|mpirun|torchrun|accelerate|deepspeed|python3?|bash|sh)\s+
+    (?:-|\S+\.(?:py|txt|sh)\b|run\b|launch\s+-|install\s+\S*[-=\d])|--\w|[fr]?["'][^"']*["'],?\s*\Z|raise\s|assert\s|return\s|def\s|class\s
+    |self\.|@\w|\S+\s*=\s*\S+\(|\S.*\\\s*\Z)""",
+    re.VERBOSE,
+)
+_ENDS = re.compile(r"[.。!！?？:：;；]\s*\Z")
+_MARKUP = re.compile(r"[`*\"“”‘’「」《》]|</?\w[^>]{0,40}>(?=[^|]|\Z)")
+_CUT = re.compile(
+    r",(?!\d{3}\b)|[;、\[\]→\n]|\((?!\))|(?<!\()\)|(?P<end>[。!?]+|\.+(?=\s|\Z))|:(?=\s|\Z|[^\x00-\x7f])|\s[-–]+\s|—+|=>|"
+    r"\b(?:but|however|whereas)\b|但是?|不过|然而|可是|却|而(?!不是|言|且|已)",
+    re.ASCII,
+)
+_LONGEST = 400
+_LONGEST_SENTENCE = 8
+
+
+class Clause(NamedTuple):
+    """A clause in lower case, as it was written, and its line; ``sentence`` is the same for clauses of one sentence."""
+
+    text: str
+    written: str
+    line: int
+    sentence: int
+
+
+class _Paragraph(NamedTuple):
+    text: str
+    starts: tuple[tuple[int, int], ...]
+    """Where each of its lines begins in the text, and its number."""
+
+
+def clauses(text: str) -> Iterator[Clause]:
+    """The clauses in the order of the text."""
+    sentence = 0
+    for paragraph in _paragraphs(text):
+        sentence += 1
+        at = 0
+        for cut in (*_CUT.finditer(paragraph.text), None):
+            end = cut.start() if cut else len(paragraph.text)
+            written = paragraph.text[at:end].strip()
+            if written:
+                ending = cut["end"] if cut and cut["end"] else ""
+                line = next(number for start, number in reversed(paragraph.starts) if start <= at)
+                plain = " ".join(_MARKUP.sub("", written.lower()).split())
+                yield Clause((plain + ("?" if "?" in ending else ""))[:_LONGEST], written, line, sentence)
+            if cut:
+                at = cut.end()
+                sentence += cut["end"] is not None
+
+
+def _paragraphs(text: str) -> Iterator[_Paragraph]:
+    """Lines that are broken within a sentence are joined."""
+    parts: list[str] = []
+    starts: list[tuple[int, int]] = []
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        fence = _FENCE.match(line)
+        fenced ^= fence is not None
+        skipped = fenced or fence or not line.strip() or _MACHINE.match(line) or _CODE.match(line)
+        goes_on = parts and not skipped and line[:1].islower() and not _ENDS.search(parts[-1])
+        if parts and not goes_on:
+            yield _Paragraph(" ".join(parts), tuple(starts))
+            parts, starts = [], []
+        if not skipped:
+            starts.append((sum(len(part) + 1 for part in parts), number))
+            parts.append(unicodedata.normalize("NFKC", line.replace("，", ", ")).strip())
+    if parts:
+        yield _Paragraph(" ".join(parts), tuple(starts))
