@@ -17,16 +17,13 @@ if TYPE_CHECKING:
 def read_account(text: str, source: str) -> Account:
     """What a pasted report or article says: the environment at fault, each mention of a fact, and contrasts."""
     from compatcheck.bug_report import _read
-    from compatcheck.results.cases import Account
 
-    return Account(_read.read_report(text, source))
+    return _read.read_account(text, source)
 
 
 def read_report(text: str, source: str) -> Environment:
     """The environment that the text of a bug report states; what its lines contradict is unknown, with the reason."""
-    from compatcheck.bug_report import _read
-
-    return _read.read_report(text, source)
+    return read_account(text, source).environment
 
 
 def read_report_file(path: str) -> Environment:

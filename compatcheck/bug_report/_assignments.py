@@ -8,7 +8,6 @@ from typing import Any
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
-from compatcheck.bug_report._cues import hypothetical
 
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "float16": "float16", "half": "float16", "bfloat16": "bfloat16"}
 _DTYPES |= {"float32": "float32", "fp32": "float32"}
@@ -71,7 +70,6 @@ def read(block: Block, lines: Iterable[Line]) -> Iterator[Claim]:
             continue
         if _DEFINITION.match(code[:200]):
             continue
-        doubt = not block.fenced and hypothetical(line.plain)
         found = [(match[1], _value(match[3]), match[2]) for match in _ASSIGNED.finditer(code)]
         found += [(match[1], True, "=") for match in _ONLY_FLAG.finditer(code)]
         for name, value, between in found:
@@ -79,8 +77,7 @@ def read(block: Block, lines: Iterable[Line]) -> Iterator[Claim]:
                 continue
             if name == "torch_dtype" and ":" in between:
                 name = "torch_dtype of a model"
-            for claim in _claims(name, value, line.number):
-                yield claim._replace(doubt="speaks of what was tried, advised or asked for") if doubt else claim
+            yield from _claims(name, value, line.number)
 
 
 def _claims(name: str, value: Any, number: int) -> Iterator[Claim]:

@@ -21,6 +21,7 @@ _HEADING = re.compile(r"#{1,6}\s")
 _RANK = re.compile(r"\s{0,8}(?:\[(?:rank|default)\d+\]:|\(\w{1,30} pid=\d+\))\s?", re.I)
 _MARKER = re.compile(r"\s*(?:[-*+•·●]\s*|\d{1,2}[.)、]\s+|\[[+x ]\]\s*|#\s+)+")
 _LINK = re.compile(r"\b(?:https?|ftp|git\+\w{3,5})://[^\s<>()\[\]\"'`，。；、]{1,2000}")
+_FULL_WIDTH = str.maketrans({"，": ", ", "：": ": ", "；": "; "})
 _EMPHASIS = str.maketrans("", "", "`\u200b\ufeff")
 
 
@@ -98,7 +99,7 @@ def _lines(text: str) -> Iterator[tuple[int, str, int]]:
         line = raw[:_LONGEST].replace("\r", " ").rstrip()
         if "\x1b" in line:
             line = _ANSI.sub("", line)
-        line = unicodedata.normalize("NFKC", line)[:_LONGEST]
+        line = unicodedata.normalize("NFKC", line.translate(_FULL_WIDTH))[:_LONGEST]
         line, inside = _without_comment(line, inside)
         if "<" in line:
             line = _TAG.sub(" ", line)

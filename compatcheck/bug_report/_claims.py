@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment, Location
 from compatcheck.inference.torch_builds import minor, runtime_of
 from compatcheck.packages.frameworks import foundations
 from compatcheck.packages.names import normalised
-from compatcheck.results.cases import FACTUAL, How
+from compatcheck.results.cases import FACTUAL, How, Said
 
 _VERSIONS = ("distributions.", "python", "cuda.", "torch_build.")
 _CALLED = {"pytorch": "torch"}
+WEAK, WORDS, FAILING, RECORD = range(4)
+"""How much a claim weighs: what counts beside a contrast alone, what a sentence says, what it says of the failure or of
+the present, and what code, a configuration or a program's output has."""
+_MOST_VARIANTS = 4
+_MOST_VALUES = 8
+_HOWS = {
+    "worked": "says that it works, not that it fails",
+    "tried": "speaks of what was tried, and not of how it ended",
+    "asked": "asks about it",
+    "advised": "speaks of what is advised or required",
+    "elsewhere": "speaks of another environment",
+}
 
 
 class Claim(NamedTuple):
@@ -29,6 +41,7 @@ class Claim(NamedTuple):
     doubt: str | None = None
     stands: bool = True
     how: How = "stated"
+    weight: int = RECORD
 
 
 def version_claim(path: str, text: str, line: int) -> Claim:
@@ -47,53 +60,106 @@ def distribution_claim(name: str, text: str, line: int) -> Claim:
     return version_claim(f"distributions.{_CALLED.get(normalised(name), normalised(name))}", text, line)
 
 
-def with_doubt(claims: Iterable[Claim], why: str) -> Iterator[Claim]:
-    return (claim if claim.doubt else claim._replace(doubt=why) for claim in claims)
+def join_claims(claims: Sequence[Claim], source: str) -> tuple[Environment, tuple[Mapping[str, Any], ...]]:
+    """The facts on which all lines agree, each where it is said most exactly, and the other readings of them.
 
-
-def join_claims(claims: Sequence[Claim], source: str) -> Environment:
-    """The facts on which all lines agree, each where it is said most exactly.
-
-    A fact that two lines state differently is unknown, and the reason names both; so is one that only doubtful lines
-    speak of.
+    What weighs more outranks the rest. A fact that two lines state differently is unknown, and the reason names both;
+    so is one that no line states.
     """
     known: dict[str, object] = {}
     reasons: dict[str, str] = {}
     locations: dict[str, Location] = {}
-    for path, group in _group_by_path(claims).items():
-        settled = [claim for claim in group if claim.doubt is None and claim.how in FACTUAL]
+    others: dict[str, list[Any]] = {}
+    for path, group in by_path(claims).items():
+        settled = standing(group)
         if not settled:
             reasons[path] = _doubt_of(group[0])
+            others[path] = values_of(path, [claim for claim in group if claim.doubt is None and claim.how in FACTUAL])
             continue
-        best = settled[0]
-        for claim in settled[1:]:
+        heaviest = max(claim.weight for claim in settled)
+        best = next(claim for claim in settled if claim.weight == heaviest)
+        for claim in settled:
             agreed = _agreed(path, best, claim)
-            if agreed is None:
+            if agreed is not None:
+                best = agreed
+            elif claim.weight == heaviest:
                 reasons[path] = f"line {best.line} says {_describe(best)}, line {claim.line} says {_describe(claim)}"
                 break
-            best = agreed
         else:
             known[path] = best.value
             if best.stands:
                 locations[path] = Location(source, best.line)
+        others[path] = [
+            each for each in values_of(path, settled) if path in reasons or not same(path, each, best.value)
+        ]
     _settle_sections(known, reasons, locations)
     _settle_runtime(known, reasons, locations)
     _settle_libraries(known, reasons, locations)
     sections = {path.rpartition(".")[0] for path in known}
     open_still = {path: why for path, why in reasons.items() if path not in sections}
-    return Environment.from_flat(known, open_still, locations)
+    return Environment.from_flat(known, open_still, locations), _variants(others)
+
+
+def standing(group: Sequence[Claim]) -> list[Claim]:
+    """The claims on one fact that count for the environment at fault.
+
+    What works is not at fault where something else is, and what weighs little counts only beside what works.
+    """
+    path = group[0].path
+    settled = [claim for claim in group if claim.doubt is None]
+    factual = [claim for claim in settled if claim.how in FACTUAL]
+    worked = values_of(path, [claim for claim in settled if claim.how == "worked"])
+    apart = [claim for claim in factual if worked and not any(same(path, claim.value, each) for each in worked)]
+    strong = [claim for claim in apart if claim.how == "failed" or claim.weight > WEAK]
+    if strong:
+        return strong
+    return [claim for claim in factual if claim.weight > WEAK]
+
+
+def values_of(path: str, claims: Iterable[Claim]) -> list[Any]:
+    """The different values of claims, in their order."""
+    values: list[Any] = []
+    for claim in claims:
+        if (
+            len(values) < _MOST_VALUES
+            and claim.value is not None
+            and not any(same(path, each, claim.value) for each in values)
+        ):
+            values.append(claim.value)
+    return values
+
+
+def _variants(others: Mapping[str, Sequence[Any]]) -> tuple[Mapping[str, Any], ...]:
+    """The other readings: the first takes the first of the other values of each fact, and so on."""
+    readings = (
+        {path: values[at] for path, values in others.items() if len(values) > at} for at in range(_MOST_VARIANTS)
+    )
+    return tuple(reading for reading in readings if reading)
+
+
+def said(claims: Iterable[Claim], source: str) -> tuple[Said, ...]:
+    """The mentions that lines make, in the order of the text."""
+    stated = sorted((claim for claim in claims if claim.stands), key=lambda claim: claim.line)
+    mentions = (Said(claim.path, claim.value, Location(source, claim.line), claim.how, claim.doubt) for claim in stated)
+    return tuple(mentions)
 
 
 def _doubt_of(claim: Claim) -> str:
-    doubt = claim.doubt or f"is on what was {claim.how}, not on the environment at fault"
+    doubt = claim.doubt or _HOWS.get(claim.how, "names it in passing, not as the environment at fault")
     return f"line {claim.line}{'' if doubt[:1] == ':' else ' '}{doubt}"
 
 
-def _group_by_path(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
+def by_path(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
+    """The claims on each fact, in their order."""
     groups: dict[str, list[Claim]] = {}
     for claim in claims:
         groups.setdefault(claim.path, []).append(claim)
     return groups
+
+
+def same(path: str, one: Any, other: Any) -> bool:
+    """Whether two values of a fact may be one, said more or less exactly."""
+    return _agreed(path, Claim(path, one, 0), Claim(path, other, 0)) is not None
 
 
 def _agreed(path: str, one: Claim, other: Claim) -> Claim | None:

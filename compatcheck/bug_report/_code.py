@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 
 from compatcheck.bug_report._blocks import Block
 from compatcheck.bug_report._claims import Claim
-from compatcheck.bug_report._cues import ADVISED, advises, hypothetical
 from compatcheck.bug_report._names import TRAINERS
+from compatcheck.bug_report._surroundings import fence_manner
 from compatcheck.errors import InputError
 from compatcheck.project import scripts
 
@@ -108,18 +108,17 @@ def read(block: Block) -> Iterator[Claim]:
         if not _MARK.search(line.text):
             opened = False
             continue
-        doubt = ADVISED if not block.fenced and hypothetical(line.plain) else None
         found = [pattern.search(line.text) for pattern in (_LOADED, _ASSIGNED, _FLAG, _SERVED, _TUNED, _DOWNLOADED)]
         found += [_LISTED.match(line.plain), _FIRST.match(line.text) if opened else None]
         opened = _OPEN.search(line.text) is not None
         names = {_model_name(*match.groups()) for match in filter(None, found)}
         names |= {match[1].replace("--", "/", 1) for match in _CACHED.finditer(line.text) if "--" in match[1]}
-        yield from (Claim("model.name", name, line.number, doubt) for name in sorted(filter(None, names)))
+        yield from (Claim("model.name", name, line.number) for name in sorted(filter(None, names)))
         if trainer := _OF_TRL.search(line.text):
-            yield Claim("training.framework", "trl", line.number, doubt)
-            yield Claim("training.objective", trainer[1].lower(), line.number, doubt)
+            yield Claim("training.framework", "trl", line.number)
+            yield Claim("training.objective", trainer[1].lower(), line.number)
         elif _OF_TRANSFORMERS.search(line.text):
-            yield Claim("training.framework", "transformers", line.number, doubt)
+            yield Claim("training.framework", "transformers", line.number)
 
 
 def _model_name(hub: str | None, path: str | None = None, bare: str | None = None) -> str | None:
@@ -138,10 +137,9 @@ def _switched(block: Block, whole: bool) -> Iterator[Claim]:
     for line in block.short():
         if not _MARK.search(line.text):
             continue
-        doubt = ADVISED if not block.fenced and hypothetical(line.plain) else None
         for path, pattern in _SWITCHES.items():
             if (switched := pattern.search(line.text)) and not (whole and path in _READ_WHOLE):
-                yield Claim(path, not pattern.groups or switched[1] == "True", line.number, doubt)
+                yield Claim(path, not pattern.groups or switched[1] == "True", line.number)
 
 
 def _is_whole(block: Block) -> bool:
@@ -156,7 +154,7 @@ def own_training(blocks: Iterable[Block]) -> Iterator[Claim]:
     """What pasted scripts have, all together; one without traits tells nothing, as part of it may be left out."""
     found: dict[str, int] = {}
     for block in blocks:
-        if block.fenced and not advises(block.lead, block.tail, small=True):
+        if block.fenced and fence_manner(block) is None:
             traits = scripts.traits_in("\n".join(line.text for line in block.lines)) or {}
             found = {**{trait: block.lines[line - 1].number for trait, line in traits.items()}, **found}
     if found:

@@ -1,71 +1,266 @@
-"""Words by which a sentence speaks of another environment than the one that failed: what worked, what was advised."""
+"""The words by which a clause says how a fact is mentioned, English or Chinese; a plea takes nothing away."""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import NamedTuple
 
-ADVISED = "stands among words on what was tried, advised or asked for"
-"""Why a line that speaks so settles nothing."""
+_PLEAS = re.compile(
+    r"\b(?:please )?(?:(?:can|could) (?:any|some)(?:one|body) )?help(?: me)?(?: out)?(?= ?(?:[:,.!?]|please"
+    r"|with this|needed|\Z))"
+    r"|\bneeds? (?:some |your )?help|\bhelp (?:needed|wanted|please)"
+    r"|\b(?:any (?:help|ideas?|suggestions?|workarounds?|fix|hints?|advice)|thanks?(?: you)?)\b[^,.;?]{0,40}\??"
+    r"|\bhow (?:to|do i|can i|should i|do we|can we) (?:fix|solve|resolve|get rid of)[^,.;?]{0,40}\??"
+    r"|\b(?:what (?:should|can) (?:i|we) do|please (?:advise|fix|look))\b[^,.;?]{0,30}\??"
+    r"|\bofficial(?:ly)?\b|\bpretrained\b|\bworking (?:on|with|dir\w*)\b|\bexpected behaviou?r\b"
+    r"|(?:求助|求解决?|跪求|请问|请教|求教|求指[点教]|急|官方的?|谢谢|感谢|帮忙|麻烦|大佬们?|各位)"
+    r"|(?:请?问?(?:怎么|如何|怎样)(?:才能)?(?:解决|处理|办|修复?)|怎么办|有没有(?:解决|人遇到过)[^,。?]{0,10})(?:呢"
+    r"|啊)?\??",
+    re.I | re.A,
+)
+READINGS = re.compile(
+    r"(?:loss|grad_?norm|lr|rate|acc|accuracy|steps?|epochs?|ppl|perplexity)(?![a-z])[^\d,;.]{0,16}\d[\d.e-]*"
+    r"|\d{1,4}[-/]\d{1,2}[-/]\d{1,4}",
+    re.I | re.A,
+)
+_MENTION = re.compile(
+    r"\d+\.\d+(?!\d|\s?(?:%|gi?b\b|g\b|m\b|s\b|it/s))|==|(?<![a-z])(?:fp|bf|int|float|bfloat)\d{1,2}\b"
+    r"|zero[\s_-]{0,2}(?:stage[\s_-]{0,2})?[0-3]|(?<![a-z])(?:q-?lora|lora|deepspeed|fsdp|ddp|sdpa|flash[-_ ]?att\w*"
+    r"|eager|gradient checkpointing|packing|torch\.compile|swift|xtuner|axolotl|verl|openrlhf)(?![a-z])"
+    r"|llama[-_ ]?factory|batch[\s_-]?size|\b\d+ ?(?:gpus?|cards?)\b|\d ?张?卡|单卡|多卡"
+    r"|(?<![a-z\d])[avhlb]\d{2,3}s?(?![a-z])",
+    re.I | re.A,
+)
 
-_NEGATED = re.compile(
-    r"\b(?:(?:does|did|do|is|are|was|were|could|can|would|will)(?: ?n[o']?t|n'?t)|cannot|never|no longer|stopp?ed"
-    r"|without)(?: \w{1,12})? (?:work(?:s|ing)?|fix(?:ed)?|help|solved?|resolved?|support(?:ed)?|compatible|fine|ok"
-    r"|correct(?:ly)?)\b",
+_FAILS_TO_WORK = re.compile(
+    r"\b(?:(?:does|did|do|is|are|was|were|could|can|would|will|has|have)(?: not|n'?t)|cannot|can't|never|no longer"
+    r"|not|stopp?(?:s|ed))(?: \w{1,12}){0,2} (?:work(?:s|ed|ing)?|fix(?:ed)?|help(?:ed|s)?|solved?|resolved?|succeed"
+    r"|support(?:s|ed)?|compatible|fine|ok|correct(?:ly)?|converge\w*|accept(?:ed)?|load(?:ed)?|train|run|import|start"
+    r"|finish|possible|usable)\b"
+    r"|(?:不|没有?|无法|未|不太|不能)(?:再|够)?(?:支持|兼容|可以|能[跑用]?|正常|成功|解决|可行|行(?!数)|收敛)",
+    re.I | re.A,
+)
+_FAILS_NOT = re.compile(
+    r"\b(?:no|without(?: any)?|not any|free of|never)(?: \w{1,12}){0,2} (?:issues?|problems?|errors?|nans?|crash\w*"
+    r"|hangs?"
+    r"|failures?|bugs?|oom|warnings?)\b"
+    r"|\b(?:does|did|do|is|are|was|were|has|have|will|would)(?: not|n'?t)(?: \w{1,12}){0,2} (?:occur|happen|appear|fail"
+    r"|crash|hang|show|exist|arise|reproduce|present|there|oom|break|affected)\b"
+    r"|\b(?:errors?|problems?|issues?|bugs?|nans?|crash(?:es)?|hangs?|leaks?)(?: \w{1,10}){0,2}"
+    r" (?:(?:is|are|was) gone|disappear\w*|vanish\w*|went away|goes away)\b"
+    r"|(?:不|没有?|未|无|不会|不再)(?:再|会|再?出现|有|发生|任何|这个|该|此|什么){0,3}"
+    r"(?:报错|出错|错误|问题|异常|崩溃?|卡[住死]|nan|溢出|oom|爆显存|出现|复现|发生)"
+    r"|(?:错误|问题|报错|现象)(?:就|也|都)?(?:得到|被)?(?:消失|没了|不见|解决)|(?:避免|消除|规避)[^,;]{0,24}(?:问题"
+    r"|错误|异常)",
+    re.I | re.A,
+)
+_WORKS = re.compile(
+    r"\b(?:works?|worked|working|(?:runs?|ran|trains?|trained|goes|went|behaves?) (?:fine|well|through|smoothly)"
+    r"|fine(?![- ]?(?:tun|grain))|okay|ok|succeed(?:s|ed)?|success(?:ful(?:ly)?)?|normal(?:ly)?|fix(?:ed|es)|solve[sd]"
+    r"|resolve[sd]|cure[sd]?|help(?:s|ed)|healthy|(?:all|everything) (?:is|was) (?:well|good)|as expected"
+    r"|(?:i|we) (?:can|could)(?! ?not| only)|was able|loads? again|correctly)\b"
+    r"|(?<!不)正常|就好|好了|好用|可行|就行|成功|解决了?|能跑|能用|跑通|就没(?!法)|恢复|没事|可以(?:了|跑|训练|正常)"
+    r"|就可以|(?<!不)(?:就|都)?可以\W{0,3}\Z",
+    re.I | re.A,
+)
+_FAILS = re.compile(
+    r"\b(?:fail(?:s|ed|ing)?|crash\w*|errors?|\w{2,40}error|exceptions?|breaks?|broken?|nans?|inf|oom|out of memory"
+    r"|hangs?|hung|stuck|freez\w+|frozen|garbage|gibberish|wrong|die[sd]|raise[sd]?|throws?|segfault\w*|diverg\w+"
+    r"|explod\w+|refuses?|rejects?|undefined|mismatch\w*|incompatible|unable|cannot|can't|could(?: not|n'?t)"
+    r"|traceback|leak\w*|deadlock\w*|tim(?:ed|es) ?out|slow(?:er)?|higher|regress\w*|stays|lost|missing|zero loss)\b"
+    r"|报错|出错|错误|失败|不行|无法|不能|崩|卡[住死]|挂[了掉]|溢出|爆显存|爆了|异常|nan|乱码|变慢|变成|变得"
+    r"|[为是]\s?0(?!\.\d*[1-9])"
+    r"|一直\s?0|有问题|泄[漏露]|很[高大慢]|[oO]{2}[mM]|(?<!不)不(?:下降|收敛|动)|没有下降",
+    re.I | re.A,
+)
+_TROUBLE = re.compile(r"\b(?:bugs?|issues?|problems?)\b|问题|(?<![不再])报(?!告)", re.I | re.A)
+_TROUBLES = re.compile(
+    r"\b(?:errors?|problems?|issues?|bugs?|crash(?:es)?|nans?|exceptions?|warnings?|hangs?|failures?)\b|报错|错误"
+    r"|问题|异常",
     re.I,
 )
-_ENGLISH = re.compile(
-    r"\b(?:works?|worked|working(?! (?:with|on)\b)|fine(?![- ]?tun)|okay|ok|succeed(?:s|ed)?|success(?:ful(?:ly)?)?"
-    r"|normal(?:ly)?|no (?:issues?|problems?|errors?)|tried|try(?! to\b)|trying (?!to\b)|tested?|downgrad\w*|upgrad\w*"
-    r"|updat(?:ed?|ing) to|bump\w*|switch(?:ed|ing)? to|revert\w*|roll(?:ed|ing)? ?back|rollback|chang(?:ed?|ing) to"
-    r"|fix(?:ed|es|ing)?|solv\w*|resolv\w*|workaround|support(?:s|ed)?|compatib\w*|incompatib\w*|requires?|required"
-    r"|need(?:s|ed)?|must|should|would|recommend\w*|suggest\w*|since|until|before|prior|earlier|older|newer|above|below"
-    r"|at least|or (?:later|higher|lower|newer|above)|and (?:later|higher|above|up)|starting (?:with|from|in)"
-    r"|introduced|added in|removed in|deprecated|as of|from version|instead|rather than|vs\.?|versus|compar\w*"
-    r"|previous(?:ly)?|used to|originally|colleague|another machine|other machine|e\.g\.|for example|example of|such as"
-    r"|built (?:for|with|against)|compiled (?:for|with|against)|expects?|expected|can use|could use|to use|please"
-    r"|pull request|release notes|changelog|will be (?:fixed|supported|removed|released)|regression"
-    r"|bisect\w*|README|docs?|documentation|official)\b"
-    r"|\b(?:with|of|using) v?\d[\d.]* (?:it|everything|all|training) ",
-    re.I,
+_STILL = re.compile(
+    r"\b(?:still|also|too|as well|again|stays?|persists?|remains?|either|neither|same|no (?:change|difference|effect"
+    r"|luck))\b"
+    r"|依然|仍|还是|同样|一样|没用|没效果|无效|也(?=不行|报|是|会|出|有|卡|崩|爆)|没有?(?:变化|改善|区别)",
+    re.I | re.A,
 )
+_ALSO = re.compile(r"\b(?:also|too|as well|again|either|neither)\b|也|同样", re.I | re.A)
+_MOVES = re.compile(
+    r"\b(?:upgrad\w+|updat(?:ed?|ing)|downgrad\w+|bump\w*|switch(?:ed|ing)?|mov(?:ed|ing"
+    r"|e)(?= (?:[\w.-]+ ){0,3}(?:to|from|back))"
+    r"|revert\w*|roll(?:ed|ing)?[ -]?back|rollback|(?:go|going|went|gone) back|chang(?:ed?|ing)|replac\w+|migrat\w+"
+    r"|pinn(?:ed|ing)|forc(?:ed|ing)|back to|set(?:ting)? it to)\b"
+    r"|升级?[到至为了]|升级|降级|降[到至回为]|退回|退到|回退|回滚|(?<![转交兑替])换|改[成为用到]|更新[到至了]?|重装"
+    r"|转[到用](?!换)|切[换到]",
+    re.I | re.A,
+)
+_AFTER = re.compile(
+    r"\b(?:after|since|once|when|upon|with|following)\W(?:\w+ ){0,3}?(?:upgrad\w+|updat\w+|bump\w*|switch\w*|mov\w+"
+    r"|chang\w+|migrat\w+)|以后|之后|(?<=[\da-z\s到])后(?![端面续台处])",
+    re.I | re.A,
+)
+_DOWN = re.compile(
+    r"\b(?:downgrad\w*|revert\w*|roll\w*[ -]?back|rollback|back (?:to|on))\b|(?:go|going|went|gone) back|降|退[回到]"
+    r"|回退|回滚|换回",
+    re.I | re.A,
+)
+_VERSION = r"(?:[\w.-]{2,30} )?(?:version |release )?v?\d+\.\d"
+_SINCE = re.compile(
+    rf"\b(?:since|starting (?:with|from|in|at)|as of|from)\s(?={_VERSION})(?!{_VERSION}[\w.+]*\s(?:to|->))"
+    r"|从\s?[\w. -]{2,40}\s?(?:版本)?(?:开始|起)",
+    re.I | re.A,
+)
+_FROM_ON = re.compile(rf"\b(?:from|starting from)\s{_VERSION}[\w.]*\s(?:on|onwards?|upwards?)\b", re.I | re.A)
+_UNTIL = re.compile(rf"\b(?:before|prior to|earlier than|older than)\s(?={_VERSION})", re.I | re.A)
+_NOW = re.compile(
+    r"\b(?:now|currently|at the moment|at present|recently|just)\b|现在|目前|当前|如今|最近|刚", re.I | re.A
+)
+_BEFORE = re.compile(
+    r"\b(?:previously|originally|formerly|earlier|used to|in the past|once ran"
+    r"|before(?=\s*(?:[,.;)]|\Z|and\b|with\b))|old(?:er)? (?:env\w*|setup|releases?|versions?))\b"
+    r"|之前|以前|原来|原本|原先|此前|早先|旧版|老版",
+    re.I | re.A,
+)
+_ADVISED = re.compile(
+    r"\b(?:requires?|required|need(?:s|ed)?|must|should|recommend\w*|suggest\w*|support(?:s|ed)|advis\w+|at least"
+    r"|minimum"
+    r"|or (?:later|higher|newer|above|lower)|and (?:later|higher|above|up|newer)|introduced|added in|removed in"
+    r"|deprecated|fixed in|fix in|will be (?:fixed|supported|removed|released)|e\.g\.|for example|such as"
+    r"|built (?:for|against)|built with(?= (?:the )?torch)|compiled (?:for|with|against)|expects?|expected|can use"
+    r"|could use|to use"
+    r"|could (?:solve|fix|help|work)|might|may (?:help|fix|work)|would (?:help|fix|work)|will (?:help|fix|work)"
+    r"|pull request|release notes|changelog|compatib\w*|compar\w+|vs\.?|versus|try(?! to\b)|please (?:use|try"
+    r"|install|upgrade|downgrade|update|set|check"
+    r"|make)|instead(?! of)|workaround|somebody|someone|people|according to|docs? (?:says?|states?|recommends?)"
+    r"|readme)\b"
+    r"|建议|推荐|应该|必须|需要|要求|至少|最低|最高|\d\s?及?以[上下]|适配(?=的|版本|了?\s?(?:torch|cuda|transformers"
+    r"|python))|(?<![不])支持|(?<!申)请(?=用|使用|安装|升级|更换|换|降|把|将|检查|确认)|不要"
+    r"|例如|比如|试试|试一下|文档|有人说|网上|据说|听说|才能|得用|对比|可以(?=用|使用|试|换|装|升|降)",
+    re.I | re.A,
+)
+_CHECKED = re.compile(
+    r"(?:检查|确认|核对|确保|\b(?:check|verify|ensure)\b)[^()]{0,40}\(v?\d+(?:\.\d+){1,3}[\w.+]*\)", re.I | re.A
+)
+"""A version in brackets behind what is to be checked is the one that is there."""
+
 _IMPERATIVE = re.compile(
-    r"\A(?:just |then |so |maybe |simply )?(?:use|install|reinstall|set|run|make sure|ensure|check|pin)\b", re.I
+    r"\A\W{0,3}(?:just |then |so |maybe |simply )?(?:use|install|reinstall|set|run|make sure|ensure|check|pin|downgrade"
+    r"|upgrade)\b",
+    re.I | re.A,
 )
-_CHINESE = re.compile(
-    r"升级|升到|升至|降级|降到|降至|降低|降回|换成|换到|换回|改成|改为|改用|换用|更换|试过|尝试|试了|试试|试一下|要求|需要|支持"
-    r"|以上|以下|及以上|可以|能跑|能用|能正常|可行|就行|就好|就没|即可|解决|没问题|没有问题|无问题|没事|正常|成功|之前|以前|原来|此前"
-    r"|建议|推荐|应该|必须|请|适配|兼容|最低|最高|至少|不要|回退|退回|回滚|旧版|新版|老版本|高版本|低版本|更新到|更新至|重装|重新安装"
-    r"|文档|官方|例如|比如|另一台|别的机器|同事|对比|从.{1,20}到"
+_TRIED = re.compile(
+    r"\b(?:tried|trying(?! to)|attempt\w*|tested?|experiment\w*)\b|试过|尝试|试了|测试了|测过", re.I | re.A
 )
-_CHINESE_NEGATED = re.compile(r"(?:不|没|无法|未|不太)(?:支持|兼容|可以|能|能跑|能用|正常|成功|解决|可行)")
-
-
-def hypothetical(sentence: str) -> bool:
-    """Whether a sentence may speak of versions that were tried, advised or asked for, not of those that are there."""
-    if "?" in sentence:
-        return True
-    rest = _CHINESE_NEGATED.sub(" ", _NEGATED.sub(" ", sentence))
-    return bool(_ENGLISH.search(rest) or _IMPERATIVE.match(rest.strip()) or _CHINESE.search(rest))
-
-
-def announces(sentence: str) -> bool:
-    """Whether a sentence speaks of the lines that follow it."""
-    return sentence.endswith(":") or _BELOW.search(sentence) is not None
-
-
-_BELOW = re.compile(r"\b(?:below|following|these)\b|如下|下面|以下", re.I)
-_HELPED = re.compile(
-    r"\b(?:this|that|it|these|which|now|everything)\b.{0,40}\b(?:works?|worked|fixed|solved|resolved|helped)\b"
-    r"|\bfixed it\b|\bworks (?:fine|well|for me)|解决|可以了|没问题|正常了|跑通",
-    re.I,
+_ASKED = re.compile(
+    r"是否|能否|能不能|可不可以|是不是|要不要|会不会|哪个版本|什么版本|(?:吗|嘛|么)\s*[?。]?\s*\Z"
+    r"|\b(?:which|what) version|\bcould (?:it|this|that|the)\b|\bwonder\w*|\bnot sure\b|\bmaybe\b|\bperhaps\b"
+    r"|\bsuspect\w*"
+    r"|怀疑|可能是|估计是",
+    re.I | re.A,
 )
-_GIVEN = re.compile(
-    r"\b(?:my|our|current|the)\b.{0,30}\b(?:env\w*|versions?|setup|set-up|system|list)\b|我的|环境|版本信息", re.I
+_WHY = re.compile(
+    r"\bwhy\b|\bhow come\b|\bwhat (?:is|causes|could)|为什么|为何|咋|怎么(?:回事|会)|什么(?:原因|情况|问题)|啥", re.I
 )
+_ELSEWHERE = re.compile(
+    r"\b(?:colleagues?|coworkers?|(?:an)?other (?:machine|server|pc|computer|host|node|environment|env|box)|some users"
+    r"|others|benchmark\w*|on the other)\b|同事|另一台|另外一台|别的机器|其他机器|别人|其他人",
+    re.I | re.A,
+)
+_MINE = re.compile(
+    r"\b(?:my|our) (?:[\w.-]{1,20} ){0,3}(?:is|are)\b|\b(?:i|we)(?:'m| am|'re| are)? (?:use|using|have|run|running"
+    r"|on)\b"
+    r"|我(?:的|用的|这边|使用的)[^,]{0,20}(?:是|为|:)|版本(?:是|为|:)",
+    re.I | re.A,
+)
+_OPENS = re.compile(
+    r"\A\W{0,3}(?:but |and |so |also |even |only |then |again )?(?:(?:with|using|under|on|in|at|when|if|once|after"
+    r"|as soon as|by|for|because)\b"
+    r"|用|使用|在|当|如果|若|把|将|只要|单条)|(?:时候?|的话|情况下|后)\W{0,2}\Z",
+    re.I | re.A,
+)
+_FLIPS = re.compile(r"\A\W{0,3}(?:and |but )?not (?:with|in|on|under|for|when|using|at)\b", re.I | re.A)
+_TURNS = re.compile(r"\A\W{0,3}(?:but|however|yet|while|但|不过|可是|然而|而)", re.I | re.A)
+_THEREUPON = re.compile(
+    r"\A\W{0,3}(?:and |but )?(?:now|then|it|this|that|which|everything|all|the|same|still|no|works?|fails?|nothing"
+    r"|然后|结果|就|现在|还是|依然|仍|一切|问题|但|却|都|全|loss|不|没)",
+    re.I | re.A,
+)
+_FILLER = re.compile(
+    r"[A-Za-z][\w.-]{0,30}(?:[ =:@-]{1,3})v?\d[\w.+]*|\S*\d\S*|(?<![a-z])(?:and|with|plus|on|the|a|version|versions"
+    r"|gpus?"
+    r"|cards?|lora|torch|cuda|python|deepspeed|linux|ubuntu|or)(?![a-z])|版本|显卡|和|与|用|或者?|卡|单卡|多卡",
+    re.I | re.A,
+)
+_LETTER = re.compile(r"[^\W\d_]")
+_STARTS = re.compile(r"\A\W{0,3}(?:[A-Za-z][\w-]{1,30}[ =:]{0,3})?v?\d+\.\d", re.I | re.A)
 
 
-def advises(lead: str, tail: str, small: bool) -> bool:
-    """Whether the words around a fence make its content advice, or what helped in the end."""
-    if small and _HELPED.search(tail):
-        return True
-    return bool(lead) and not _GIVEN.search(lead) and hypothetical(lead)
+class Signs(NamedTuple):
+    """What the words of one clause tell; of the words on an outcome, those that are denied count as their opposite."""
+
+    mentions: bool
+    works: bool
+    fails: bool
+    trouble: bool
+    still: bool
+    also: bool
+    moves: bool
+    after: bool
+    down: bool
+    since: bool
+    until: bool
+    now: bool
+    before: bool
+    mine: bool
+    advised: bool
+    tried: bool
+    asked: bool
+    elsewhere: bool
+    opens: bool
+    flips: bool
+    turns: bool
+    thereupon: bool
+    bare: bool
+    starts: bool
+
+
+@lru_cache(2048)
+def signs(clause: str) -> Signs:
+    """The signs in a clause; what it says in a plea is left out."""
+    text = _PLEAS.sub(" ", clause)
+    broken = _FAILS_TO_WORK.search(text) is not None
+    rest = _FAILS_TO_WORK.sub(" ", text) if broken else text
+    spared = _FAILS_NOT.search(rest) is not None
+    outcome = _TROUBLES.sub(" ", _FAILS_NOT.sub(" ", rest)) if spared else rest
+    question = "?" in text
+    mine = _MINE.search(text) is not None or _CHECKED.search(text) is not None
+    fails = broken or _FAILS.search(outcome) is not None
+    mention = _MENTION.search(READINGS.sub(" ", text)) is not None
+    return Signs(
+        mentions=mention,
+        works=spared or _WORKS.search(outcome) is not None,
+        fails=fails,
+        trouble=_TROUBLE.search(outcome) is not None,
+        still=_STILL.search(text) is not None,
+        also=_ALSO.search(text) is not None,
+        moves=_MOVES.search(text) is not None,
+        after=_AFTER.search(text) is not None,
+        down=_DOWN.search(text) is not None,
+        since=_SINCE.search(text) is not None or _FROM_ON.search(text) is not None,
+        until=_UNTIL.search(text) is not None,
+        now=_NOW.search(text) is not None,
+        before=_BEFORE.search(text) is not None,
+        mine=mine,
+        advised=not mine and (_ADVISED.search(rest) is not None or _IMPERATIVE.match(text) is not None),
+        tried=_TRIED.search(text) is not None,
+        asked=not _WHY.search(text) and (question or _ASKED.search(text) is not None) and not mine,
+        elsewhere=_ELSEWHERE.search(text) is not None,
+        opens=_OPENS.search(text) is not None,
+        flips=_FLIPS.match(text) is not None,
+        turns=_TURNS.match(text) is not None,
+        thereupon=_THEREUPON.match(text) is not None,
+        bare=mention and not _LETTER.search(_FILLER.sub(" ", text)),
+        starts=_STARTS.match(text) is not None,
+    )

@@ -6,49 +6,46 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from compatcheck.bug_report._blocks import Line
 from compatcheck.bug_report._claims import Claim
-from compatcheck.bug_report._cues import hypothetical
+from compatcheck.bug_report._mentions import Phrase
 from compatcheck.bug_report._names import SPOKEN, distribution
 from compatcheck.packages.names import normalised
 
 _LONGEST, _MOST = 400, 3
 _BEFORE, _AFTER = 100, 160
-_SENTENCES = re.compile(r"(?<=[。!！;；?？])|(?<=\.)\s+")
-_WORD = re.compile(r"\b(?:latest|newest|most recent)\b|最新(?:版本?|稳定版|发布版)?", re.I)
+_WORD = re.compile(r"\b(?:latest|newest|most recent)\b|最新(?:版本?|稳定版|发布版)?", re.I | re.A)
 _NAME = (
     rf"(?<![a-z0-9_./\\@-])(?:{SPOKEN})(?![a-z0-9_./\\@-]*[a-z0-9])"
     r"(?!['’]|\s(?:models?|checkpoints?|weights|formats?|api|prs?|pull|configs?|blog|examples?|scripts?|runs?|docs?)\b)"
 )
 _NAMES = rf"({_NAME}(?:\s?(?:,|&|/|、|\band\b|\bplus\b|和|与|及)\s?{_NAME}){{0,8}})"
 _OF = r"(?:\s(?:stable|official|pypi|pip|released?|available|versions?|releases?|of|the|hugging ?face|hf)\b){0,4}"
-_BEHIND = re.compile(rf"(?:{_OF}\s|(?:的|版本?|稳定版|发布版){{0,2}}\s?){_NAMES}", re.I)
+_BEHIND = re.compile(rf"(?:{_OF}\s|(?:的|版本?|稳定版|发布版){{0,2}}\s?){_NAMES}", re.I | re.A)
 _AHEAD = re.compile(
     rf"{_NAMES}(?:(?:\sversions?)?\s?(?:[:：=(]|\b(?:is|are|version)\b)\s?(?:the\s)?"
     r"|\s?(?:版本)?(?:[都均也]|已经?)?(?:用的)?[是为用]?\s?[:：]?\s?的?)\Z",
-    re.I,
+    re.I | re.A,
 )
 _UNRELEASED = re.compile(
     r"(?<![a-z])(?:main|master|nightly|nightlies|source|git|github|commits?|branch|dev|code|docker|image)(?![a-z])"
     r"|源码|主分支|代码|镜像",
-    re.I,
+    re.I | re.A,
 )
 _NOT = re.compile(
     r"(?:(?:n't|\b(?:not|than|before|until|without|avoid|gone|second))\b[\w ]{0,16}|不是?|非|没有?|没用|别用?|不要)\Z",
-    re.I,
+    re.I | re.A,
 )
-_NEXT = re.compile(r"\s(?:but one|commit|main)\b|一次", re.I)
+_NEXT = re.compile(r"\s(?:but one|commit|main)\b|一次", re.I | re.A)
 
 
-def read(lines: Iterable[Line]) -> Iterator[Claim]:
+def read(phrases: Iterable[Phrase]) -> Iterator[Claim]:
     """The distributions that are said to be the newest release; of builds from a repository that says nothing."""
-    for line in lines:
-        for sentence in _SENTENCES.split(line.plain) if _WORD.search(line.plain) else ():
-            rest = _WORD.sub(" ", sentence)
-            if rest == sentence or len(rest) > _LONGEST or _UNRELEASED.search(rest) or hypothetical(rest):
-                continue
-            for name in _newest_names(sentence):
-                yield Claim(f"report.newest.{normalised(name)}", True, line.number)
+    for phrase in phrases:
+        rest = _WORD.sub(" ", phrase.text)
+        if rest == phrase.text or len(rest) > _LONGEST or _UNRELEASED.search(phrase.sentence) or phrase.manner.moves:
+            continue
+        for name in _newest_names(phrase.text):
+            yield Claim(f"report.newest.{normalised(name)}", True, phrase.line, how=phrase.how)
 
 
 def _newest_names(sentence: str) -> Iterator[str]:
@@ -59,4 +56,4 @@ def _newest_names(sentence: str) -> Iterator[str]:
         behind, ahead = _BEHIND.match(after), _AHEAD.search(before)
         for match, said in ((behind, before), (ahead, before[: ahead.start()] if ahead else "")):
             if match and not _NOT.search(said):
-                yield from (name for each in re.findall(SPOKEN, match[1], re.I) if (name := distribution(each)))
+                yield from (name for each in re.findall(SPOKEN, match[1], re.I | re.A) if (name := distribution(each)))

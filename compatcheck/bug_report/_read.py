@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Protocol, cast
 
 from compatcheck.bug_report import _assignments, _code, _issue, _newest, _prose, _settings, _training_phrases
 from compatcheck.bug_report._blocks import Block, Line, split
-from compatcheck.bug_report._claims import Claim, join_claims, with_doubt
-from compatcheck.bug_report._cues import ADVISED, advises, announces, hypothetical
+from compatcheck.bug_report._claims import RECORD, WEAK, Claim, join_claims, said
+from compatcheck.bug_report._contrasts import contrasts
 from compatcheck.bug_report._input import plain_text
+from compatcheck.bug_report._mentions import Phrase, phrases
+from compatcheck.bug_report._surroundings import announced_manners, fence_manner, headed_manners, lead_manner
 from compatcheck.environment import Environment
 from compatcheck.files.units import units
+from compatcheck.results.cases import Account, How
 
-_SMALL = 8
-_NEAR = 2
 Read = Callable[[Sequence[Line]], Iterator[Claim]]
+Hows = Mapping[int, How]
 
 
 class Format(Protocol):
@@ -29,25 +32,32 @@ def formats() -> tuple[Format, ...]:
     return tuple(cast(Format, unit) for unit in units("compatcheck.bug_report.formats").values())
 
 
-def read_report(text: str, source: str) -> Environment:
-    """The environment that a report states; each fact keeps its line, and what lines contradict is unknown.
+def read_account(text: str, source: str) -> Account:
+    """What a report states, each mention with its line; what its lines contradict is unknown, with the reason.
 
     The text may be the JSON that GitHub gives; the lines are those of its text then. Of several reports in it only what
     all of them state is known.
     """
     issues = _issue.read(text)
     read = [_read_one(issue.text, source, issue.facts) for issue in issues] or [_read_one(text, source)]
-    return read[0] if len(read) == 1 else _common(read)
+    if len(read) == 1:
+        return read[0]
+    mentions = tuple(each for account in read for each in account.said)
+    found = tuple(each for account in read for each in account.contrasts)
+    return Account(_common([account.environment for account in read]), mentions, found)
 
 
-def _read_one(text: str, source: str, filed: Environment | None = None) -> Environment:
+def _read_one(text: str, source: str, filed: Environment | None = None) -> Account:
     blocks = split(plain_text(text))
-    claims = [claim for block in blocks for claim in _claims(block)]
-    facts = join_claims([*claims, *_settings.claims(blocks), *_code.own_training(blocks)], source)
+    headed = headed_manners(blocks)
+    claims = [claim for block in blocks for claim in _claims(block, headed)]
+    claims += _mentioned((*_settings.claims(blocks), *_code.own_training(blocks)), headed)
+    joined, variants = join_claims(claims, source)
     known = filed.facts if filed else {}
-    stated = {**known, **facts.facts}
-    report = {**known.get("report", {}), **facts.section("report")}
-    return Environment({**stated, "report": report} if stated else {}, facts.reasons, facts.locations)
+    stated = {**known, **joined.facts}
+    report = {**known.get("report", {}), **joined.section("report")}
+    environment = Environment({**stated, "report": report} if stated else {}, joined.reasons, joined.locations)
+    return Account(environment, said(claims, source), contrasts(claims, joined, source), variants)
 
 
 def _common(read: Sequence[Environment]) -> Environment:
@@ -65,25 +75,53 @@ def _is_section(path: str, read: Sequence[Environment]) -> bool:
     return any(isinstance(each.get(path), Mapping) for each in read)
 
 
-def _claims(block: Block) -> Iterator[Claim]:
+def _claims(block: Block, headed: Hows) -> Iterator[Claim]:
+    around = _around(block, headed)
     taken: set[int] = set()
     for unit in formats():
         lines = unit.recognises(block)
         taken.update(line.number for line in lines)
-        claims = unit.read(lines)
-        yield from with_doubt(claims, ADVISED) if getattr(unit, "TYPED", False) and _is_advice(block, lines) else claims
-    yield from _assignments.read(block, block.short())
-    rest = [line for line in block.lines if line.number not in taken]
-    yield from _prose.read(block, rest)
-    yield from _training_phrases.read(block, rest)
-    yield from _newest.read(block.lines)
-    yield from _code.read(block)
-
-
-def _is_advice(block: Block, lines: Sequence[Line]) -> bool:
-    """Whether the words around some few lines say that they are no record of the environment."""
-    small = len(lines) <= _SMALL
+        typed = getattr(unit, "TYPED", False)
+        hows = {**lead_manner(block, lines), **around} if typed and lines else headed
+        yield from _mentioned(unit.read(lines), hows)
+    yield from _prose.installed(block, (line for line in block.lines if line.number not in taken), around)
+    found = list(phrases(_prose.spoken(block.lines, block.fenced), around))
+    prose = [phrase for phrase in found if phrase.line not in taken]
+    yield from _newest.read(found)
     if block.fenced:
-        return small and advises(block.lead, block.tail, small)
-    before = [line.plain for line in block.lines if lines and 0 < lines[0].number - line.number <= _NEAR][-1:]
-    return small and any(hypothetical(text) and announces(text) for text in before)
+        yield from _mentioned((*_assignments.read(block, block.short()), *_code.read(block)), around)
+        yield from (claim._replace(weight=max(claim.weight, RECORD)) for claim in _prose.read(prose))
+        return
+    yield from _prose.read(prose)
+    yield from _training_phrases.read(prose)
+    yield from _code_between(block, found)
+
+
+def _around(block: Block, headed: Hows) -> Hows:
+    """How each line is mentioned that a heading, an announcement or the words around its fence speak of."""
+    if not block.fenced:
+        return {**announced_manners(block), **headed}
+    how = fence_manner(block)
+    return {**({line.number: how for line in block.lines} if how else {}), **headed}
+
+
+def _mentioned(claims: Iterable[Claim], hows: Hows) -> Iterator[Claim]:
+    return (claim._replace(how=hows.get(claim.line, claim.how)) for claim in claims)
+
+
+def _code_between(block: Block, found: Sequence[Phrase]) -> Iterator[Claim]:
+    """The claims of code and settings in lines of prose, which a line mentions in one manner or phrase by phrase."""
+    by_line = {number: list(group) for number, group in groupby(found, lambda phrase: phrase.line)}
+    manners: dict[tuple[How, bool], list[Line]] = {}
+    for line in block.lines:
+        parts = {(phrase.how, phrase.manner.weight == WEAK) for phrase in by_line.get(line.number, ())}
+        if len(parts) < 2:
+            manners.setdefault(next(iter(parts), ("stated", False)), []).append(line)
+            continue
+        for phrase in by_line[line.number]:
+            own = (phrase.how, phrase.manner.weight == WEAK)
+            manners.setdefault(own, []).append(Line(line.number, phrase.text, phrase.text))
+    for (how, weak), lines in manners.items():
+        part = block._replace(lines=tuple(lines))
+        for claim in (*_assignments.read(part, part.short()), *_code.read(part)):
+            yield claim._replace(how=how, weight=WEAK if weak else claim.weight)

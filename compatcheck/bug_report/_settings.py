@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
-from compatcheck.bug_report._cues import advises
+from compatcheck.bug_report._surroundings import fence_manner
 from compatcheck.environment import Environment
 from compatcheck.errors import InputError
 from compatcheck.packages.frameworks import frameworks
@@ -142,7 +142,7 @@ def _candidates(blocks: Sequence[Block]) -> list[_Candidate]:
     for block in blocks:
         if not block.fenced:
             loose += block.lines
-        elif not advises(block.lead, block.tail, small=True):
+        elif fence_manner(block) is None:
             found += _fence_candidates(block)
     found += [*_runs(loose), *_braced(loose), *_commands(loose)]
     return [each for each in found if len(each.lines) <= _MOST_LINES][:_MOST_CANDIDATES]

@@ -5,40 +5,42 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from compatcheck.bug_report._blocks import Block, Line
-from compatcheck.bug_report._claims import Claim
-from compatcheck.bug_report._cues import ADVISED, hypothetical
+from compatcheck.bug_report._claims import WEAK, Claim
+from compatcheck.bug_report._mentions import Phrase, opposite
 from compatcheck.bug_report._names import TRAINERS
 from compatcheck.packages.frameworks import frameworks
 
-_LONGEST = 2_000
-_PARTS = re.compile(r"[.。](?=\s|\Z|[\u4e00-\u9fff])|[;；!！?？]")
 _NOT = re.compile(
     r"(?:\b(?:no|not|non|without|w/o|neither|nor|never|instead of|disabl\w+|turn(?:ed|ing)? off|remov\w+)\b[\w ]{0,16}"
     r"|n't [\w ]{0,16}|(?:不用|不开|没有?|关闭|关掉|未|无)\s?\w{0,6})\Z",
-    re.I,
+    re.I | re.A,
 )
-_OFF = re.compile(r"\W{1,3}(?:is |was |are )?(?:off|disabled|false)\b|(?:关闭|关掉|没开|未开)", re.I)
+_INSTEAD = re.compile(r"(?:\b(?:instead of|rather than)\b|而不是)[\w ]{0,16}\Z", re.I | re.A)
+_OFF = re.compile(r"\W{1,3}(?:is |was |are )?(?:off|disabled|false)\b|(?:关闭|关掉|没开|未开)", re.I | re.A)
 _TRAINED = re.compile(
     r"(?:prompt|prefix|p)[- _]?tuning"
     r"|(?<!was )(?<!were )(?<!pre)(?<!pre-)train|fine-?tun|\bsft\b|\bdpo\b|\bgrpo\b|(?<![a-z])q?-?lora\b"
-    r"|accelerate launch|zero-?[123]\b|deepspeed|fsdp|\bddp\b|(?<!预)训练|微调|精调|全参|\btensor[ _-]parallel",
-    re.I,
+    r"|accelerate launch|zero-?[123]\b|deepspeed|fsdp|\bddp\b|target_modules|loraconfig|(?<!预)训练|微调|精调|全参"
+    r"|\btensor[ _-]parallel",
+    re.I | re.A,
 )
 _TRAINING_FACTS = (
     *("training.method", "training.dtype", "training.world_size", "training.several_ranks", "training.framework"),
 )
-_PART_OF_THEM = re.compile(r"\b(?:each|per node|nodes?|only|when)\b|多机|[二两三四2-9]机|每台|只用", re.I)
+_PART_OF_THEM = re.compile(r"\b(?:each|per node|nodes?|only|when)\b|多机|[二两三四2-9]机|每台|只用", re.I | re.A)
 _WITH = re.compile(
-    r"(?:\A|\b(?:with|using|uses?|used|enabl\w{0,3}|turn(?:ed|ing)? on|through|via|in|under|on|and|plus)"
-    r"|[,+/&，、用开启使])\s{0,2}\Z",
-    re.I,
+    r"(?:\A|\b(?:with|using|uses?|used|enabl\w{0,3}|turn(?:ed|ing)? on|through|via|in|under|on|and|or|plus|to)"
+    r"|[,+/&，、用开启使成到或者和是做以])\s{0,2}\Z",
+    re.I | re.A,
 )
 _LONGEST_WITH = 12
+_LARGEST_OF_ONE = 8
+_ENDS = " .,;!?。、"
+_DTYPES = {"bf16": "bfloat16", "bfloat16": "bfloat16", "fp16": "float16", "float16": "float16"}
 _USING = re.compile(
     r"(?<!issues )(?<!issue )(?<!problems )(?<!problem )(?<!compatible )(?<!bug )(?<!error )(?<!conflicts )"
     r"(?:\b(?:with|using|uses?|used|enabl\w{0,3}|through|via)\s{1,2}|(?:使用|启用|开启|用)\s{0,2})\Z",
-    re.I,
+    re.I | re.A,
 )
 """Before what is a package as well, and may be no more than named in a list or at the head of a sentence."""
 
@@ -46,8 +48,16 @@ _IS = r"(?: of| is| ?[:=为是])?\s{0,2}"
 _WHOLE = r"(\d{1,4})(?![\d.])"
 _NOT_OF_WEIGHTS = r"\b(?! (?:model|weights|checkpoint))"
 _TENSOR_PARALLEL = r"(?:(?<![\w-])(?:--?)?tp|tensor[ _-]parallel(?:ism)?)(?:[ _-]size)?"
+_SET = r"(?: of| is| to| was| set to|\s?(?:设[为成置]{0,2}|到|调[到成为大]{1,2}|改[成为]|[=:为是])){0,2}\s{0,2}"
+_WEIGHTS = r"(?=.*(?:nf4|fp4|bnb|bitsandbytes|quanti|qlora|load_in|量化|加载))"
+_MODULE = r"(?:[a-z]{1,12}_proj|embed_tokens|lm_head|query_key_value|qkv|c_attn|wte)"
+_SEVERAL = object()
+"""In place of a value: the number counts beside a contrast alone."""
 _PRESENCE = object()
 """In place of a value: a sentence says no more than that the section is there."""
+
+_ABSENCE = object()
+"""In place of a value: a sentence says that it is not set."""
 
 _STATEMENTS: tuple[tuple[str, str, object], ...] = (
     ("training.method", r"(?<![\w-])q-?lora(?![\w.-])", "qlora"),
@@ -59,6 +69,12 @@ _STATEMENTS: tuple[tuple[str, str, object], ...] = (
     ("training.deepspeed.zero_stage", r"(?<![a-z])zero[\s_-]{0,2}(?:stage[\s_-]{0,2})?([123])(?![a-z\d_.]|\s?/)", int),
     ("training.deepspeed.zero_stage", r"\bdeepspeed\W{1,3}stage[\s_-]{0,2}([123])(?![\d.]|\s?/)", int),
     ("training.deepspeed.zero_stage", r"(?<![\w.])deepspeed_stage_([123])(?:_offload)?(?!\w)", int),
+    (
+        "training.deepspeed.zero_stage",
+        r"(?<![a-z])(?:(?:ds|deepspeed)[_-]?)?z(?:ero)?[_-]?([123])(?:[_-]?(?:config|offload)){0,2}\.json(?!\w)",
+        int,
+    ),
+    ("training.deepspeed.zero_stage", r"(?<![a-z])ds_z([123])(?:_offload)?_config(?!\w)", int),
     ("training.deepspeed.overlap_comm", r"\boverlap_comm(?!\w)", True),
     (
         "training.deepspeed.offload_optimizer_device",
@@ -68,6 +84,30 @@ _STATEMENTS: tuple[tuple[str, str, object], ...] = (
     ),
     ("training.fsdp.version", r"\bfsdp[ -]?v?([12])\b(?!\.)", int),
     ("training.gradient_checkpointing", r"开.{0,4}梯度检查点", True),
+    (
+        "training.quantization.bits",
+        rf"\A{_WEIGHTS}(?=.*?(?<![a-z\d_])([48])[- ]?(?:bit|位)(?!\w|[- ](?:adam|optim)))",
+        int,
+    ),
+    ("training.quantization.type", r"(?<!\w)(nf4|fp4)(?!\w)", str.lower),
+    (
+        "training.quantization.compute_dtype",
+        r"(?:\bcompute(?:[ _-]?dtype)?|计算(?:数据)?类型)\W{0,3}(?:is |为|是|用)?(bf16|bfloat16|fp16|float16)(?!\w)",
+        _DTYPES.get,
+    ),
+    (
+        "training.load_dtype",
+        r"(?:没有?(?:设置?|写|传|指定|给|加)|未(?:设置?|指定)|\b(?:without|no|not set(?:ting)?|unset)(?: a| any"
+        r"| the)?)\s{0,2}"
+        r"torch_dtype(?!\w)",
+        _ABSENCE,
+    ),
+    (
+        "training.lora.target_modules",
+        rf"\b(?:lora|target[_ ]modules)(?!\w)[^,.;\d]{{0,24}}?((?<!\w){_MODULE}(?:(?:[\s,、/+]{{1,3}}|和"
+        rf"|and\s){{1,2}}{_MODULE}){{1,12}})",
+        re.compile(_MODULE).findall,
+    ),
     (
         "training.gradient_accumulation_steps",
         r"(?:\bgrad(?:ient)?[ _.-]accum(?:ulation)?(?:[ _]steps?)?|\baccumulation steps|梯度累[积加计](?:步数)?)"
@@ -79,9 +119,15 @@ _STATEMENTS: tuple[tuple[str, str, object], ...] = (
         rf"\b(?:per[- ](?:device|gpu) (?:train )?batch[- ]?size|micro[- ]?batch(?:[- ]?size)?){_IS}{_WHOLE}",
         int,
     ),
-    ("training.per_device_train_batch_size", rf"\b(?:batch[- _]?size|bs){_IS}(1)(?![\d.])", int),
+    ("training.per_device_train_batch_size", rf"\b(?:batch[- _]?size|bs){_SET}(1)(?![\d.])", int),
+    ("training.per_device_train_batch_size", rf"\b(?:batch[- _]?size|bs){_SET}([2-9]|[1-9]\d)(?![\d.])", _SEVERAL),
     ("training.use_vllm", r"\bcolocated? vllm\b|\bvllm (?:in )?colocat", True),
     *(("training.framework", each, name) for name, known in frameworks().items() for each in known.statements),
+    (
+        "training.framework",
+        r"(?:\b(?:moved|switched|migrated|changed) to|转[到用]|换[成到]|改用)\s?swift(?![a-z0-9_./-])",
+        "ms-swift",
+    ),
     ("training.predict_with_generate", r"\bpredict_with_generate\b", True),
     (
         "training.world_size",
@@ -125,27 +171,24 @@ _PHRASES: tuple[tuple[str, str, object], ...] = (
 """What is a statement only behind a word like *with* or at the beginning."""
 
 _PATTERNS = tuple(
-    (path, re.compile(pattern, re.I), value, behind)
+    (path, re.compile(pattern, re.I | re.A), value, behind)
     for rows, behind in ((_STATEMENTS, False), (_PHRASES, True))
     for path, pattern, value in rows
 )
 _TRAINER = re.compile(rf"\b({TRAINERS})Trainer\b")
 
 
-def read(block: Block, lines: Iterable[Line]) -> Iterator[Claim]:
-    """The claims of the sentences outside of fences; one on what was tried or advised settles nothing."""
-    if block.fenced:
-        return
-    for line in lines:
-        for sentence in _PARTS.split(line.plain[:_LONGEST]):
-            claims = [*_sentence(sentence, line.number)]
-            doubt = ADVISED if claims and hypothetical(sentence) else None
-            yield from (claim._replace(doubt=doubt) for claim in claims)
+def read(phrases: Iterable[Phrase]) -> Iterator[Claim]:
+    """The claims of phrases of prose, in the manner in which each mentions them."""
+    for phrase in phrases:
+        yield from _claims(phrase)
 
 
-def _sentence(text: str, number: int) -> Iterator[Claim]:
-    """A batch size above 1 may be of all GPUs, and a number of GPUs of one node: these are left."""
-    trained, part = _TRAINED.search(text), _PART_OF_THEM.search(text)
+def _claims(phrase: Phrase) -> Iterator[Claim]:
+    """A batch size above 1 may be of all GPUs, and a number of GPUs of one node: these count little or are left."""
+    text, number, how, weight = phrase.text.rstrip(_ENDS), phrase.line, phrase.how, phrase.manner.weight
+    judged = how in ("failed", "worked") and phrase.manner.moves
+    trained, part = judged or _TRAINED.search(phrase.sentence), _PART_OF_THEM.search(phrase.sentence)
     for path, pattern, value, behind in _PATTERNS:
         if (path in _TRAINING_FACTS and not trained) or (path == "training.world_size" and part):
             continue
@@ -153,15 +196,23 @@ def _sentence(text: str, number: int) -> Iterator[Claim]:
             start = match.start()
             if behind and not _WITH.search(text, max(start - _LONGEST_WITH, 0), start):
                 continue
-            if value is _PRESENCE and not (_USING.search(text[:start]) and _TRAINED.search(text.replace(match[0], ""))):
+            others = phrase.sentence.replace(match[0], "")
+            if value is _PRESENCE and not (_USING.search(text[:start]) and _TRAINED.search(others)):
                 continue
-            off = bool(_NOT.search(text[:start]) or _OFF.match(text, match.end()))
+            instead = _INSTEAD.search(text[:start])
+            off = not instead and bool(_NOT.search(text[:start]) or _OFF.match(text, match.end()))
+            said = Claim(path, None, number, how=opposite(how) if instead else how, weight=weight)
             if value is True:
-                yield Claim(path, not off, number)
+                yield said._replace(value=not off)
             elif value is _PRESENCE:
-                yield Claim(path, None if off else {}, number)
+                yield said._replace(value=None if off else {})
+            elif value is _ABSENCE:
+                yield said
+            elif value is _SEVERAL:
+                certain = how == "failed" and int(match[1]) <= _LARGEST_OF_ONE
+                yield said._replace(value=int(match[1]), weight=weight if certain else WEAK)
             elif not off:
-                yield Claim(path, int(match[1]) if value is int else value, number)
+                yield said._replace(value=value(match[1]) if callable(value) else value)
     for match in _TRAINER.finditer(text):
-        yield Claim("training.framework", "trl", number)
-        yield Claim("training.objective", match[1].lower(), number)
+        yield Claim("training.framework", "trl", number, how=how, weight=weight)
+        yield Claim("training.objective", match[1].lower(), number, how=how, weight=weight)

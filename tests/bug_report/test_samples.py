@@ -260,8 +260,7 @@ os.environ["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
     Sample(
         "a command without DeepSpeed beside two stages of ZeRO",
         "llamafactory-cli train `\nZero-2 has this error, but Zero-3 is OK.",
-        {"training.framework": "llama-factory"},
-        ("training.deepspeed.zero_stage", "training.deepspeed"),
+        {"training.framework": "llama-factory", "training.deepspeed.zero_stage": 2},
     ),
     Sample(
         "settings of FSDP",
@@ -315,7 +314,7 @@ ray job submit --address="http://127.0.0.1:8265" \\
         "trainers of which neither runs the other",
         """  File "/v/lib/python3.11/site-packages/pytorch_lightning/trainer/trainer.py", line 40, in fit
 
-I replaced it by this:
+And here it starts:
 
 ```python
 trainer = Trainer(model)
@@ -890,9 +889,8 @@ torch==2.3.0+cu118
         "English, what helped",
         "Ok, downgrading transformers from 5.0 to 4.41.2 seems to work.\nWith torch 2.6.0 it works.\nTry peft==0.6.2.\n"
         "This needs accelerate >= 0.26.0. Fixed in deepspeed 0.15.2. The bug exists since trl 0.12.0.",
-        {},
+        {"distributions.transformers": "5.0"},
         (
-            "distributions.transformers",
             "distributions.torch",
             "distributions.peft",
             "distributions.accelerate",
@@ -909,8 +907,7 @@ torch==2.3.0+cu118
     Sample(
         "English, what does not work",
         "It does not work with transformers 4.47.1 and never worked. Torch 2.5.1 doesn't support this.",
-        {"distributions.torch": "2.5.1"},
-        ("distributions.transformers",),
+        {"distributions.torch": "2.5.1", "distributions.transformers": "4.47.1"},
     ),
     Sample(
         "two users",
@@ -1172,8 +1169,8 @@ torch 2.4.0""",
     Sample(
         "settings in words on what was tried",
         "bf16=True works, with fp16=True the loss is nan; setting packing=False fixed it.\ntorch 2.4.0",
-        {"distributions.torch": "2.4.0"},
-        ("training.dtype", "training.packing"),
+        {"distributions.torch": "2.4.0", "training.dtype": "float16"},
+        ("training.packing",),
     ),
     Sample(
         "the head of a training log",
@@ -1288,8 +1285,12 @@ node1:55888:63342 [0] NCCL INFO NCCL version 2.20.5+cuda12.4
         "- huggingface_hub version: 0.27.1\n- Python version: 3.10.12\n- FastAI: N/A\n- Torch: 2.4.1\n"
         "- Tensorflow: N/A\n"
         "- HF_HUB_DOWNLOAD_TIMEOUT: 10\n\nAfter upgrading from Transformers 4.47.1 to 4.48.0 the loss increased",
-        {"distributions.torch": "2.4.1", "distributions.huggingface-hub": "0.27.1"},
-        ("distributions.transformers", "distributions.tensorflow"),
+        {
+            "distributions.torch": "2.4.1",
+            "distributions.huggingface-hub": "0.27.1",
+            "distributions.transformers": "4.48.0",
+        },
+        ("distributions.tensorflow",),
     ),
     Sample(
         "Chinese, three versions of CUDA",
@@ -1312,8 +1313,7 @@ node1:55888:63342 [0] NCCL INFO NCCL version 2.20.5+cuda12.4
     Sample(
         "one version that fails and one that does not",
         "when I use peft==0.9.0, loss is always NAN, when I use peft==0.3.0, loss is normal.\ntorch == 2.1.0+cu118",
-        {"distributions.torch": "2.1.0+cu118"},
-        ("distributions.peft",),
+        {"distributions.torch": "2.1.0+cu118", "distributions.peft": "0.9.0"},
     ),
     Sample(
         "a model that code loads over two lines, beside its tokenizer and an adapter",
@@ -1439,9 +1439,8 @@ trainer = SFTTrainer(model=model)
         "what was tried, asked for, or is not of this training",
         "Zero-2 has this error, but Zero-3 is OK.\nDoes LoRA support this?\nneither fp16 nor bf16 is set for training\n"
         "The model was trained in bf16\nFine-tuning on 2 nodes with 8 GPUs each, batch size 64\nzero3_init_flag is on",
-        {},
+        {"training.deepspeed.zero_stage": 2},
         (
-            "training.deepspeed.zero_stage",
             "training.method",
             "training.dtype",
             "training.world_size",
