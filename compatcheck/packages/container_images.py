@@ -43,7 +43,8 @@ def _release_images() -> Mapping[str, str]:
 @cache
 def _reference() -> re.Pattern[str]:
     return re.compile(
-        r"(?<![\w.-])(?:[\w.-]+(?::\d+)?[/#]){0,4}(?:(?:pytorch|nvidia)/pytorch|modelscope(?:-repo)?/modelscope|"
+        r"(?<![\w.-])(?:[\w.-]+(?::\d+)?[/#]){0,4}(?:(?:pytorch|nvidia|rocm)/pytorch|modelscope(?:-repo)?/modelscope|"
+        r"(?:huggingface-)?pytorch-(?:training|inference)|cann|"
         rf"{'|'.join(_release_images())}):\w[\w.-]*"
     )
 

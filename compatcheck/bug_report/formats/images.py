@@ -21,6 +21,7 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
         for contents in _contents(line):
             stated = {
                 "platform.system": "Linux",
+                "python": contents.python,
                 **{f"distributions.{name}": version for name, version in contents.distributions.items()},
                 "cuda.runtime": contents.runtime,
                 "cuda.toolkit": contents.toolkit,

@@ -9,7 +9,9 @@ from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim, distribution_claim
 
 TITLE = "the paths of a traceback"
-_PYTHON = re.compile(r"[/\\]python(3\.\d{1,2})[/\\](?:site|dist)-packages[/\\]")
+_PYTHON = re.compile(
+    r"[/\\]python(3\.\d{1,2})[/\\](?:site|dist)-packages(?![\w-])|[/\\]lib(?:64)?[/\\]python(3\.\d{1,2})[/\\][a-z_]"
+)
 _WINDOWS = re.compile(r"[/\\]Python(3)(\d{1,2})[/\\]lib[/\\]site-packages[/\\]", re.I)
 _METADATA = re.compile(
     r"-packages[/\\]([A-Za-z][\w.]{0,60})-(\d[\w.+!]{0,60}?)(?:-py3\.\d{1,2}[\w.-]{0,40}\.egg|\.dist-info)[/\\]"
@@ -27,7 +29,7 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
     said = set()
     for line in lines:
         posix, windows, metadata = (form.search(line.text) for form in (_PYTHON, _WINDOWS, _METADATA))
-        version = posix[1] if posix else f"3.{windows[2]}" if windows else None
+        version = posix[1] or posix[2] if posix else f"3.{windows[2]}" if windows else None
         if version and version not in said:
             said.add(version)
             yield Claim("python", version, line.number)

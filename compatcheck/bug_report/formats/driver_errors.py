@@ -1,0 +1,22 @@
+"""What torch says of a driver that is older than its CUDA: the CUDA that the driver is for, as ``12080`` for 12.8."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from compatcheck.bug_report._blocks import Block, Line
+from compatcheck.bug_report._claims import Claim
+
+TITLE = "torch's message on an old driver"
+_FOUND = re.compile(r"driver on your system is too old \(found version (\d{1,2})0(\d)\d\)")
+
+
+def recognises(block: Block) -> tuple[Line, ...]:
+    return tuple(line for line in block.short() if _FOUND.search(line.text))
+
+
+def read(lines: Sequence[Line]) -> Iterator[Claim]:
+    for line in lines:
+        if found := _FOUND.search(line.text):
+            yield Claim("cuda.driver_api", f"{found[1]}.{found[2]}", line.number)

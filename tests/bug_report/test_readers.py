@@ -1,0 +1,49 @@
+"""Small readers of a report: what each line gives, a table per fact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compatcheck.bug_report import read_report
+
+OLD_DRIVER = "RuntimeError: The NVIDIA driver on your system is too old (found version {}). Please update it."
+REGISTRY = "763104351884.dkr.ecr.eu-west-1.amazonaws.com"
+FACTS: list[tuple[str, str, Any]] = [
+    (OLD_DRIVER.format(12040), "cuda.driver_api", "12.4"),
+    (OLD_DRIVER.format(9010), "cuda.driver_api", "9.1"),
+    ("seen with a CUDA 12.9 driver and torch 2.8.0", "cuda.driver_api", "12.9"),
+    ("the CUDA 12.6 toolkit is there", "cuda.toolkit", "12.6"),
+    ("Requirement already satisfied: numpy in /u/env/lib/python3.11/site-packages (1.26.4)", "python", "3.11"),
+    ('File "/opt/conda/lib/python3.10/runpy.py", line 196, in _run', "python", "3.10"),
+    (f"{REGISTRY}/pytorch-training:2.6.0-gpu-py312-cu126-ubuntu22.04-sagemaker", "python", "3.12"),
+    (f"{REGISTRY}/pytorch-training:2.6.0-gpu-py312-cu126-ubuntu22.04-sagemaker", "distributions.torch", "2.6.0"),
+    (
+        f"{REGISTRY}/huggingface-pytorch-training:2.5.1-transformers4.49.0-gpu-py311-cu124-ubuntu22.04",
+        "distributions.transformers",
+        "4.49.0",
+    ),
+    ("FROM rocm/pytorch:rocm6.2_ubuntu22.04_py3.10_pytorch_release_2.3.0", "distributions.torch", "2.3.0"),
+]
+GPUS = [
+    ("It hangs on an 8xH100 machine.", "H100", 8),
+    ("8xA100, torch 2.4.0", "A100", 8),
+    ("机器上有4张A100", "A100", 4),
+    ("two 3090s in one box", "RTX 3090", 2),
+    ("we have 4 3090s", "RTX 3090", 4),
+    ("16 H100s on two nodes", "H100", 16),
+    ("Ascend 910B3 x 8", "Ascend 910B3", 8),
+]
+
+
+@pytest.mark.parametrize(("text", "path", "value"), FACTS)
+def test_a_line_gives_its_fact(text: str, path: str, value: Any) -> None:
+    found = read_report(text, "report")
+    assert found.get(path) == value
+    assert found.locations[path].line == 1
+
+
+@pytest.mark.parametrize(("text", "name", "count"), GPUS)
+def test_gpus_are_counted_as_people_count_them(text: str, name: str, count: int) -> None:
+    assert [gpu["name"] for gpu in read_report(text, "report").facts["gpus"]] == [name] * count
