@@ -174,6 +174,8 @@ def _agreed(path: str, one: Claim, other: Claim) -> Claim | None:
         return one._replace(value=[*one.value, *(each for each in other.value if each not in one.value)])
     if path == "training.framework":
         return next((a for a, b in ((one, other), (other, one)) if b.value in foundations(a.value)), None)
+    if path == "model.name":
+        return next((a for a, b in ((one, other), (other, one)) if str(a.value).endswith(f"/{b.value}")), None)
     if path.startswith(_VERSIONS):
         for exact, loose in ((one, other), (other, one)):
             if _refines(str(exact.value), str(loose.value)):

@@ -113,12 +113,17 @@ def read(block: Block) -> Iterator[Claim]:
         opened = _OPEN.search(line.text) is not None
         names = {_model_name(*match.groups()) for match in filter(None, found)}
         names |= {match[1].replace("--", "/", 1) for match in _CACHED.finditer(line.text) if "--" in match[1]}
-        yield from (Claim("model.name", name, line.number) for name in sorted(filter(None, names)))
+        full = [name for name in sorted(filter(None, names)) if not any(_ends_in(other, name) for other in names)]
+        yield from (Claim("model.name", name, line.number) for name in full)
         if trainer := _OF_TRL.search(line.text):
             yield Claim("training.framework", "trl", line.number)
             yield Claim("training.objective", trainer[1].lower(), line.number)
         elif _OF_TRANSFORMERS.search(line.text):
             yield Claim("training.framework", "transformers", line.number)
+
+
+def _ends_in(whole: str | None, part: str) -> bool:
+    return whole is not None and whole.endswith(f"/{part}")
 
 
 def _model_name(hub: str | None, path: str | None = None, bare: str | None = None) -> str | None:

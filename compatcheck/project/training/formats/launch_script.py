@@ -54,6 +54,7 @@ _OVERRIDES = {
 _ALONE = {"training.gradient_accumulation_steps": 1, "training.mixed_precision": "no"}
 _CONFIGURATIONS = (".yaml", ".yml", ".json")
 _CONFIG_FLAGS = ("config", "config_file")
+_DEEPSPEED_FLAGS = ("deepspeed", "deepspeed_config")
 _PARSERS = re.compile(r"\b(?:HfArgumentParser|TrlParser|H4ArgumentParser|parse_(?:json|yaml)_file)\b")
 _ACCELERATE_SECTIONS = {"fsdp_": "fsdp_config", "dynamo_": "dynamo_config"}
 _OF_DEEPSPEED = (
@@ -83,6 +84,49 @@ def read(document: Document, opened: Opener = _nothing) -> Configuration:
     return said._replace(facts=said.facts._replace(reasons={**said.facts.reasons, "training.deepspeed": why}))
 
 
+def read_pasted(document: Document, opened: Opener) -> Configuration | None:
+    """What the commands of a text decide that is no file: nothing on this machine is looked up.
+
+    ``opened`` gives the pieces of the text for the files that its commands name. Of a command that may train or not,
+    only what it gives its launcher counts. None where no command decides anything.
+    """
+    launches = [found for command in commands(document.text, document.path) if (found := launch_of(command))]
+    told = [said for launch in launches if (said := _read_pasted(launch, document, opened))]
+    lines = ", ".join(str(launch.line) for launch in launches)
+    return agreed_configuration(told, f"the trainings at lines {lines:.80} differ here") if told else None
+
+
+def _read_pasted(launch: Launch, document: Document, opened: Opener) -> Configuration | None:
+    script = opened(launch.script.text) if launch.script and not is_open(launch.script.text) else None
+    if script and script[0] == "python_script":
+        said = python_script.read(script[1], _given(launch, document, script[1], opened))
+        if said.facts.facts:
+            said = _with_deepspeed_flag(said, launch, document)
+            if _leaves_to_launcher(said.facts):
+                said = _without_launcher(_completed(said, launch, document, True), launch)
+            return _with_launcher(said, launch, document, opened)
+    if launch.sure:
+        said = _with_launcher(_read_trainer(launch, document, opened), launch, document, opened)
+        return said._replace(facts=_with_framework(said.facts, launch, document))
+    named = next((file for flag in _DEEPSPEED_FLAGS if isinstance(file := launch.flags.get(flag), str)), None)
+    names = {"deepspeed": named} if named else {}
+    if launch.launcher == "python" or not launch.options:
+        return Configuration(Environment({}), names) if names else None
+    said = _with_launcher(Configuration(Environment({})), launch, document, opened)
+    facts = given(said.facts)
+    if "use_fsdp" in launch.options and not facts.states("training.fsdp"):
+        facts = facts.overlay(Environment({"training": {"fsdp": {}}}))
+    return said._replace(facts=facts._replace(reasons={}), names={**said.names, **names})
+
+
+def _with_framework(facts: Environment, launch: Launch, document: Document) -> Environment:
+    """With the framework that a command of its own starts, where the configuration that says the rest is not here."""
+    if launch.framework == "transformers" or facts.states("training.framework"):
+        return facts
+    at = Location(document.path, launch.line)
+    return facts.overlay(Environment({"training": {"framework": launch.framework}}, {}, {"training.framework": at}))
+
+
 @functools.lru_cache(maxsize=4)
 def _launches(text: str, path: str) -> tuple[Launch, ...]:
     """The trainings of a script; a command that starts the user's own Python is one if that trains."""
@@ -104,6 +148,11 @@ def _read_launch(launch: Launch, document: Document, opened: Opener) -> Configur
     program = _program_of(launch, document.path)
     said = _read_program(program, launch, document, opened) if program else None
     said = said or _read_trainer(launch, document, opened)
+    return _with_launcher(said, launch, document, opened)
+
+
+def _with_launcher(said: Configuration, launch: Launch, document: Document, opened: Opener) -> Configuration:
+    """With the processes, the variables and the settings that the launcher gives to a training."""
     sheet = Sheet(document._replace(lines={("command",): launch.line}, value={}))
     sheet.state("training.launcher", launch.launcher, ("command",))
     count, why, line = world_size(launch)
