@@ -85,7 +85,7 @@ def test_a_stated_fact_counts_over_the_report(report: str) -> None:
 
 def test_what_lines_contradict_is_left_open_and_told(tmp_path: Path) -> None:
     path = tmp_path / "two.txt"
-    path.write_text("torch 2.5.0, transformers 4.44.0\n\nnow with torch 2.4.1\n", encoding="utf-8")
+    path.write_text("torch 2.5.0, transformers 4.44.0\n\nit runs on torch 2.4.1 there\n", encoding="utf-8")
     done = triage(str(path))
     assert "Unclear" in done.stdout
     assert "line 1 says 2.5.0, line 3 says 2.4.1" in done.stdout
