@@ -288,9 +288,7 @@ def _failing(table: Conditions, judged: Judged, traits: TraitFinder) -> tuple[st
 
 def patterns(matrix: Matrix) -> tuple[Pattern, ...]:
     """The error patterns of all entries."""
-    from compatcheck.results.logs import Pattern
-
-    return tuple(Pattern(*pattern) for pattern in matrix.patterns())
+    return matrix.patterns()
 
 
 def rows(matrix: Matrix) -> tuple[Row, ...]:

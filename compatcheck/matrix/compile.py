@@ -28,7 +28,7 @@ else:
     import tomli as tomllib
 
 from compatcheck.errors import DataError, InputError
-from compatcheck.matrix._regex import longest_literal
+from compatcheck.matrix._patterns import compile_patterns
 from compatcheck.matrix._traits import computed_traits
 from compatcheck.matrix.entry import Entry
 from compatcheck.matrix.fetched import ABOUT_KEYS
@@ -119,7 +119,6 @@ def compile_entries(
     environ: set[str] = set()
     stated: list[bytes] = []
     judged: list[bytes] = []
-    patterns: list[bytes] = []
     at = place_at = 0
     seen: set[str] = set()
     ordered = sorted(entries, key=lambda entry: entry.id)
@@ -135,9 +134,6 @@ def compile_entries(
         if entry.withdrawn:
             continue
         judged.append(line)
-        for pattern in entry.error_patterns:
-            known = [entry.id, pattern.regex, longest_literal(pattern.regex)]
-            patterns.append(_to_json(known).encode() + b"\n")
         place = [place_at, len(line)]
         place_at += len(line)
         if all(map(_is_of_model, entry.affected)):
@@ -162,11 +158,16 @@ def compile_entries(
         "of_model": of_model,
         "tables": sorted(tables),
     }
-    rows, vocabulary = compile_rows([entry for entry in ordered if not entry.withdrawn], texts or {})
-    ranking = b"".join(_to_json(row).encode() + b"\n" for row in rows)
+    in_force = [entry for entry in ordered if not entry.withdrawn]
+    rows, vocabulary = compile_rows(in_force, texts or {})
+    patterns = compile_patterns(in_force, vocabulary)
     return Compiled(
-        index, b"".join(judged), b"".join(stated), b"".join(patterns), ranking, _to_json(vocabulary).encode()
+        index, b"".join(judged), b"".join(stated), _lines(patterns), _lines(rows), _to_json(vocabulary).encode()
     )
+
+
+def _lines(values: Iterable[object]) -> bytes:
+    return b"".join(_to_json(value).encode() + b"\n" for value in values)
 
 
 def _is_of_model(conditions: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from packaging.version import Version
 
@@ -19,6 +19,9 @@ from compatcheck.language import ENGLISH, LANGUAGES, current
 from compatcheck.matrix.fetched import newer_than
 from compatcheck.matrix.rows import Row, Term, parse_rows, parse_terms
 from compatcheck.packages.versions import is_vendor_build, parse_version, release_of, sort_key
+
+if TYPE_CHECKING:
+    from compatcheck.results.logs import Pattern
 
 FORMAT = 2
 """The compiled form; another number is another form."""
@@ -52,8 +55,8 @@ class Matrix(NamedTuple):
     ``guards`` holds by distribution rows of lowest version, highest version and the places of the conditions between;
     ``of_model`` is where those conditions start that are told only of a model that is known.
     ``conditions`` and ``read`` give the conditions and the entries at such places, or all, as plain JSON; ``table``
-    gives a pair table by name, of those in ``tables``; ``patterns`` gives each error pattern with its entry's id and a
-    literal. ``rows`` gives the entries in force in the order of their ids, ``terms`` the words that those rows count.
+    gives a pair table by name, of those in ``tables``; ``patterns`` gives the error
+    patterns. ``rows`` gives the entries in force in the order of their ids, ``terms`` the words that those rows count.
     ``texts`` gives what the entries say in another language by their English words, as far as translated.
     """
 
@@ -68,7 +71,7 @@ class Matrix(NamedTuple):
     conditions: Reader
     read: Reader
     table: Callable[[str], Mapping[str, Any]]
-    patterns: Callable[[], list[tuple[str, str, str]]]
+    patterns: Callable[[], tuple[Pattern, ...]]
     rows: Callable[[], tuple[Row, ...]]
     terms: Callable[[], Mapping[str, Term]]
     texts: Callable[[str], Mapping[str, str]] = lambda language: {}
@@ -219,10 +222,18 @@ def _matrix(
         conditions,
         entries,
         table,
-        patterns=lambda: [(entry, regex, literal) for entry, regex, literal in patterns(None)],
+        patterns=cache(lambda: _parse_patterns(patterns(None))),
         rows=cache(lambda: parse_rows(ranking(None), conditions(None))),
         terms=cache(lambda: parse_terms(vocabulary())),
         texts=texts,
+    )
+
+
+def _parse_patterns(rows: Iterable[Any]) -> tuple[Pattern, ...]:
+    from compatcheck.results.logs import Pattern
+
+    return tuple(
+        Pattern(entry, regex, tuple(literals), tuple(keys), frame) for entry, regex, literals, keys, frame in rows
     )
 
 
@@ -334,7 +345,7 @@ def search(matrix: Matrix, words: Iterable[str]) -> list[dict[str, Any]]:
     line = " ".join(words)
     wanted = line.casefold().split()
     languages = (ENGLISH,) if line.isascii() else LANGUAGES
-    explained = {entry for entry, regex, literal in matrix.patterns() if literal in line and re.search(regex, line)}
+    explained = {pattern.entry for pattern in matrix.patterns() if re.search(pattern.regex, line, re.IGNORECASE)}
     found = []
     for entry in all_entries(matrix):
         text = "\n".join(_text(in_language(matrix, entry, language)) for language in languages)

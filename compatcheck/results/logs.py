@@ -45,19 +45,31 @@ Fit = Literal["affected", "possible", "open"]
 
 
 class Pattern(NamedTuple):
-    """A regular expression for the error lines that an entry explains; ``literal`` stands in all of them."""
+    """A regular expression for the error lines that an entry explains, in any letter case.
+
+    Each of those lines holds one of ``literals`` in lower case, where there are any; ``keys`` has a whole word of each
+    literal. A pattern of a ``frame`` is for the frames of a traceback, and matches the code that they show.
+    """
 
     entry: str
     regex: str
-    literal: str = ""
+    literals: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    frame: bool = False
 
 
 class Hit(NamedTuple):
-    """A line of a log that an entry's pattern matches."""
+    """A line of a log that an entry's pattern matches.
+
+    ``others`` is how many other entries know the line. ``whole`` tells that a program printed the line, rather than
+    that somebody quotes the error within a sentence.
+    """
 
     entry: str
     text: str
     location: Location
+    others: int = 0
+    whole: bool = True
 
 
 class Moment(NamedTuple):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from compatcheck.environment import Environment, Location
 from compatcheck.files.units import units
 from compatcheck.results.logs import ERROR_MARKS, LONGEST_MATCHED, Crash, Hit, Pattern
 from compatcheck.symptoms import _facts, _failures
+from compatcheck.symptoms._known_lines import KnownLines, Line, one_line
 from compatcheck.symptoms._reading import Reading
 from compatcheck.symptoms._run import RunReader
+from compatcheck.symptoms._source_code import quoted
 from compatcheck.symptoms._stream import Batch, batches, head
-from compatcheck.symptoms._tracebacks import Raised, Tracebacks, without_prefix
+from compatcheck.symptoms._tracebacks import Raised, Tracebacks
 from compatcheck.symptoms.formats import tensorboard, trainer_state
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
@@ -21,9 +24,9 @@ _BAR = re.compile(r"\A\s*\d+%\|[^|]*\|\s*(\d+)/(\d+) \[")
 _BEGINS = "***** Running training *****"
 _MOST_CRASHES = 24
 _MOST_RUNS = 50
-_MOST_HITS = 3
 _MOST_UNTOLD = 5_000
-_TEXT_KEPT = 300
+_SHORT = 100_000
+"""Characters of a text of which every line is tried for errors; in longer ones the marks of errors decide."""
 
 
 class LineFormat(Protocol):
@@ -89,13 +92,14 @@ class Scanner:
     def __init__(self, path: str, patterns: Sequence[Pattern]) -> None:
         self._path = "standard input" if path == "-" else path
         self._formats = line_formats()
-        self._patterns = [(pattern.entry, pattern.literal, re.compile(pattern.regex)) for pattern in patterns]
+        self._known = KnownLines(self._path, patterns)
+        self._lines: list[Line] = []
+        self._quoted: Collection[int] = ()
         self._marks = tuple(dict.fromkeys(mark for unit in self._formats for mark in unit.MARKS))
         self._tracebacks = Tracebacks()
         self._stated = _facts.StatedFacts(self._path)
         self._runs: list[RunReader] = [RunReader(1)]
         self._crashes: list[tuple[int, Crash]] = []
-        self._hits: dict[str, list[Hit]] = {}
         self._bar: str | None = None
         self._total: str | None = None
         self._lower: list[tuple[Reading, int, float | None, bool]] = []
@@ -109,6 +113,34 @@ class Scanner:
             self._reading(reading, line)
 
     def read(self, stream: Iterable[Batch]) -> None:
+        batches = iter(stream)
+        begun: list[Batch] = []
+        while sum(len(batch.text) for batch in begun) <= _SHORT:
+            batch = next(batches, None)
+            if batch is None:
+                self._read_short(begun)
+                return
+            begun.append(batch)
+        self._read_long(chain(begun, batches))
+
+    def _read_short(self, batches: Iterable[Batch]) -> None:
+        """Every line of a text that somebody may have written, whatever it holds."""
+        lines = [(number, piece) for first, block in batches for number, piece in enumerate(block.split("\n"), first)]
+        code = quoted([_ANSI.sub("", text) for _, text in lines])
+        self._quoted = {lines[index][0] for index in code}
+        for number, text in lines:
+            self._line(number, text, every=True)
+        raised = {line.number for line in self._lines if line.raised}
+        self._lines = []
+        self._known.search_closely(
+            [
+                Line(number, piece, number in raised, code.get(index))
+                for index, (number, text) in enumerate(lines)
+                for piece in _ANSI.sub("", text).split("\r")
+            ]
+        )
+
+    def _read_long(self, stream: Iterable[Batch]) -> None:
         special = (_BEGINS, "Traceback (most", "%|")
         wanted = _fewest((*self._marks, *ERROR_MARKS, *_facts.MARKS, *special))
         for first, block in stream:
@@ -123,8 +155,14 @@ class Scanner:
                     if mark in text:
                         self._line(number, text)
                         break
+            self._search_lines()
 
-    def _line(self, number: int, text: str) -> None:
+    def _search_lines(self) -> None:
+        if self._lines:
+            self._known.search(self._lines)
+            self._lines = []
+
+    def _line(self, number: int, text: str, *, every: bool = False) -> None:
         if "\x1b" in text:
             text = _ANSI.sub("", text)
         if "\r" in text:
@@ -132,11 +170,11 @@ class Scanner:
                 if "%|" in piece and "oss" not in piece and piece.endswith("]"):
                     self._keep_bar(piece)
                 elif piece and not piece.isspace():
-                    self._piece(number, piece)
+                    self._piece(number, piece, every)
         else:
-            self._piece(number, text)
+            self._piece(number, text, every)
 
-    def _piece(self, number: int, text: str) -> None:
+    def _piece(self, number: int, text: str, every: bool) -> None:
         if "%|" in text:
             text = self._after_bar(text)
         if _BEGINS in text:
@@ -151,7 +189,7 @@ class Scanner:
                     break
         if self._stated or any(mark in text for mark in _facts.MARKS):
             self._stated.feed(number, text[:LONGEST_MATCHED])
-        if self._tracebacks or any(mark in text for mark in ERROR_MARKS) or "Traceback (most" in text:
+        if every or self._tracebacks or any(mark in text for mark in ERROR_MARKS) or "Traceback (most" in text:
             self._error(number, text[:LONGEST_MATCHED])
 
     def _after_bar(self, text: str) -> str:
@@ -219,20 +257,21 @@ class Scanner:
         self._runs = [*self._runs[1 - _MOST_RUNS :], RunReader(line, self._runs[-1].number + 1)]
 
     def _error(self, number: int, text: str) -> None:
+        inside = bool(self._tracebacks)
         raised = self._tracebacks.feed(number, text)
         if raised:
             self._crash(raised)
-        bare = without_prefix(text)
-        for entry, literal, regex in self._patterns:
-            if literal in bare and len(self._hits.get(entry, ())) < _MOST_HITS and regex.search(bare):
-                self._hits.setdefault(entry, []).append(Hit(entry, _one_line(text), Location(self._path, number)))
+        frame = inside and raised is None and self._tracebacks.shows_code(text)
+        self._lines.append(Line(number, text, raised is not None, "frame" if frame else None))
+        if number in self._quoted or frame:
+            return
         fatal = raised is None and any(mark in text for mark in _failures.FATAL_MARKS)
         if fatal and (failure := _failures.fatal_line(text)):
-            self._crash(Raised("", _one_line(text), number, (), None), failure)
+            self._crash(Raised("", one_line(text), number, (), None), failure)
         if self._mentioned is None and self._untold:
             self._untold -= 1
             if _failures.kind_of(text).kind != _failures.UNKNOWN.kind:
-                self._mentioned = Raised("", _one_line(text), number, (), None)
+                self._mentioned = Raised("", one_line(text), number, (), None)
 
     def _crash(self, raised: Raised, failure: _failures.Failure | None = None) -> None:
         text = ": ".join(part for part in (raised.name, raised.message) if part)
@@ -249,7 +288,9 @@ class Scanner:
 
     def result(self) -> Scanned:
         self._settle(0)
-        if self._mentioned and not (self._crashes or self._hits or self._runs[-1].readings):
+        self._search_lines()
+        hits = self._known.hits()
+        if self._mentioned and not (self._crashes or hits or self._runs[-1].readings):
             self._crash(self._mentioned)
         crashes = tuple(crash for _, crash in self._crashes)
         runs = tuple(
@@ -257,7 +298,6 @@ class Scanner:
             for run in self._runs
             if run.readings or run.evaluations or run.skipped or any(of == run.number for of, _ in self._crashes)
         )
-        hits = tuple(hit for found in self._hits.values() for hit in found)
         return Scanned(runs, crashes, hits, self._stated.facts(), tuple(self.notes))
 
 
@@ -268,7 +308,3 @@ def _fewest(marks: Iterable[str]) -> list[str]:
         if not any(shorter in mark for shorter in fewest):
             fewest.append(mark)
     return fewest
-
-
-def _one_line(text: str) -> str:
-    return " ".join(without_prefix(text).split())[:_TEXT_KEPT]

@@ -44,6 +44,14 @@ class Tracebacks:
         """Whether a traceback is open, so that every line may belong to it."""
         return bool(self._open)
 
+    def shows_code(self, text: str) -> bool:
+        """Whether the line is the code of a frame in one that is open."""
+        opened = self._opened_behind(text)
+        if opened is None or not opened.frames:
+            return False
+        rest = text[len(opened.prefix) :]
+        return rest.startswith(" ") and not _FRAME.match(rest)
+
     def feed(self, number: int, text: str) -> Raised | None:
         at = text.find(_HEAD)
         if at >= 0:

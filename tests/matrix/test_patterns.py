@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from compatcheck import matrix
 from compatcheck.environment import Environment
 from compatcheck.errors import DataError
-from compatcheck.matrix._regex import check_regex, longest_literal
+from compatcheck.matrix._regex import check_regex, literals, without_name
 from compatcheck.matrix.compile import read_entry, write_compiled
 from compatcheck.matrix.lint import lint
 from compatcheck.results.logs import LONGEST_MATCHED
@@ -50,24 +51,75 @@ def test_an_ordinary_pattern_is_let_through(regex: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("regex", "literal"),
+    ("regex", "texts"),
     [
-        ("cannot import name 'x'", "cannot import name 'x'"),
-        (r"Error: \w+ in the module \d+", " in the module "),
-        ("one of these|one of those", "one of th"),
-        ("these|others", ""),
-        (r"a\.b(?:c|d)efgh", "efgh"),
-        ("(?:optional)?Error", "Error"),
+        ("cannot import name 'X'", ("cannot import name 'x'",)),
+        (r"Error: \w+ in the module \d+", (" in the module ",)),
+        ("one of these|one of those", ("one of these", "one of those")),
+        ("these|others", ("these", "others")),
+        (r"a\.b(?:c|d)efgh", ("a.bcefgh", "a.bdefgh")),
+        ("(?:optional)?Error", ("error", "optionalerror")),
+        (
+            "has no attribute '?x'?$",
+            ("has no attribute x", "has no attribute x'", "has no attribute 'x", "has no attribute 'x'"),
+        ),
+        (r"bad [kv]alue\b", ("bad kalue", "bad value")),
+        (r"(?:ab|c\d)efgh", ("efgh",)),
+        (r"\w{1,9}", ()),
     ],
 )
-def test_the_literal_of_a_pattern_stands_in_all_that_it_matches(regex: str, literal: str) -> None:
-    assert longest_literal(regex) == literal
+def test_one_of_the_literals_stands_in_every_match(regex: str, texts: tuple[str, ...]) -> None:
+    assert literals(regex) == texts
+
+
+def test_a_pattern_is_found_by_its_literals_and_key_words(known: matrix.Matrix) -> None:
+    """Whatever the letter case of the line is."""
+    examples = [
+        (pattern, example["example"].lower())
+        for entry in matrix.all_entries(known)
+        for example in entry.get("error_patterns", ())
+        for pattern in matrix.patterns(known)
+        if pattern.entry == entry["id"] and re.search(pattern.regex, example["example"])
+    ]
+    assert {pattern for pattern, _ in examples} == set(matrix.patterns(known))
+    for pattern, line in examples:
+        assert not pattern.literals or any(literal in line for literal in pattern.literals), pattern
+        words = set(re.findall(r"[a-z0-9_]+", line))
+        assert not pattern.keys or not words.isdisjoint(pattern.keys), pattern
+
+
+def test_most_patterns_have_key_words_of_few(known: matrix.Matrix) -> None:
+    patterns = matrix.patterns(known)
+    assert sum(not pattern.keys for pattern in patterns) < len(patterns) / 50
+    counts = Counter(key for pattern in patterns for key in set(pattern.keys))
+    assert (
+        sum(max(counts[key] for key in pattern.keys) > 10 for pattern in patterns if pattern.keys) < len(patterns) / 8
+    )
+
+
+@pytest.mark.parametrize(
+    ("regex", "others", "without"),
+    [
+        ("TypeError: fit\\(\\) takes no keyword arguments", [], "(?<![\\w.])fit\\(\\) takes no keyword arguments"),
+        ("torch\\.X_Error: 'A' object has no attribute", [], "(?<!\\w)'A' object has no attribute"),
+        ("KeyError: 'a_long_key.of_many.parts'", [], None),
+        ("ValueError: no way", [], None),
+        ("ValueError: there is no way|OSError: nor another one", [], None),
+        ("ValueError: there is no (?:way|path)", [], "(?<![\\w.])there is no (?:way|path)"),
+        ("ValueError: there is no way", ["RuntimeError: there is no way"], None),
+        ("A: ValueError: there is no way", [], None),
+        ("OuterError: ValueError: there is no way", [], None),
+        ("there is no way", [], None),
+    ],
+)
+def test_a_message_that_tells_enough_needs_no_name(regex: str, others: list[str], without: str | None) -> None:
+    assert without_name(regex, others) == (without or regex)
 
 
 def test_no_pattern_of_the_matrix_takes_long_on_a_hostile_line(known: matrix.Matrix) -> None:
     slow = []
     for pattern in matrix.patterns(known):
-        compiled = re.compile(pattern.regex)
+        compiled = re.compile(pattern.regex, re.IGNORECASE)
         for seed in (pattern.regex[:12], re.sub(r"\W", "a", pattern.regex), "a", " ", "'", "cannot import name '"):
             line = (seed * LONGEST_MATCHED)[:LONGEST_MATCHED]
             start = time.process_time()
@@ -112,7 +164,7 @@ def test_the_compiled_form_gives_the_same_patterns_in_a_file_of_their_own(known:
     compiled = loading.load_compiled(str(tmp_path))
     assert compiled.patterns() == known.patterns() and len(known.patterns()) > 10
     assert not any(
-        pattern in (tmp_path / "index.json").read_text(encoding="utf-8") for _, pattern, _ in known.patterns()
+        pattern.regex in (tmp_path / "index.json").read_text(encoding="utf-8") for pattern in known.patterns()
     )
     (tmp_path / "patterns.jsonl").unlink()
     with pytest.raises(DataError, match="missing"):

@@ -56,5 +56,9 @@ def _source(folder: str | None) -> Source:
         survey=lambda shared, added: matrix.survey(known, shared, added),
         suspected=suspected,
         within=matrix.within,
-        patterns=lambda entry: [(regex, literal) for own, regex, literal in patterns if own == entry],
+        patterns=lambda entry: [
+            (pattern.regex, pattern.literals[0] if len(pattern.literals) == 1 else "")
+            for pattern in patterns
+            if pattern.entry == entry
+        ],
     )

@@ -35,7 +35,7 @@ def search_data(source: Source) -> str:
     """A script with what the search reads beyond the text of the page, by id.
 
     That is words, and for each error line the expression and its flags as a browser reads them (empty where it
-    cannot), and a text that stands in every match.
+    cannot), and a text that stands in every match in some letter case.
     """
     held = {
         entry["id"]: [

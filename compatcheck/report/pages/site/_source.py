@@ -32,7 +32,7 @@ class Source(NamedTuple):
     serves by minor release, ``records`` what was measured by the path that entries cite, ``probes`` what each probe
     measures. ``survey`` judges every combination of choices, ``suspected`` gives the ids that facts do not rule out,
     ``within`` tells whether a release lies in a range, and ``patterns`` gives an entry's error patterns, each with
-    a text that every match holds.
+    a text that every match holds in some letter case, or none.
     """
 
     revision: str

@@ -97,7 +97,7 @@ function readable([source, flags, literal]) {
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
   }
-  return (line) => literal.length >= 8 && line.includes(literal);
+  return (line) => literal.length >= 8 && line.toLowerCase().includes(literal);
 }
 
 /* The version map. */
