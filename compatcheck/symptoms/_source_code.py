@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from compatcheck.symptoms._tracebacks import without_prefix
+
 Quoted = Literal["frame", "source"]
 """A line of code as a traceback shows it, or as it stands in a file."""
 
@@ -15,6 +17,9 @@ _ARROW = re.compile(r"\s*-{2,}>\s*\d+")
 _NUMBERED = re.compile(r"\s*\d+(?:\s|\Z)")
 _HUNK = re.compile(r"(?:diff --git |@@ -\d+)")
 _ERROR = re.compile(r"(?:E\s+)?(?:[A-Za-z_]\w*\.)*[A-Za-z]\w*(?:Error|Exception|Warning|Interrupt)(?::|\s*\Z)")
+_RAISED = re.compile(
+    r"(?:[^\"'(]{0,80}[\s\]])?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Interrupt)(?::\s|\s*\Z)"
+)
 _MARKS_OF_LOGS = ("Traceback (most recent call last)", 'File "', "site-packages/", "[rank")
 _CODE = re.compile(
     r"(?:raise\s+[A-Za-z_][\w.]*\s*\(|raise\s*\Z|warnings\.warn|warn\(|log(?:ger|ging)?\.\w+\(|print\(|assert\s.*,\s*f?[\"']|"
@@ -89,7 +94,11 @@ def _frames(lines: Sequence[str]) -> Mapping[int, Quoted]:
     for index, line in enumerate(lines):
         if _FRAME.search(line):
             after = index + 1
-            if after < len(lines) and not _FRAME.search(lines[after]) and not _ERROR.match(lines[after].strip()):
+            if (
+                after < len(lines)
+                and not _FRAME.search(lines[after])
+                and not _RAISED.match(without_prefix(lines[after]))
+            ):
                 found[after] = "frame"
         elif _ARROW.match(line):
             found[index] = "frame"

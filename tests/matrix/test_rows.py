@@ -68,7 +68,7 @@ def test_terms_count_the_entries_that_hold_a_word(known: matrix.Matrix) -> None:
     ("text", "words"),
     [
         ("The loss of Qwen2_VL is nan!", ["loss", "qwen2_vl", "nan"]),
-        ("torch.cuda.OutOfMemoryError: 8.5 GiB", ["torch", "cuda", "outofmemoryerror", "gib"]),
+        ("torch.cuda.OutOfMemoryError: 8.5 GiB", ["torch", "cuda", "outofmemoryerror", "8.5", "gib"]),
         ("升级到torch2.5之后，loss变成nan", ["torch2", "loss", "nan", "升级", "级到", "之后", "变成"]),
         ("it is an a on 3 4", []),
     ],
