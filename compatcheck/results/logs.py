@@ -86,7 +86,8 @@ class Signature(NamedTuple):
     """What a log shows, by a name that does not change, and in words.
 
     ``symptoms`` are the words that entries of the matrix use; an entry explains the signature only where it has one
-    of ``decisive``. A ``benign`` signature is no fault. ``narrow`` tells that the signature alone points at few causes;
+    of ``decisive``. A ``benign`` signature is no fault, which makes a run healthy only where it was ``judged``: there
+    were steps enough. ``narrow`` tells that the signature alone points at few causes;
     one that is not needs facts that speak for an entry.
     """
 
@@ -97,6 +98,10 @@ class Signature(NamedTuple):
     benign: bool = False
     narrow: bool = True
     details: tuple[str, ...] = ()
+
+    @property
+    def judged(self) -> bool:
+        return self.name not in ("no-readings", "too-few-readings")
 
 
 class Crash(NamedTuple):
@@ -212,4 +217,5 @@ class Diagnosis(NamedTuple):
 
     @property
     def healthy(self) -> bool:
+        """Whether nothing is wrong, as far as there was anything to judge."""
         return self.run.signature.benign and self.run.crash is None

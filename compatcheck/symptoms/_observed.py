@@ -8,7 +8,7 @@ from compatcheck.environment import Environment, Location
 from compatcheck.results.logs import Run
 
 _NONFINITE = ("nan-gradients-filtered", "deepspeed-sentinel", "loss-nan", "grad-norm-nan", "overflow-at-every-step")
-_INTERMITTENT = ("labels-masked-sometimes", "loss-scaler-skips")
+_INTERMITTENT = ("labels-masked-sometimes", "loss-nan-sometimes", "loss-scaler-skips")
 
 
 def with_observed(facts: Environment, run: Run | None) -> Environment:

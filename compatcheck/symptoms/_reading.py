@@ -65,7 +65,8 @@ class Reading(NamedTuple):
     """What a line of a log measures; memory in MiB.
 
     ``zero_is_normal``: a policy gradient's loss, which is zero by construction while the policy is the one sampled.
-    ``skipped``: the step was not taken because a gradient overflowed. ``went_on``: steps were taken.
+    ``skipped``: the step was not taken because a gradient overflowed. ``went_on``: steps were taken. ``told``: a person
+    gives it in a sentence; no program logged it.
     """
 
     loss: float | None = None
@@ -79,6 +80,7 @@ class Reading(NamedTuple):
     zero_is_normal: bool = False
     skipped: bool = False
     went_on: bool = False
+    told: bool = False
 
 
 def number(text: str) -> float | None:

@@ -10,6 +10,9 @@ from compatcheck.symptoms._reading import Reading
 from compatcheck.symptoms._series import Series
 from compatcheck.symptoms._state import State, groups_behind, state_of
 
+LARGE_GRADIENT = 1e5
+"""No healthy run has a gradient norm of this size."""
+
 
 class Placed(NamedTuple):
     """A reading, the line it stands on, the step it is of, its place among the run's readings and on their axis."""
@@ -23,10 +26,11 @@ class Placed(NamedTuple):
 
 
 class Stretch:
-    """Readings in a row that are all bad."""
+    """Readings in a row that are all bad; ``before`` is the healthy one before them."""
 
-    def __init__(self, first: Placed) -> None:
+    def __init__(self, first: Placed, before: Placed | None) -> None:
         self.first = first
+        self.before = before
         self.length = 0
         self.states: Counter[State] = Counter()
         self.gradients: set[float] = set()
@@ -45,7 +49,7 @@ class RunReader:
     def __init__(self, first_line: int, number: int = 0) -> None:
         self.number = number
         self.first_line = self.last_line = first_line
-        self.readings = self.evaluations = 0
+        self.readings = self.evaluations = self.told = 0
         self.last_step: float | None = None
         self.highest_step: float | None = None
         self.highest_epoch: float | None = None
@@ -53,6 +57,9 @@ class RunReader:
         self.states: Counter[State] = Counter()
         self.stretch: Stretch | None = None
         self.ended: list[Stretch] = []
+        self.not_finite: Placed | None = None
+        self.large_gradient: Placed | None = None
+        self.before: list[Placed] = []
         self.healthy: Placed | None = None
         self.healthy_before: Placed | None = None
         self.by_step: bool | None = None
@@ -79,6 +86,7 @@ class RunReader:
         placed = Placed(reading, line, step, ordinal, self._x(step, ordinal), about)
         if reading.loss_scale is not None:
             self.loss_scale = reading.loss_scale
+        self.told += reading.told
         for name, series in self.series.items():
             value = getattr(reading, name)
             if value is not None:
@@ -120,6 +128,12 @@ class RunReader:
         self.states[state] += 1
         self.last, before = placed, self.last
         reading = placed.reading
+        if state == "loss-not-finite" and self.not_finite is None:
+            self.not_finite = placed
+            self.before += [self.healthy] if self.healthy else []
+        if self.large_gradient is None and LARGE_GRADIENT <= (reading.grad_norm or 0.0) < math.inf:
+            self.large_gradient = placed
+            self.before += [self.healthy] if self.healthy else []
         if before is not None and before.reading.loss == reading.loss and reading.loss:
             self.same_loss += 1
             self.learning = self.learning or bool(reading.learning_rate)
@@ -132,7 +146,8 @@ class RunReader:
                 self.stretch = None
             return
         if self.stretch is None:
-            self.stretch = Stretch(self._first_of_stretch(placed, state))
+            first = self._first_of_stretch(placed, state)
+            self.stretch = Stretch(first, self.healthy)
         self.stretch.add(placed, state)
 
     def _first_of_stretch(self, placed: Placed, state: State) -> Placed:

@@ -22,6 +22,7 @@ _WRAPPERS = ("ChildFailedError", "CalledProcessError", "SystemExit", "KeyboardIn
 
 HEALTHY = Signature("healthy", "healthy: the loss stays finite and nothing repeats what a fault would", benign=True)
 _NO_READINGS = Signature("no-readings", "no training step was logged", benign=True)
+_TOO_FEW = Signature("too-few-readings", "too few steps were logged to judge the run", benign=True)
 
 
 def _signature(
@@ -76,6 +77,12 @@ ROUNDED = _signature(
 )
 NOT_FINITE = _signature("loss-nan", "the loss is not finite", "loss-nan")
 NOT_FINITE_BOTH = _signature("loss-nan", "the loss and grad_norm are not finite", "loss-nan grad-norm-nan")
+SOMETIMES_NOT_FINITE = _signature(
+    "loss-nan-sometimes", "the loss is not finite at {count} of {readings} steps", "loss-nan"
+)._replace(details=(marked("single steps: a batch that overflows in fp16, or one in which no label counts"),))
+GRADIENT_LARGE = _signature(
+    "grad-norm-large", "grad_norm reaches {norm}: gradients of that size train nothing", "grad-norm-large", narrow=False
+)
 GRADIENT = _signature(
     "grad-norm-nan", "grad_norm is not finite at every step while the loss stays finite", "grad-norm-nan"
 )._replace(details=(marked("in fp16 a loss scaler may only be skipping steps: judge by whether the loss still falls"),))
@@ -102,6 +109,8 @@ def run_of(reader: RunReader, crashes: tuple[Crash, ...], path: str) -> Run:
     """The run that a reader has seen to its end, with the crash that ended it."""
     crash = _ending(reader, crashes)
     signature, onset = _reader_signature(reader)
+    if signature.benign and reader.not_finite is not None:
+        signature, onset = _sometimes_not_finite(reader), reader.not_finite
     bad = reader.bad_evaluation
     if bad is not None and signature.symptoms and signature is not EVALUATION:
         said = (*signature.details, _("eval_loss is not finite either, from line {number} on").format(number=bad.line))
@@ -111,7 +120,7 @@ def run_of(reader: RunReader, crashes: tuple[Crash, ...], path: str) -> Run:
         failure = _failures.kind_of(crash.text)
         details = tuple(_failures.memory_details(crash.text)) if crash.kind == "cuda-oom" else ()
         failure = next((known for known in _failures.FAILURES if known.kind == crash.kind), failure)
-        if signature not in (HEALTHY, _NO_READINGS):
+        if signature not in (HEALTHY, _NO_READINGS, _TOO_FEW):
             notes = (signature, *notes)
         signature = Signature(
             crash.kind, failure.words, failure.symptoms, failure.symptoms, narrow=failure.narrow, details=details
@@ -122,20 +131,26 @@ def run_of(reader: RunReader, crashes: tuple[Crash, ...], path: str) -> Run:
         for name, series in reader.series.items()
         if series.count > 1
     )
-    healthy = reader.healthy
-    before = healthy if healthy and (onset is None or healthy.ordinal < onset.ordinal) else None
     return Run(
         signature,
         reader.first_line,
         max(reader.last_line, reader.first_line),
         reader.readings,
         _moment(onset, path),
-        _moment(before, path) if not signature.benign else None,
+        _moment(_last_healthy(reader, onset), path) if not signature.benign else None,
         _moment(reader.last, path),
         notes,
         curves,
         crash,
     )
+
+
+def _last_healthy(reader: RunReader, onset: Placed | None) -> Placed | None:
+    """The last healthy reading before the symptom began, of those that were kept."""
+    stretches = (*reader.ended, *((reader.stretch,) if reader.stretch else ()))
+    kept = [reader.healthy, reader.healthy_before, *reader.before, *(stretch.before for stretch in stretches)]
+    earlier = [each for each in kept if each and (onset is None or each.ordinal < onset.ordinal)]
+    return max(earlier, key=lambda each: each.ordinal, default=None)
 
 
 def _ending(reader: RunReader, crashes: tuple[Crash, ...]) -> Crash | None:
@@ -155,6 +170,8 @@ def _reader_signature(reader: RunReader) -> tuple[Signature, Placed | None]:
     masked = [s for s in reader.ended if s.states["zero-without-gradient"] == s.length]
     if masked:
         return SOMETIMES_MASKED, masked[0].first
+    if reader.not_finite is not None:
+        return _sometimes_not_finite(reader), reader.not_finite
     if reader.bad_evaluation is not None:
         return EVALUATION, reader.bad_evaluation
     if reader.same_loss >= _CONSTANT and reader.learning:
@@ -163,7 +180,17 @@ def _reader_signature(reader: RunReader) -> tuple[Signature, Placed | None]:
         return DIVERGED, None
     if grows(reader.series["memory_mib"].finite()) is not None:
         return GROWTH, None
-    return (HEALTHY if reader.readings or reader.evaluations else _NO_READINGS), None
+    if reader.large_gradient is not None:
+        norm = f"{reader.large_gradient.reading.grad_norm:.3g}"
+        return GRADIENT_LARGE._replace(words=_(GRADIENT_LARGE.words).format(norm=norm)), reader.large_gradient
+    readings = reader.readings + reader.evaluations
+    return (_NO_READINGS if not readings else _TOO_FEW if readings - reader.told < 2 else HEALTHY), None
+
+
+def _sometimes_not_finite(reader: RunReader) -> Signature:
+    words = _(SOMETIMES_NOT_FINITE.words)
+    counted = words.format(count=reader.states["loss-not-finite"], readings=reader.readings)
+    return SOMETIMES_NOT_FINITE._replace(words=counted)
 
 
 def _stretch_signature(reader: RunReader, stretch: Stretch) -> Signature | None:

@@ -274,3 +274,43 @@ def test_real_logs_of_the_trainer(file: str, name: str, line: int | None, about:
         assert run.onset.about == about
     if "16" in file and about:
         assert run.onset is not None and run.onset.step == 16
+
+
+@pytest.mark.parametrize(
+    ("stretches", "name", "words"),
+    [
+        (((5, 2.0, 1.0), (1, math.nan, 1.0), (30, 1.5, 1.0)), "loss-nan-sometimes", "not finite at 1 of 36 steps"),
+        (((5, 2.0, 1.0), (3, math.nan, math.nan), (1, 1.5, 1.0)), "loss-nan-sometimes", "not finite at 3 of 9 steps"),
+        (((1, math.nan, None), (1, 1.5, None)), "loss-nan-sometimes", "not finite at 1 of 2 steps"),
+        (((5, 2.0, 1.0), (1, 2.0, 4.2e6), (5, 2.0, 1.0)), "grad-norm-large", "grad_norm reaches 4.2e+06"),
+        (((5, 2.0, 99_000.0), (5, 1.9, 2.0)), "healthy", "healthy"),
+        (((1, 2.0, 1.0),), "too-few-readings", "too few steps"),
+        (((2, 2.0, 1.0),), "healthy", "healthy"),
+    ],
+)
+def test_one_bad_step_makes_a_run_unhealthy(
+    stretches: tuple[tuple[int, object, object], ...], name: str, words: str, tmp_path: Path
+) -> None:
+    signature = run_of(steps(*stretches), tmp_path).signature
+    assert signature.name == name and words in signature.words
+    assert signature.benign == (name in ("healthy", "too-few-readings"))
+
+
+def test_last_healthy_step_lies_before_the_first_nan(tmp_path: Path) -> None:
+    bad = [(4, 2.0, 1.0), (1, math.nan, 1.0), (6, 1.8, 1.0), (1, math.nan, 1.0), (6, 1.8, 1.0)]
+    run = run_of(steps(*bad), tmp_path)
+    assert run.onset is not None and run.onset.step == 5
+    assert run.healthy is not None and run.healthy.step == 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "At step 10 the loss was 2.4 and after that at step 20 it is, the loss is 2.1, so I stopped.",
+        "The first was good: at step 10 the loss is 2.4, fine.\nThen I changed it and at step 20 the loss is 2.1, ok.",
+    ],
+)
+def test_sentence_is_no_healthy_run(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "report.md"
+    path.write_text(text, encoding="utf-8")
+    assert [run.signature.name for run in symptoms.read(str(path)).runs] == ["too-few-readings"]

@@ -118,7 +118,8 @@ def test_a_message_that_stands_alone_is_recognised(text: str, kind: str, tmp_pat
 
 
 def test_an_interrupted_run_is_no_failure(tmp_path: Path) -> None:
-    assert read(LOSS % (2.0, 0.1) + traceback(error="KeyboardInterrupt"), tmp_path).runs[0].signature.name == "healthy"
+    text = LOSS % (2.0, 0.1) + LOSS % (1.9, 0.2) + traceback(error="KeyboardInterrupt")
+    assert read(text, tmp_path).runs[0].signature.name == "healthy"
 
 
 def test_a_nan_signature_is_not_hidden_by_the_error_that_follows_from_it(tmp_path: Path) -> None:

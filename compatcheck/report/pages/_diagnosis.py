@@ -39,8 +39,7 @@ def verdict(diagnosis: Diagnosis) -> Verdict:
     words = words[:1].upper() + words[1:]
     details = tuple(tag("p", _(detail)) for detail in diagnosis.run.signature.details)
     if diagnosis.healthy and not diagnosis.explanations:
-        kind = "may" if diagnosis.run.signature.name == "no-readings" else "good"
-        return Verdict(words, "may" if kind == "may" else "good", details)
+        return Verdict(words, "good" if diagnosis.run.signature.judged else "may", details)
     first = [each.finding.title for each in diagnosis.explanations[:1] if each.fit != "open" or each.line]
     return Verdict(words, "bad", (*details, *(tag("p", _("Explained by: "), title) for title in first)))
 

@@ -66,7 +66,13 @@ def _page(diagnosis: Diagnosis) -> Iterator[str | None]:
 
 def _verdict(diagnosis: Diagnosis) -> Line:
     """What the log shows, at both ends of what a terminal shows: the upper one may be out of sight."""
-    return Line(_(diagnosis.run.signature.words), "bold green" if diagnosis.healthy else "bold red")
+    return Line(_(diagnosis.run.signature.words), _style(diagnosis))
+
+
+def _style(diagnosis: Diagnosis) -> str:
+    if not diagnosis.healthy:
+        return "bold red"
+    return "bold green" if diagnosis.run.signature.judged else "bold"
 
 
 def _head(diagnosis: Diagnosis) -> Iterator[Line]:
@@ -84,7 +90,7 @@ def _head(diagnosis: Diagnosis) -> Iterator[Line]:
 def _run_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
     run, path = diagnosis.run, diagnosis.log.path
     yield Line()
-    yield _labelled(_("shows"), _(run.signature.words), "bold green" if diagnosis.healthy else "bold red")
+    yield _labelled(_("shows"), _(run.signature.words), _style(diagnosis))
     for detail in run.signature.details:
         yield _labelled("", _(detail))
     if run.crash:
@@ -171,7 +177,7 @@ def _left(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
         command = f"compatcheck explain {diagnosis.explanations[0].finding.id}"
         yield Line(_("next: {command}").format(command=command), "dim")
     elif diagnosis.healthy:
-        yield Line(_("no step to judge") if diagnosis.run.signature.name == "no-readings" else _("healthy"))
+        yield Line(_("healthy") if diagnosis.run.signature.judged else _("too few steps to judge"))
     if not diagnosis.environment_given and not diagnosis.healthy:
         text = _("no environment was named: --python, --snapshot or --config with that of the run decides between them")
         yield Line(text, "dim")
@@ -200,7 +206,7 @@ def _shape(diagnosis: Diagnosis) -> Mapping[str, Any]:
         "environment": diagnosis.environment.dump(),
         "inferred": inferred_shape(diagnosis.inferred),
         "log": diagnosis.log.path,
-        "healthy": diagnosis.healthy and not diagnosis.explanations,
+        "healthy": diagnosis.healthy and diagnosis.run.signature.judged and not diagnosis.explanations,
         "run": _run_shape(diagnosis.run),
         "logs": [
             {"path": log.path, "runs": [_run_shape(run) for run in log.runs], "notes": log.notes}

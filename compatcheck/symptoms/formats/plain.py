@@ -20,6 +20,13 @@ _GRADIENT = re.compile(rf"\bgrad(?:ient)?[ _-]?norm\s*[:=]?\s*({NUMBER})(?![\w.]
 _RATE = re.compile(rf"\b(?:lr|learning[ _]rate)\s*[:=]?\s*({NUMBER})(?![\w.])", re.IGNORECASE)
 _STEP = re.compile(r"\b(?:global[ _]?)?(?:step|steps|iter|iteration|batch|it)\b\s*[:=#\[]?\s*(\d+)\b", re.IGNORECASE)
 _BAR = re.compile(r"\|\s*(\d+)/\d+ \[")
+_SENTENCE = re.compile(
+    r"\b(?:the|is|was|becomes?|became|then|and|but|from|after|before|when|with|while|until|i|my|we|it|goes|went|keeps?)\b"
+    r"|[\u4e00-\u9fff]{2}",
+    re.IGNORECASE,
+)
+_LEAST_SENTENCE = 3
+"""So many words of a sentence make one; a program prints fewer between its numbers."""
 _EPOCH = re.compile(r"\bepoch\s*[:=#\[]?\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
 
 
@@ -36,4 +43,5 @@ def read(text: str) -> Reading | None:
         values["step"] = float(step[1])
     if epoch:
         values["epoch"] = float(epoch[1])
-    return made(values)
+    reading = made(values)
+    return reading and reading._replace(told=len(_SENTENCE.findall(text)) >= _LEAST_SENTENCE)
