@@ -175,12 +175,21 @@ def _agreed(path: str, one: Claim, other: Claim) -> Claim | None:
     if path == "training.framework":
         return next((a for a, b in ((one, other), (other, one)) if b.value in foundations(a.value)), None)
     if path == "model.name":
-        return next((a for a, b in ((one, other), (other, one)) if str(a.value).endswith(f"/{b.value}")), None)
+        longer, shorter = sorted((one, other), key=lambda claim: len(_model_words(claim)), reverse=True)
+        return longer if _model_words(longer)[: len(_model_words(shorter))] == _model_words(shorter) else None
     if path.startswith(_VERSIONS):
         for exact, loose in ((one, other), (other, one)):
             if _refines(str(exact.value), str(loose.value)):
                 return exact
     return None
+
+
+def _model_words(claim: Claim) -> list[str]:
+    """The words of a model's name without its owner: ``GLM-4`` may be what a text calls ``zai-org/glm-4-9b-chat``."""
+    import re
+
+    name = str(claim.value).rpartition("/")[2].lower()
+    return re.findall(r"\d+(?:\.\d+)?(?:b(?![a-z]))?|[a-z]+", name)
 
 
 def _refines(exact: str, loose: str) -> bool:

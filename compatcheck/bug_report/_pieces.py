@@ -46,6 +46,7 @@ _END_OF_WORDS = re.compile(
 _WINDOWS_PATH = re.compile(r"(?<=[\w:.])\\(?=\w)")
 _CONTINUED = re.compile(r"\s[`^]\s{0,80}\Z")
 _PROMPT = re.compile(r"\s{0,8}[$#>%!]\s(?=[A-Za-z])")
+_CUT_SHORT = re.compile(r"(?:\A|\s)(?:\.{3}|…)\s{0,80}(?:\Z|(?=\\\Z))")
 _BULLET = re.compile(r"\s{1,12}- ([a-z_]{2,60}:.*)")
 _IMPORT = re.compile(r"(?:from [\w.]{1,80} import\s|import [\w.]{1,80}(?:\s|,|\Z))")
 _CUTS = 8
@@ -53,11 +54,22 @@ _LONGEST_OF_CODE = 400
 
 
 class Piece(NamedTuple):
-    """Lines with their numbers, the ending of the file that they would be, and the words that announce them."""
+    """Lines with their numbers, the ending of the file that they would be, and the words that announce them.
+
+    It is ``whole`` where its writer left out nothing with dots.
+    """
 
     lines: tuple[tuple[int, str], ...]
     ending: str
     title: str = ""
+
+    @property
+    def whole(self) -> bool:
+        return not any(_CUT_SHORT.search(text) for _, text in self.lines)
+
+    def without_dots(self) -> Piece:
+        """The piece without the dots for what is left out."""
+        return self._replace(lines=tuple((number, _CUT_SHORT.sub(" ", text)) for number, text in self.lines))
 
 
 def pieces(blocks: Sequence[Block]) -> list[Piece]:

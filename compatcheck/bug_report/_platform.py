@@ -11,9 +11,10 @@ _LINUX = re.compile(
     r"\b(?:linux|ubuntu|debian|centos|rocky|rhel|red ?hat|fedora|suse|kylin|openeuler|alma|amzn|wsl2?|colab|kaggle)",
     re.I,
 )
-_WINDOWS = re.compile(r"\b(?:windows|win1[01])(?![a-z])", re.I)
+_WINDOWS = re.compile(r"\b(?:windows|win1[01])(?![a-z])|\bMSC v\.1\d{3}\b", re.I)
 _MACOS = re.compile(r"\b(?:macos|mac os|darwin|os x)(?![a-z])", re.I)
 _MACHINE = re.compile(r"(?:\b|_)(x86_64|amd64|aarch64|arm64)(?:\b|-)", re.I)
+_ARM = ("aarch64", "arm64")
 _GLIBC = re.compile(r"glibc[- ]?(\d\.\d{1,2})\b")
 _RELEASE = re.compile(r"\b(ubuntu|debian|rhel|rocky|alma|centos)[a-z ]{0,30}[- ]?(\d{1,2})(?!\d)(\.\d\d(?!\d))?", re.I)
 _GLIBC_OF = {
@@ -28,10 +29,11 @@ def platform_claims(text: str, line: int) -> Iterator[Claim]:
     system = system_of(text)
     if system:
         yield Claim("platform.system", system, line)
-    machine = _MACHINE.search(text)
-    if machine:
-        arm = machine[1].lower() in ("aarch64", "arm64")
-        other = {"Windows": "AMD64", "Linux": "x86_64"}.get(system or "", machine[1])
+    machines = _MACHINE.findall(text)
+    arms = {name.lower() in _ARM for name in machines}
+    if len(arms) == 1:
+        arm = arms.pop()
+        other = {"Windows": "AMD64", "Linux": "x86_64"}.get(system or "", machines[0])
         yield Claim("platform.machine", ("arm64" if system == "Darwin" else "aarch64") if arm else other, line)
     libc = _glibc_of(text)
     if libc and system != "Windows":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Protocol, cast
 
-from compatcheck.bug_report import _assignments, _code, _issue, _newest, _prose, _settings, _training_phrases
+from compatcheck.bug_report import _assignments, _code, _issue, _models, _newest, _prose, _settings, _training_phrases
 from compatcheck.bug_report._blocks import Block, Line, split
 from compatcheck.bug_report._claims import RECORD, WEAK, Claim, join_claims, said
 from compatcheck.bug_report._contrasts import contrasts
@@ -94,6 +94,7 @@ def _claims(block: Block, headed: Hows) -> Iterator[Claim]:
         return
     yield from _prose.read(prose)
     yield from _training_phrases.read(prose)
+    yield from _models.read(prose)
     yield from _code_between(block, found)
 
 

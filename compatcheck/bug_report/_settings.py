@@ -91,7 +91,7 @@ def _own(by_role: Mapping[str, Sequence[_Part]]) -> tuple[list[_Said], list[_Par
         except InputError:
             continue
         if read:
-            own.append(_Said(part, read))
+            own.append(_Said(part, _without_defaults(read) if part.document.partial else read))
             used += opener.used
     named = {training.role_of(part.reader) for part in used}
     others = (part for role in ("config", "program") if role not in named for part in by_role.get(role, ()))
@@ -166,7 +166,8 @@ def _claims_of(facts: Environment, part: _Part) -> Iterator[Claim]:
         yield Claim(path, None, part.line, f": {_NAME_OF_TEXT.sub('the report', _PLACE.sub(_AT, why))}")
 
 
-def _recognised(piece: Piece) -> _Part | None:
+def _recognised(given_piece: Piece) -> _Part | None:
+    piece = given_piece if given_piece.ending == ".py" else given_piece.without_dots()
     try:
         document = parse_document(f"the text{piece.ending}", _text_of(piece))
         reader = _reader_of(document)
@@ -174,7 +175,8 @@ def _recognised(piece: Piece) -> _Part | None:
         return None
     if reader is None:
         return None
-    partial = reader in _PARTIAL and not training.readers()[reader].recognises(document)
+    known = document.value is None or training.readers()[reader].recognises(document)
+    partial = piece is not given_piece and not (known and given_piece.whole)
     document = document._replace(partial=_ONLY_PART) if partial else document
     return _Part(reader, document, piece.lines[0][0], piece.title)
 

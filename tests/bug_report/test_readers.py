@@ -47,3 +47,33 @@ def test_a_line_gives_its_fact(text: str, path: str, value: Any) -> None:
 @pytest.mark.parametrize(("text", "name", "count"), GPUS)
 def test_gpus_are_counted_as_people_count_them(text: str, name: str, count: int) -> None:
     assert [gpu["name"] for gpu in read_report(text, "report").facts["gpus"]] == [name] * count
+
+
+MODELS = [
+    ("用ChatGLM3-6B微调，loss 是 0", "ChatGLM3-6B"),
+    ("Full fine-tuning of Baichuan2-7B-Base stops", "Baichuan2-7B-Base"),
+    ("Llama 3.1 8B Instruct gives nan", "Llama 3.1 8B Instruct"),
+    ("GLM-4 in short; the weights are zai-org/glm-4-9b-chat", "zai-org/glm-4-9b-chat"),
+    ("a T5-11B run diverges", "T5-11B"),
+    ("Qwen1.5 works, Qwen2-7B gives nan", "Qwen2-7B"),
+    ("Gemma 7B fails. Then phi-3.5-mini-instruct fails.", None),
+    ("KeyError: 'qwen2'", None),
+    ("Qwen2Tokenizer has no attribute x, see run_llama-7b.py and /models/llama-7b/x", None),
+    ("torch 2.5.1 and sdpa2 on a V100", None),
+]
+SYSTEMS = [
+    ("Python 3.10.0 [MSC v.1929 64 bit (AMD64)] on win32", {"system": "Windows", "machine": "AMD64"}),
+    ("(env) PS D:\\work> python train.py", {"system": "Windows"}),
+    ('  File "D:\\work\\train.py", line 3, in <module>', {"system": "Windows"}),
+    ("both on macOS (arm64) and Linux (x86_64)", None),
+]
+
+
+@pytest.mark.parametrize(("text", "name"), MODELS)
+def test_a_model_is_known_by_the_name_of_its_family(text: str, name: str | None) -> None:
+    assert read_report(text, "report").facts.get("model", {}).get("name") == name
+
+
+@pytest.mark.parametrize(("text", "platform"), SYSTEMS)
+def test_a_system_shows_in_prompts_and_paths(text: str, platform: dict[str, str] | None) -> None:
+    assert read_report(text, "report").facts.get("platform") == platform

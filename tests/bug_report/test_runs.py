@@ -120,6 +120,11 @@ RUNS: list[tuple[str, str, dict[str, Any]]] = [
         {"training.framework": "ms-swift", "training.method": "lora", "model.name": "acme/bar-7b"},
     ),
     (
+        "a command whose end is left out with dots",
+        "trl sft --model acme/bar-7b --bf16 ...",
+        {"training.dtype": "bfloat16", "training.framework": "trl", "training.per_device_train_batch_size": Unknown()},
+    ),
+    (
         "words that only begin as a command does",
         "deepspeed is slow, accelerate launch hangs and python train takes long",
         {"training.launcher": Unknown(), "training.world_size": Unknown()},

@@ -13,6 +13,7 @@ _PYTHON = re.compile(
     r"[/\\]python(3\.\d{1,2})[/\\](?:site|dist)-packages(?![\w-])|[/\\]lib(?:64)?[/\\]python(3\.\d{1,2})[/\\][a-z_]"
 )
 _WINDOWS = re.compile(r"[/\\]Python(3)(\d{1,2})[/\\]lib[/\\]site-packages[/\\]", re.I)
+_DRIVE = re.compile(r"\bFile \"[A-Z]:\\[^\"]{1,300}\", line \d|\A(?:\([\w.-]{1,30}\) )?PS [A-Z]:\\\S{0,200}>")
 _METADATA = re.compile(
     r"-packages[/\\]([A-Za-z][\w.]{0,60})-(\d[\w.+!]{0,60}?)(?:-py3\.\d{1,2}[\w.-]{0,40}\.egg|\.dist-info)[/\\]"
 )
@@ -21,7 +22,7 @@ _GENERATES = re.compile(r"-packages[/\\]transformers[/\\]generation[/\\]utils\.p
 
 
 def recognises(block: Block) -> tuple[Line, ...]:
-    forms = (_PYTHON, _WINDOWS, _PATCHED, _GENERATES)
+    forms = (_PYTHON, _WINDOWS, _DRIVE, _PATCHED, _GENERATES)
     return tuple(line for line in block.short() if any(form.search(line.text) for form in forms))
 
 
@@ -33,6 +34,9 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
         if version and version not in said:
             said.add(version)
             yield Claim("python", version, line.number)
+        if "system" not in said and _DRIVE.search(line.text):
+            said.add("system")
+            yield Claim("platform.system", "Windows", line.number)
         if metadata:
             yield distribution_claim(metadata[1], metadata[2], line.number)
         for fact, pattern in (("unsloth", _PATCHED), ("predict_with_generate", _GENERATES)):
