@@ -45,7 +45,6 @@ from compatcheck.results.findings import Finding, Remedy
 
 if TYPE_CHECKING:
     from compatcheck.matrix._survey import Reach
-    from compatcheck.matrix.entry import Entry
     from compatcheck.matrix.lint import Fault
     from compatcheck.matrix.rows import Row, Term
     from compatcheck.packages.versions import Interval
@@ -154,47 +153,51 @@ def _ranges(table: Conditions) -> dict[str, str]:
 
 
 def _findings(
-    raw: dict[str, object],
+    raw: Mapping[str, Any],
     verdict: Verdict,
     ranges: tuple[Mapping[str, str], ...],
     judged: Judged,
     releases: Releases,
 ) -> Iterator[Finding]:
-    from compatcheck.matrix.entry import Entry
-
-    entry = Entry.model_validate(raw)
     for occurrence in verdict.occurrences or (None,):
-        yield _finding(entry, verdict, occurrence, judged, releases)._replace(ranges=ranges)
+        yield _finding(raw, verdict, occurrence, judged, releases)._replace(ranges=ranges)
 
 
 def _finding(
-    entry: Entry, verdict: Verdict, occurrence: Occurrence | None, judged: Judged, releases: Releases
+    raw: Mapping[str, Any], verdict: Verdict, occurrence: Occurrence | None, judged: Judged, releases: Releases
 ) -> Finding:
-    remedies = tuple(remedy.remedy() for remedy in entry.remedies)
+    """The finding of an entry in its compiled form, which was validated when it was compiled or fetched."""
+    remedies = tuple(map(_remedy, raw["remedies"]))
+    probe = raw.get("probe") or {}
     if occurrence:
         ways = (pins for pins in (occurrence.pins, occurrence.instead) if pins)
         remedies = (*(Remedy("pins", _(occurrence.why), pins) for pins in ways), *remedies)
         if occurrence.config:
             remedies = (Remedy("config", _(occurrence.why), config=occurrence.config), *remedies)
     return Finding(
-        id=entry.id,
-        title=entry.title,
-        status=status_of(verdict, entry.confidence),
-        impact=entry.impact,
-        confidence=entry.confidence,
-        packages=occurrence.packages if occurrence else entry.distributions,
-        summary=" ".join((occurrence.summary if occurrence else entry.summary, *_partly(verdict))),
+        id=raw["id"],
+        title=raw["title"],
+        status=status_of(verdict, raw["confidence"]),
+        impact=raw["impact"],
+        confidence=raw["confidence"],
+        packages=occurrence.packages if occurrence else tuple(raw["packages"]),
+        summary=" ".join((occurrence.summary if occurrence else raw["summary"], *_partly(verdict))),
         missing=tuple(dict.fromkeys(verdict.missing)),
         remedies=existing_first(remedies, day_of_report(judged.view), releases),
-        evidence=tuple(dict.fromkeys(evidence.url for evidence in entry.evidence)),
-        probe_name=entry.probe.name if entry.probe else None,
-        probe_request=entry.probe.request if entry.probe else {},
+        evidence=tuple(dict.fromkeys(evidence["url"] for evidence in raw["evidence"])),
+        probe_name=probe.get("name"),
+        probe_request=probe.get("request", {}),
         location=(occurrence and occurrence.location) or _location(verdict, judged.view),
         partly=verdict.partly,
-        mechanism=entry.mechanism,
+        mechanism=raw["mechanism"],
         seen=occurrence is not None,
         because=held_facts(verdict, judged),
     )
+
+
+def _remedy(stated: Mapping[str, Any]) -> Remedy:
+    contents = {key: stated[key] for key in ("pins", "config", "environ", "code") if stated.get(key)}
+    return Remedy(next(iter(contents), stated.get("kind") or "code"), stated["why"], **contents)
 
 
 def _partly(verdict: Verdict) -> Iterator[str]:
@@ -236,7 +239,6 @@ def _places(path: str, locations: Mapping[str, Location]) -> Iterator[tuple[int,
 
 def suspects(matrix: Matrix, judged: Judged) -> Iterator[Suspect]:
     """Every entry that is not withdrawn, for a reason to suspect it that lies outside the environment."""
-    from compatcheck.matrix.entry import Entry
     from compatcheck.results.logs import Suspect
 
     environment, inferred = judged.view, judged.inferred
@@ -253,8 +255,7 @@ def suspects(matrix: Matrix, judged: Judged) -> Iterator[Suspect]:
         if verdict.holds is False:
             fit, against = None, min((_failing(table, judged, traits) for table in tables), key=len)
         shown = in_language(matrix, raw)
-        entry = Entry.model_validate(shown)
-        finding = _finding(entry, verdict, next(iter(verdict.occurrences), None), judged, releases)
+        finding = _finding(shown, verdict, next(iter(verdict.occurrences), None), judged, releases)
         yield Suspect(shown, finding, fit, against)
 
 

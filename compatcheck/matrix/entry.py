@@ -14,7 +14,6 @@ from compatcheck.environment.paths import distribution_of, flatten
 from compatcheck.environment.vocabulary import kind_of
 from compatcheck.matrix._regex import check_regex
 from compatcheck.packages.versions import is_range, number_in_range, parse_range
-from compatcheck.results.findings import Remedy
 
 Impact = Literal["silent-wrong", "divergence", "hang", "crash", "import-fail", "install-fail", "oom", "slow"]
 Confidence = Literal["reported", "corroborated", "reproduced", "upstream-fixed"]
@@ -103,19 +102,6 @@ class RemedyEntry(_Part):
             if name != canonicalize_name(name):
                 raise ValueError(f"{name!r}: write the normalised name {canonicalize_name(name)!r}")
         return pins
-
-    @property
-    def form(self) -> RemedyKind:
-        stated: dict[RemedyKind, object] = {
-            "pins": self.pins,
-            "config": self.config,
-            "environ": self.environ,
-            "code": self.code,
-        }
-        return next((kind for kind, content in stated.items() if content), self.kind or "code")
-
-    def remedy(self) -> Remedy:
-        return Remedy(self.form, self.why, self.pins, self.config, self.environ, self.code)
 
 
 class Evidence(_Part):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, Protocol
@@ -25,6 +26,10 @@ _BEGINS = "***** Running training *****"
 _MOST_CRASHES = 24
 _MOST_RUNS = 50
 _MOST_UNTOLD = 5_000
+_SAMPLED, _OFTEN, _MOST_ALIKE = 11, 20, 10_000
+_HEAD = "Traceback (most"
+_NO_DIGITS = str.maketrans("", "", "0123456789")
+_SPECIAL = (_BEGINS, _HEAD, "%|")
 _SHORT = 100_000
 """Characters of a text of which every line is tried for errors; in longer ones the marks of errors decide."""
 
@@ -95,6 +100,8 @@ class Scanner:
         self._known = KnownLines(self._path, patterns)
         self._lines: list[Line] = []
         self._quoted: Collection[int] = ()
+        self._alike: Counter[str] = Counter()
+        self._repeated: set[str] = set()
         self._marks = tuple(dict.fromkeys(mark for unit in self._formats for mark in unit.MARKS))
         self._tracebacks = Tracebacks()
         self._stated = _facts.StatedFacts(self._path)
@@ -141,21 +148,41 @@ class Scanner:
         )
 
     def _read_long(self, stream: Iterable[Batch]) -> None:
-        special = (_BEGINS, "Traceback (most", "%|")
-        wanted = _fewest((*self._marks, *ERROR_MARKS, *_facts.MARKS, *special))
+        wanted = _fewest((*self._marks, *ERROR_MARKS, *_facts.MARKS, *_SPECIAL))
         for first, block in stream:
-            marks = [mark for mark in wanted if mark in block]
-            if not marks and not self._tracebacks and not self._stated:
-                continue
-            for number, text in enumerate(block.split("\n"), first):
-                if self._tracebacks or self._stated:
-                    self._line(number, text)
-                    continue
-                for mark in marks:
-                    if mark in text:
-                        self._line(number, text)
+            text, numbers = self._without_repeated(first, block)
+            marked = _marked_lines(text, wanted)
+            index = start = 0
+            while start <= len(text):
+                if not (self._tracebacks or self._stated):
+                    following = next((at for at in marked if at >= start), -1)
+                    if following < 0:
                         break
+                    index += text.count("\n", start, following)
+                    start = following
+                end = text.find("\n", start)
+                end = len(text) if end < 0 else end
+                self._count_alike(numbers[index], text[start:end])
+                self._line(numbers[index], text[start:end])
+                index, start = index + 1, end + 1
             self._search_lines()
+
+    def _without_repeated(self, first: int, block: str) -> tuple[str, Sequence[int]]:
+        """The lines of a block with their numbers, without those that were read often enough but for other digits."""
+        if not self._repeated or self._tracebacks or self._stated or _HEAD in block or not block.isascii():
+            return block, range(first, first + block.count("\n") + 1)
+        lines, shapes = block.split("\n"), block.translate(_NO_DIGITS).split("\n")
+        kept = [index for index, shape in enumerate(shapes) if shape not in self._repeated]
+        return "\n".join([lines[index] for index in kept]), [first + index for index in kept]
+
+    def _count_alike(self, number: int, text: str) -> None:
+        """Notice lines that differ in digits alone, by a sample; those of readings or tracebacks are all read."""
+        if number % _SAMPLED or self._tracebacks or self._stated or len(self._alike) >= _MOST_ALIKE:
+            return
+        shape = text.translate(_NO_DIGITS)
+        self._alike[shape] += 1
+        if self._alike[shape] == _OFTEN and not any(mark in text for mark in (*self._marks, *_SPECIAL)):
+            self._repeated.add(shape)
 
     def _search_lines(self) -> None:
         if self._lines:
@@ -189,7 +216,7 @@ class Scanner:
                     break
         if self._stated or any(mark in text for mark in _facts.MARKS):
             self._stated.feed(number, text[:LONGEST_MATCHED])
-        if every or self._tracebacks or any(mark in text for mark in ERROR_MARKS) or "Traceback (most" in text:
+        if every or self._tracebacks or any(mark in text for mark in ERROR_MARKS) or _HEAD in text:
             self._error(number, text[:LONGEST_MATCHED])
 
     def _after_bar(self, text: str) -> str:
@@ -257,13 +284,12 @@ class Scanner:
         self._runs = [*self._runs[1 - _MOST_RUNS :], RunReader(line, self._runs[-1].number + 1)]
 
     def _error(self, number: int, text: str) -> None:
-        inside = bool(self._tracebacks)
         raised = self._tracebacks.feed(number, text)
         if raised:
             self._crash(raised)
-        frame = inside and raised is None and self._tracebacks.shows_code(text)
-        self._lines.append(Line(number, text, raised is not None, "frame" if frame else None))
-        if number in self._quoted or frame:
+        inside = self._tracebacks.inside
+        self._lines.append(Line(number, text, raised is not None, "frame" if inside else None))
+        if inside or number in self._quoted:
             return
         fatal = raised is None and any(mark in text for mark in _failures.FATAL_MARKS)
         if fatal and (failure := _failures.fatal_line(text)):
@@ -299,6 +325,18 @@ class Scanner:
             if run.readings or run.evaluations or run.skipped or any(of == run.number for of, _ in self._crashes)
         )
         return Scanned(runs, crashes, hits, self._stated.facts(), tuple(self.notes))
+
+
+def _marked_lines(block: str, marks: Iterable[str]) -> Iterator[int]:
+    """Where the lines start that hold one of the marks, in their order."""
+    starts: set[int] = set()
+    for mark in marks:
+        at = block.find(mark)
+        while at >= 0:
+            starts.add(block.rfind("\n", 0, at) + 1)
+            end = block.find("\n", at)
+            at = block.find(mark, end) if end >= 0 else -1
+    return iter(sorted(starts))
 
 
 def _fewest(marks: Iterable[str]) -> list[str]:

@@ -39,20 +39,15 @@ class Tracebacks:
 
     def __init__(self) -> None:
         self._open: list[_Open] = []
+        self.inside = False
+        """Whether the line that was fed last is a frame of a traceback, or the code of one."""
 
     def __bool__(self) -> bool:
         """Whether a traceback is open, so that every line may belong to it."""
         return bool(self._open)
 
-    def shows_code(self, text: str) -> bool:
-        """Whether the line is the code of a frame in one that is open."""
-        opened = self._opened_behind(text)
-        if opened is None or not opened.frames:
-            return False
-        rest = text[len(opened.prefix) :]
-        return rest.startswith(" ") and not _FRAME.match(rest)
-
     def feed(self, number: int, text: str) -> Raised | None:
+        self.inside = False
         at = text.find(_HEAD)
         if at >= 0:
             self._open = [*self._open[-_MOST_OPEN:], _Open(text[:at], number)]
@@ -72,8 +67,10 @@ class Tracebacks:
         if frame:
             place = f"{frame[1]}:{frame[2]}" + (f" in {frame[3]}" if frame[3] else "")
             opened.frames = [*opened.frames[1 - _FRAMES_KEPT :], place[:_LONGEST]]
+            self.inside = True
             return None
         if not rest.strip() or rest[:1].isspace() or rest.startswith("["):
+            self.inside = rest.startswith(" ") and bool(opened.frames)
             if opened.lines > 2_000:
                 self._open.remove(opened)
             return None

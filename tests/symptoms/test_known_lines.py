@@ -138,3 +138,19 @@ def test_marks_decide_in_large_logs(tmp_path: Path) -> None:
 
 def test_few_hits_of_an_entry_are_kept() -> None:
     assert len(symptoms.read_text("gauge delta is unset\n" * 50, "a", (LONG,)).hits) == 3
+
+
+def test_a_line_among_many_alike_keeps_its_number(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    noise = [f"node{n % 8}: WARNING: bucket {n} was not full" for n in range(40_000)]
+    told = {30_000: "OddError: gauge delta is unset", 39_000: "{'loss': 2.5, 'epoch': 0.5}"}
+    lines = [told.get(number, line) for number, line in enumerate(noise, 1)]
+    lines[39_500:39_500] = FRAME.format(code="    go()").splitlines()
+    log.write_text("\n".join(lines), encoding="utf-8")
+    read = symptoms.read(str(log), (LONG,), chunk=1 << 16)
+    assert [hit.location.line for hit in read.hits] == [30_000]
+    assert [(run.readings, run.first_line) for run in read.runs] == [(1, 1)]
+    assert [(crash.text, crash.location.line, len(crash.frames)) for crash in read.crashes] == [
+        ("OddError: gauge delta is unset", 30_000, 0),
+        ("OddError: 12", 39_504, 1),
+    ]
