@@ -11,7 +11,7 @@ from compatcheck.packages.frameworks import foundations
 from compatcheck.packages.names import normalised
 from compatcheck.results.cases import FACTUAL, How, Said
 
-_VERSIONS = ("distributions.", "python", "cuda.", "torch_build.")
+_VERSIONS = ("distributions.", "python", "cuda.", "npu.", "torch_build.")
 _CALLED = {"pytorch": "torch"}
 WEAK, WORDS, FAILING, RECORD = range(4)
 """How much a claim weighs: what counts beside a contrast alone, what a sentence says, what it says of the failure or of
@@ -223,7 +223,8 @@ def _agreed_gpus(one: Claim, other: Claim) -> Claim | None:
 def _words(name: str) -> list[str]:
     import re
 
-    words = re.findall(r"[a-z]+\d+[a-z]*|\d+|[a-z]+", name.lower())
+    apart = re.sub(r"(?<=910[abc])(?=\d)|(?<=310p)(?=\d)", " ", name.lower())
+    words = re.findall(r"[a-z]+\d+[a-z]*|\d+|[a-z]+", apart)
     return [word for word in words if word not in ("nvidia", "geforce", "tesla", "gpu", "gb", "g")]
 
 

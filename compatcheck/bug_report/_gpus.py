@@ -23,7 +23,8 @@ _IN_CONTEXT = (
 _OTHERS = (
     r"(?:amd )?(?:radeon )?(?:instinct )?mi\d{2,3}[ax]?",
     r"(?:amd )?radeon (?:rx |pro )?[a-z0-9]{3,8}(?: xtx?)?",
-    r"rx ?\d{4} ?(?:xtx|xt)?",
+    r"(?:amd )?(?:radeon )?rx ?\d{4} ?(?:xtx|xt|gre)?",
+    r"[679]\d[05]0 ?xtx?",
     r"(?:ascend|昇腾)[ -]?(?:310|910)(?:[a-z]{1,2}\d?|_\d{4})?",
     r"(?:atlas ?)?910[abc]\d?",
     r"310p\d?",
@@ -51,6 +52,14 @@ _COUNT_AFTER = re.compile(
     rf"\)? ?[-(]? ?(?:\d{{2,3}} ?gi?b?\)? ?)?(?:{_SCALE} ?(\d{{1,3}})(?![\d.])"
     r"|(\d{1,3}) ?(?:张|块|卡|gpus?|cards?)(?!\w))",
     re.I,
+)
+CANN_RELEASE = r"(\d{1,2}\.\d(?:\.\d)?(?:\.?rc\d)?)(?:(?<=rc\d)\.\d)?(?!\d|\.\d|\.?(?:rc\d|alpha|beta|t\d))"
+"""A release of CANN as Ascend writes it, ``8.0.RC3``, but for alphas; the patch of a candidate is that candidate."""
+
+_NPU = re.compile(r"(?:ascend|昇腾|atlas)?[- ]?((?:910|310)(?:[a-z]{1,2}\d?|_\d{4})?)\Z", re.I)
+_AMD = (
+    (re.compile(r"(?:amd )?(?:radeon )?(?:instinct )?(mi\d{2,3}[ax]?)\Z", re.I), "AMD Instinct {}"),
+    (re.compile(r"(?:amd )?(?:radeon )?(?:rx ?)?(\d{4}(?: ?(?:xtx|xt|gre))?)\Z", re.I), "AMD Radeon RX {}"),
 )
 _MOST = 1024
 _NUMBERS = {
@@ -90,8 +99,10 @@ def listed(one: dict[str, Any], count: int | None) -> list[dict[str, Any]]:
 def gpu(name: str) -> dict[str, Any]:
     """One GPU of that name. What is not NVIDIA's has no CUDA compute capability."""
     clean = " ".join(name.upper().split() if name.islower() else name.split())
+    if npu := _NPU.match(clean):
+        return {"name": f"Ascend {npu[1].upper()}", "compute_capability": None}
     if is_other(clean):
-        return {"name": clean, "compute_capability": None}
+        return {"name": _amd(clean), "compute_capability": None}
     bare = re.match(r"(?:nvidia )?(\d{4}.*)", clean, re.I)
     if bare:
         clean = f"RTX {bare[1]}"
@@ -100,6 +111,14 @@ def gpu(name: str) -> dict[str, Any]:
     clean = re.sub(r"^(nvidia )?(a[456]000)\b", r"\1RTX \2", clean, flags=re.I)
     clean = re.sub(r"\brtx ?(a\d{4})\b", r"RTX \1", clean, flags=re.I)
     return {"name": clean}
+
+
+def _amd(name: str) -> str:
+    """The name as AMD's own tools print it; any other as it is."""
+    for pattern, full in _AMD:
+        if match := pattern.match(name):
+            return full.format(re.sub(r"(?<=\d) ?(?=XT|GRE)", " ", match[1].upper()))
+    return name
 
 
 def is_other(name: str) -> bool:
@@ -121,7 +140,7 @@ def gpus_in(text: str, context: bool = False) -> Gpus | None:
         if match["loose"] and not (in_context or counted):
             continue
         name = _PLURAL.sub("", re.sub(r"\s+", " ", match[0]).strip(" -"))
-        if name.lower() not in [each.lower() for each in names]:
+        if gpu(name)["name"].lower() not in [gpu(each)["name"].lower() for each in names]:
             names.append(name)
         number = next(filter(None, (before and before[1], after and (after[1] or after[2]))), None)
         stated = int(number) if number else _NUMBERS[spoken[1].lower()] if spoken else 0

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim, distribution_claim, version_claim
-from compatcheck.bug_report._gpus import Gpus, gpus_in
+from compatcheck.bug_report._gpus import CANN_RELEASE, Gpus, gpus_in
 from compatcheck.bug_report._mentions import Phrase, manner_of
 from compatcheck.bug_report._names import distribution
 from compatcheck.bug_report._platform import platform_claims
@@ -41,6 +41,11 @@ _SHOWN = re.compile(r"(?:nvcc|nvidia-smi)\W[^,;]{0,30}\Z", re.I)
 _NCCL = re.compile(r"(?<![a-z0-9_.-])NCCL version:? (\d\.\d{1,2}\.\d{1,2})(?:\+cuda\d{1,2}\.\d)?(?!\d)")
 _CUDNN = re.compile(
     r"(?<![a-z0-9_./-])cudnn\s{0,2}(?:version)?\s{0,2}[:=]?\s{0,2}v?(\d{1,2}\.\d{1,2}\.\d{1,2}\.\d{1,3})(?!\d)", re.I
+)
+_CANN = re.compile(
+    r"(?<![a-z0-9_./-])cann(?:[- ]?toolkit)?\s{0,2}(?:versions?|版本号?)?\s{0,2}(?:is|为|是)?\s{0,2}[:=_-]{0,2}"
+    rf"\s{{0,2}}v?{CANN_RELEASE}",
+    re.I,
 )
 _WHEEL = re.compile(
     r"(?<![\w.-])([A-Za-z][\w.]{1,60})-(\d[\w.+!]{0,80}?)-(?:cp(3)(\d{1,2})|py3)(?:-[\w.]{1,40}){0,2}(?:\.whl)?(?![\w-])"
@@ -112,9 +117,10 @@ def _of_system(text: str, number: int) -> Iterator[Claim]:
         (_DRIVER, "cuda.driver"),
         (_NCCL, "cuda.nccl"),
         (_CUDNN, "cuda.cudnn"),
+        (_CANN, "npu.cann"),
     ):
         for match in pattern.finditer(text):
-            yield Versions.unless_more(text, match.end(), version_claim(path, match[1], number))
+            yield Versions.unless_more(text, match.end(), version_claim(path, match[1].lower(), number))
 
 
 def _cuda(text: str, number: int) -> Iterator[Claim]:

@@ -145,6 +145,8 @@ FACTS: tuple[Fact, ...] = (
     Fact("missing_names[].name", TEXT, used_by="traits"),
     *_each("cuda", VERSION, "runtime driver driver_api toolkit cudnn nccl"),
     Fact("cuda.machine_code", FLAG, used_by="traits"),
+    Fact("npu.cann", VERSION, meaning="release of CANN on an Ascend machine, as 8.0.rc3"),
+    Fact("npu.driver", VERSION, used_by="report", meaning="of Ascend NPUs, as npu-smi prints it"),
     Fact("torch_build.hip", TEXT, compared="version"),
     Fact("torch_build.cuda", TEXT, used_by="inference and traits"),
     Fact("torch_build.git_version", TEXT, used_by="comparison of machines"),

@@ -16,6 +16,10 @@ _PYTORCH = re.compile(
 )
 _NGC, _NGC_RELEASE = "nvcr.io/nvidia/pytorch", re.compile(r"(\d{2}\.\d{2})-py3\Z")
 _CUDA = re.compile(r"(?P<cuda>\d+\.\d+)(?:\.\d+)?-(?:cudnn\d*-)?(?P<flavour>devel|runtime|base)\b")
+_CANN = re.compile(
+    r"v?(?P<cann>\d+\.\d+(?:\.\d+)?(?:\.?rc\d)?)-(?P<chip>910\w?|310p)-.*?(?:py(?P<python>3\.\d+))?\Z", re.I
+)
+_ROCM = re.compile(r"rocm(\d+\.\d+(?:\.\d+)?)(?=[-_]|\Z)")
 _PYTHON = re.compile(r"(?P<python>3\.\d+(?:\.\d+)?)(?:-|\Z)")
 _UV = re.compile(r"(?:[\w.]+-)?python(?P<python>3\.\d+)")
 _PACKAGES = {"modelscope": "modelscope", "ms-swift": "swift", "transformers": "transformers", "vllm": "vllm"}
@@ -44,7 +48,7 @@ def _release_images() -> Mapping[str, str]:
 def _reference() -> re.Pattern[str]:
     return re.compile(
         r"(?<![\w.-])(?:[\w.-]+(?::\d+)?[/#]){0,4}(?:(?:pytorch|nvidia|rocm)/pytorch|modelscope(?:-repo)?/modelscope|"
-        r"(?:huggingface-)?pytorch-(?:training|inference)|cann|"
+        r"(?:huggingface-)?pytorch-(?:training|inference)|ascend/cann|"
         rf"{'|'.join(_release_images())}):\w[\w.-]*"
     )
 
@@ -62,6 +66,8 @@ class Contents(NamedTuple):
     reason: str = ""
     image: str | None = None
     release: str | None = None
+    hip: str | None = None
+    cann: str | None = None
 
 
 def mentioned(text: str) -> Iterator[str]:
@@ -86,6 +92,11 @@ def contents_of(image: str) -> Contents:
     if name in ("python", "ghcr.io/astral-sh/uv"):
         stated = (_PYTHON if name == "python" else _UV).match(tag)
         return Contents({}, python=stated["python"] if stated else None)
+    if name.endswith("ascend/cann"):
+        stated = _CANN.match(tag)
+        return (
+            Contents({}, stated["python"], cann=stated["cann"].lower()) if stated else Contents({}, reason="no release")
+        )
     package, release = _release_images().get("/".join(name.split("/")[-2:])), _RELEASE.match(tag)
     if package and release:
         why = f"the tag of the image {image} does not say which torch it holds"
@@ -124,4 +135,5 @@ def _listed_contents(image: str, tag: str, torch: str) -> Contents:
         {key: match[1] for key, match in held.items() if match},
         python=f"{python[1]}.{python[2]}" if python else None,
         runtime=runtime,
+        hip=rocm[1] if (rocm := _ROCM.search(tag)) else None,
     )

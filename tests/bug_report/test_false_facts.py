@@ -36,7 +36,7 @@ MODELS = [
 ]
 GPUS = [
     ("在V100和Ascend910A微调", None),
-    ("用Ascend910A微调", ["Ascend910A"]),
+    ("用Ascend910A微调", ["Ascend 910A"]),
     ("This was found by benchmarking on 1x A100.\nGPU: RTX 4090", ["RTX 4090"]),
     ("see https://example.org/rtx-3090-review and the card is a V100", ["V100"]),
     ("it takes 3090s per epoch", None),

@@ -24,6 +24,12 @@ FACTS: list[tuple[str, str, Any]] = [
         "distributions.transformers",
         "4.49.0",
     ),
+    ("CANN版本：8.0.RC3", "npu.cann", "8.0.rc3"),
+    ("CANN 7.0.1 on the machine", "npu.cann", "7.0.1"),
+    ("sh Ascend-cann-toolkit_8.0.RC2.2_linux-aarch64.run", "npu.cann", "8.0.rc2"),
+    ('File "/usr/local/Ascend/ascend-toolkit/8.1.RC1/python/site-packages/tbe/dsl.py"', "npu.cann", "8.1.rc1"),
+    ("FROM quay.io/ascend/cann:8.0.rc3-910b-ubuntu22.04-py3.10", "npu.cann", "8.0.rc3"),
+    ("FROM rocm/pytorch:rocm6.2_ubuntu22.04_py3.10_pytorch_release_2.3.0", "torch_build.hip", "6.2"),
     ("FROM rocm/pytorch:rocm6.2_ubuntu22.04_py3.10_pytorch_release_2.3.0", "distributions.torch", "2.3.0"),
 ]
 GPUS = [
@@ -34,6 +40,10 @@ GPUS = [
     ("we have 4 3090s", "RTX 3090", 4),
     ("16 H100s on two nodes", "H100", 16),
     ("Ascend 910B3 x 8", "Ascend 910B3", 8),
+    ("8张昇腾910B", "Ascend 910B", 8),
+    ("4 x 310P3", "Ascend 310P3", 4),
+    ("8x MI300X", "AMD Instinct MI300X", 8),
+    ("two rx7900xtx cards, 2x RX 7900XTX", "AMD Radeon RX 7900 XTX", 2),
 ]
 
 
@@ -77,3 +87,34 @@ def test_a_model_is_known_by_the_name_of_its_family(text: str, name: str | None)
 @pytest.mark.parametrize(("text", "platform"), SYSTEMS)
 def test_a_system_shows_in_prompts_and_paths(text: str, platform: dict[str, str] | None) -> None:
     assert read_report(text, "report").facts.get("platform") == platform
+
+
+NPU_SMI = """+------------------------------------------------------------------------------------------------+
+| npu-smi 24.1.rc2                 Version: 24.1.rc2                                             |
++---------------------------+---------------+----------------------------------------------------+
+| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
+| Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
++===========================+===============+====================================================+
+| 0     910B4               | OK            | 82.1        41                0    / 0             |
+| 0                         | 0000:C1:00.0  | 0           0    / 0          2890 / 32768         |
+| 1     910B4               | OK            | 80.7        40                0    / 0             |
+| 0                         | 0000:01:00.0  | 0           0    / 0          2890 / 32768         |
++---------------------------+---------------+----------------------------------------------------+
+"""
+CANN_FILE = "package_name=Ascend-cann-toolkit\nversion=8.0.RC1\ninnerversion=V100R001C17SPC001B238\narch=aarch64\n"
+
+
+def test_the_table_of_npu_smi_gives_chips_memory_and_driver() -> None:
+    found = read_report(NPU_SMI, "report").facts
+    chip = {"name": "Ascend 910B4", "compute_capability": None, "memory_mib": 32768}
+    assert found["gpus"] == [chip, chip] and found["npu"] == {"driver": "24.1.rc2"}
+
+
+def test_the_file_of_cann_gives_its_release_beside_a_shorter_name_of_the_chip() -> None:
+    found = read_report(f"{NPU_SMI}\n{CANN_FILE}\nIt is a 910B.", "report")
+    assert found.get("npu.cann") == "8.0.rc1" and len(found.facts["gpus"]) == 2
+
+
+@pytest.mark.parametrize("text", ["CANN 8.0.RC1.alpha002", "I can 8.0 times", "cannot 7.0", "version=8.0.RC1"])
+def test_what_is_no_release_of_cann_states_none(text: str) -> None:
+    assert "npu" not in read_report(text, "report").facts

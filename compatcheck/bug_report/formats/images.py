@@ -25,6 +25,8 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
                 **{f"distributions.{name}": version for name, version in contents.distributions.items()},
                 "cuda.runtime": contents.runtime,
                 "cuda.toolkit": contents.toolkit,
+                "torch_build.hip": contents.hip,
+                "npu.cann": contents.cann,
                 "image.name": contents.image,
                 "image.release": contents.release,
             }
