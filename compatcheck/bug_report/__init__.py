@@ -1,8 +1,8 @@
 """Environments as people paste them into a report, a file per format in `formats`.
 
 ``TITLE`` names the format, ``recognises(block)`` gives the lines that are its own, and ``read(lines)`` what they
-claim. ``TYPED`` marks one that people also write by hand, to say what they advise. What no format recognises is read
-as prose.
+claim. ``TYPED`` marks one that people also write by hand, to say what they advise, ``WITHIN_PROSE`` one whose lines
+may say more than it reads. What no format recognises is read as prose.
 """
 
 from __future__ import annotations

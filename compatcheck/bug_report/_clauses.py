@@ -6,18 +6,24 @@ import re
 from collections.abc import Iterator
 
 _SENTENCES = re.compile(
-    r"(?<=[。!！;；?？])|(?<=\.)(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)\s+(?=[A-Za-z\u4e00-\u9fff`\"'(])|(?<=[a-z]{3}\.)\s+(?=\d)"
+    r"(?<=[。!！;；?？])|(?<=\.)(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)\s+(?=[A-Za-z\u4e00-\u9fff`\"'(])"
+    r"|(?<=[a-z]{3}\.)\s+(?=\d)"
 )
 _TOGETHER = r"\([^()]{0,120}\)|\[[^\[\]]{0,120}\]"
 _WORDS = (
-    r"\s(?=(?:but|while|whereas|however|yet|though|although)\s)"
-    r"|\s(?=and (?:not|now|then|the|it|i|we|get|gets|got|works?|fails?|crash\w*|hangs?|going|with)\s)"
-    r"|(?=但是?|不过|可是|然而|而(?!且|不是|言))"
+    r"\s(?=(?:until|till)\s(?:i|we|the|it|my|our|yesterday|last)\s)|\s(?=(?:but|while|whereas|however|yet|though"
+    r"|although)\s)|\s(?=and (?:not|now|then|the|it|i|we|get|gets|got|works?|fails?|crash\w*|hangs?|going|with|did"
+    r"|ran|have|had|use|used|installed)\s)|\s(?=(?:as|because|since)\s(?:the\s)?[\w-]{1,20}\s(?:needs?|wants?"
+    r"|requires?|demands?|says?|recommends?|asks?)\b)|(?=但是?|不过|可是|然而|而(?!且|不是|言))"
 )
-_ASIDE = r"(?=\((?=[^()\d]{0,60}[a-z\u4e00-\u9fff][^()]{0,60}\d\.\d)[^()]{0,120}\))"
+_ASIDE = (
+    r"(?=\((?=[^()]{0,80}(?:\b(?:other|before|works?|worked|fine|fails?|failed|ok|requires?|required|supports?"
+    r"|needs?|old|on the)\b|之前|另|旧|老|要求|需要|支持|原来|正常|报错|没问题))[^()]{0,120}\))"
+)
 _CLAUSES = re.compile(
-    rf"({_ASIDE})|{_TOGETHER}|(,(?=\s|[^\x00-\x7f])|(?<=[^\x00-\x7f]),|、|;|\s-{{1,2}}\s|\s?[–—]+\s?"
-    rf"|(?<!\d):(?=\s(?!v?\d))|{_WORDS})",
+    rf"({_ASIDE})|{_TOGETHER}|(,(?=\s|[^\x00-\x7f])|(?<=[^\x00-\x7f]),|、|;"
+    rf"|(?<=[\u4e00-\u9fff])\s(?=[\u4e00-\u9fff])|\s-{{1,2}}\s|\s?[–—]+\s?"
+    rf"|(?<!\d)(?<!for)(?<!with):(?=\s(?!v?\d))|{_WORDS})",
     re.I,
 )
 
@@ -29,11 +35,12 @@ def sentences(line: str) -> Iterator[str]:
 
 def clauses(sentence: str) -> Iterator[str]:
     """The clauses of a sentence in its order; joined they are the sentence."""
-    start = 0
+    start, aside = 0, False
     for match in _CLAUSES.finditer(sentence):
-        cut = match[1] is not None or match[2] is not None
-        if cut and sentence[start : match.end()].strip():
+        closes = aside and match[1] is None and match[2] is None
+        if (closes or match[1] is not None or match[2] is not None) and sentence[start : match.end()].strip():
             yield sentence[start : match.end()]
             start = match.end()
+        aside = match[1] is not None
     if sentence[start:].strip():
         yield sentence[start:]

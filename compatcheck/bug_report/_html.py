@@ -18,7 +18,8 @@ _FEWEST_CLOSED = 6
 _UNSEEN = ("script", "style", "nav", "footer", "aside", "noscript", "template", "svg", "iframe", "button", "select")
 _UNSEEN_ROLES = ("navigation", "banner", "complementary", "contentinfo", "search", "dialog", "alertdialog", "menu")
 _UNSEEN_NAMES = re.compile(
-    r"(?<![a-z])(?<!has-)(?<!with-)(?<!no-)(?:side-?bar|cookie\w*|advert\w*|ads?|footer|nav(?:bar|igation)?|menu|breadcrumbs?|related|recommend\w*"
+    r"(?<![a-z])(?<!has-)(?<!with-)(?<!no-)(?:side-?bar|cookie\w*|advert\w*|ads?|footer|nav(?:bar|igation)?|menu"
+    r"|breadcrumbs?|related|recommend\w*"
     r"|newsletter|share|social|toolbar|popup|modal)(?![a-z])",
     re.I,
 )

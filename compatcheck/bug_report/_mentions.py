@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -14,7 +15,8 @@ from compatcheck.results.cases import FACTUAL, How
 
 _LONGEST = 2_000
 _MOST_CLAUSES = 200
-_REACH = 2
+_REACH = 4
+_SHORT = 30
 _OPPOSITE: Mapping[How, How] = {"failed": "worked", "worked": "failed"}
 
 
@@ -74,7 +76,7 @@ def phrases(lines: Iterable[Line], given: Mapping[int, How]) -> Iterator[Phrase]
 
 def _is_overruled(clause: _Clause, manner: Manner, given: Mapping[int, How]) -> bool:
     """What is said of the present or to be the reporter's own stands, whatever the heading is."""
-    return clause.line in given and manner.how in FACTUAL and manner[:2] != ("stated", FAILING)
+    return clause.line in given and manner[:2] == ("stated", WORDS)
 
 
 def _manners(found: Sequence[_Clause]) -> list[Manner]:
@@ -116,6 +118,8 @@ def _outcome(found: Sequence[_Clause], index: int) -> _Outcome:
     waits = own.opens or own.moves or own.tried or own.before
     for step, other in enumerate(found[index + 1 : index + 1 + _REACH], 1):
         theirs = other.signs
+        if other.sentence == clause.sentence and works and step == 1 and theirs.ends:
+            return _Outcome()
         if theirs.mentions and not (theirs.bare and waits and step == 1 and not (works or fails)):
             break
         if theirs.asked:
@@ -123,13 +127,19 @@ def _outcome(found: Sequence[_Clause], index: int) -> _Outcome:
         same = other.sentence == clause.sentence
         if not same and not (waits and not (works or fails) and theirs.thereupon and other.line - clause.line <= 1):
             break
-        if theirs.turns and works and theirs.fails and not theirs.works:
+        if theirs.turns and works and theirs.fails and not (theirs.works or theirs.slow):
             return _Outcome(False, True, theirs.still)
-        if works or fails:
+        if theirs.turns and not (works or fails):
+            break
+        if own.works or own.fails:
             continue
-        if waits or (theirs.works and len(other.text.split()) <= 5 and len(other.text) <= 30 and theirs.thereupon):
-            works, still = theirs.works, still or theirs.still
-            fails = theirs.fails or (theirs.trouble and not theirs.works)
+        if waits:
+            works, still = works or theirs.works, still or theirs.still
+            fails = fails or theirs.fails or (theirs.trouble and not theirs.works)
+        elif step == 1 and theirs.works and not theirs.fails and theirs.thereupon and len(other.text) <= _SHORT:
+            works = True
+        elif theirs.fails:
+            return _Outcome()
     return _Outcome(works, fails, still)
 
 
@@ -178,9 +188,28 @@ def _moved(own: Signs, works: bool, fails: bool, still: bool) -> Manner:
         return Manner("failed", WEAK)
     if own.after and not own.down:
         return Manner("failed", FAILING, moves=True)
-    if own.now and not own.tried:
-        return Manner("stated", FAILING, moves=True)
+    if (own.now or own.up) and not (own.tried or own.down):
+        return Manner("stated", FAILING if own.now else WORDS, moves=True)
     return Manner("tried", moves=True)
+
+
+_CHANGE = re.compile(
+    r"(?:把|将|从|\b(?:from|chang\w+|switch\w+|replac\w+|mov\w+)\b).{1,80}?(?=改[成为用到]|[切替]?换[成为到]"
+    r"|升级?[到至]|降级?[到至]|\s(?:to|with|by|into)\s)",
+    re.I | re.A,
+)
+
+
+def sides(phrase: Phrase) -> tuple[Phrase, ...]:
+    """What was changed and what it was changed to, of a phrase that speaks of a change, each in its own manner."""
+    match = _CHANGE.search(phrase.text) if phrase.manner.moves else None
+    if match is None:
+        return (phrase,)
+    before = phrase.manner._replace(how=opposite(phrase.how))
+    return (
+        phrase._replace(text=phrase.text[: match.end()], manner=before),
+        phrase._replace(text=phrase.text[match.end() :]),
+    )
 
 
 def manner_of(text: str) -> How:

@@ -37,7 +37,8 @@ _VARIABLES = r"(?:[A-Z_]{2,40}=\S{0,80}\s+){0,12}"
 _LAUNCH = re.compile(rf"\s{{0,8}}(?:[$#>%!]\s)?{_VARIABLES}(?:nohup |srun |sudo )?{_LAUNCHER}\s")
 _WITHIN = re.compile(
     rf"(?:(?<=[`\s:：(（'\"“，,])|(?<=[\u4e00-\u9fff]))({_VARIABLES}{_LAUNCHER}\s{{1,4}}"
-    rf"(?:-{{1,2}}\w|\w{{1,20}}\s{{1,4}}(?:\S{{1,200}}\.(?:ya?ml|json|py)|--\w)|\S{{1,200}}\.(?:py|ya?ml|json)|-m\s)[^`]{{0,2000}})"
+    rf"(?:-{{1,2}}\w|\w{{1,20}}\s{{1,4}}(?:\S{{1,200}}\.(?:ya?ml|json|py)|--\w)|\S{{1,200}}\.(?:py|ya?ml|json)"
+    rf"|-m\s)[^`]{{0,2000}})"
 )
 _END_OF_WORDS = re.compile(
     r"[`，。；、）”]|[,;:.!?](?:\s|\Z)|\)\s|\s(?:and|but|which|with the|it|then)\s"

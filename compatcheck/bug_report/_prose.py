@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim, distribution_claim, version_claim
 from compatcheck.bug_report._gpus import CANN_RELEASE, Gpus, gpus_in
-from compatcheck.bug_report._mentions import Phrase, manner_of
+from compatcheck.bug_report._mentions import Phrase, manner_of, phrases
 from compatcheck.bug_report._names import distribution
 from compatcheck.bug_report._platform import platform_claims
 from compatcheck.bug_report._versions import SAYS, Versions, is_of_torch
@@ -48,7 +48,8 @@ _CANN = re.compile(
     re.I,
 )
 _WHEEL = re.compile(
-    r"(?<![\w.-])([A-Za-z][\w.]{1,60})-(\d[\w.+!]{0,80}?)-(?:cp(3)(\d{1,2})|py3)(?:-[\w.]{1,40}){0,2}(?:\.whl)?(?![\w-])"
+    r"(?<![\w.-])([A-Za-z][\w.]{1,60})-(\d[\w.+!]{0,80}?)-(?:cp(3)(\d{1,2})"
+    r"|py3)(?:-[\w.]{1,40}){0,2}(?:\.whl)?(?![\w-])"
 )
 _COMMAND = re.compile(
     r"\s{0,8}(?:[$!%>]\s{0,2}|\(\w{1,30}\)\s?[$#]?\s?|RUN )?(?:python3?\s-m\s|uv\s|sudo\s)?"
@@ -58,6 +59,7 @@ _QUESTION = re.compile(r"\((?:[CGT]PU|accelerator)[^()]{0,30}\?\)|\?(?=\s*:)")
 _DIGIT = re.compile(r"\d")
 _WHICH = "is ambiguous: CUDA {} could be torch's, the driver's or the toolkit's"
 _AROUND = 2
+_WHEELS_PLACE = "wheel-0.0"
 
 
 def spoken(lines: Iterable[Line], fenced: bool) -> list[Line]:
@@ -153,11 +155,17 @@ def _wheels(line: Line, given: Mapping[int, How]) -> Iterator[Claim]:
         name = distribution(match[1])
         if name is None:
             continue
-        how = given.get(line.number) or manner_of(line.plain.replace(match[0], " "))
+        how = given.get(line.number) or _manner_of_wheel(line, match[0])
         claims = [distribution_claim(name, match[2].lower(), line.number)]
         if match[4] and "abi3" not in match[0]:
             claims.append(Claim("python", f"3.{match[4]}", line.number))
         yield from (claim._replace(how=how) for claim in claims)
+
+
+def _manner_of_wheel(line: Line, wheel: str) -> How:
+    """How the phrase mentions it in which the wheel stands."""
+    there = line._replace(plain=line.plain.replace(wheel, _WHEELS_PLACE))
+    return next((phrase.how for phrase in phrases([there], {}) if _WHEELS_PLACE in phrase.text), "stated")
 
 
 def _command(line: Line, block: Block, given: Mapping[int, How]) -> Iterator[Claim]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Protocol, cast
 
 from compatcheck.bug_report import _assignments, _code, _issue, _models, _newest, _prose, _settings, _training_phrases
@@ -11,7 +10,7 @@ from compatcheck.bug_report._blocks import Block, Line, split
 from compatcheck.bug_report._claims import RECORD, WEAK, Claim, join_claims, said
 from compatcheck.bug_report._contrasts import contrasts
 from compatcheck.bug_report._input import plain_text
-from compatcheck.bug_report._mentions import Phrase, phrases
+from compatcheck.bug_report._mentions import Phrase, phrases, sides
 from compatcheck.bug_report._surroundings import announced_manners, fence_manner, headed_manners, lead_manner
 from compatcheck.environment import Environment
 from compatcheck.files.units import units
@@ -80,7 +79,8 @@ def _claims(block: Block, headed: Hows) -> Iterator[Claim]:
     taken: set[int] = set()
     for unit in formats():
         lines = unit.recognises(block)
-        taken.update(line.number for line in lines)
+        if not getattr(unit, "WITHIN_PROSE", False):
+            taken.update(line.number for line in lines)
         typed = getattr(unit, "TYPED", False)
         hows = {**lead_manner(block, lines), **around} if typed and lines else headed
         yield from _mentioned(unit.read(lines), hows)
@@ -112,17 +112,21 @@ def _mentioned(claims: Iterable[Claim], hows: Hows) -> Iterator[Claim]:
 
 def _code_between(block: Block, found: Sequence[Phrase]) -> Iterator[Claim]:
     """The claims of code and settings in lines of prose, which a line mentions in one manner or phrase by phrase."""
-    by_line = {number: list(group) for number, group in groupby(found, lambda phrase: phrase.line)}
+    sided: dict[int, list[Phrase]] = {}
+    for phrase in found:
+        sided.setdefault(phrase.line, []).extend(sides(phrase))
     manners: dict[tuple[How, bool], list[Line]] = {}
     for line in block.lines:
-        parts = {(phrase.how, phrase.manner.weight == WEAK) for phrase in by_line.get(line.number, ())}
-        if len(parts) < 2:
-            manners.setdefault(next(iter(parts), ("stated", False)), []).append(line)
-            continue
-        for phrase in by_line[line.number]:
-            own = (phrase.how, phrase.manner.weight == WEAK)
-            manners.setdefault(own, []).append(Line(line.number, phrase.text, phrase.text))
+        own = [(_key(each), Line(line.number, each.text, each.text)) for each in sided.get(line.number, ())]
+        if len({key for key, _ in own}) < 2:
+            own = [(own[0][0] if own else ("stated", False), line)]
+        for key, piece in own:
+            manners.setdefault(key, []).append(piece)
     for (how, weak), lines in manners.items():
         part = block._replace(lines=tuple(lines))
         for claim in (*_assignments.read(part, part.short()), *_code.read(part)):
             yield claim._replace(how=how, weight=WEAK if weak else claim.weight)
+
+
+def _key(phrase: Phrase) -> tuple[How, bool]:
+    return phrase.how, phrase.manner.weight == WEAK

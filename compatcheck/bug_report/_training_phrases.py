@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from compatcheck.bug_report._claims import WEAK, Claim
-from compatcheck.bug_report._mentions import Phrase, opposite
+from compatcheck.bug_report._mentions import Phrase, opposite, sides
 from compatcheck.bug_report._names import TRAINERS
 from compatcheck.packages.frameworks import frameworks
 
@@ -29,11 +29,12 @@ _TRAINING_FACTS = (
 )
 _PART_OF_THEM = re.compile(r"\b(?:each|per node|nodes?|only|when)\b|多机|[二两三四2-9]机|每台|只用", re.I | re.A)
 _WITH = re.compile(
-    r"(?:\A|\b(?:with|using|uses?|used|enabl\w{0,3}|turn(?:ed|ing)? on|through|via|in|under|on|and|or|plus|to)"
+    r"(?:\A|\b(?:with|using|uses?|used|enabl\w{0,3}|turn(?:ed|ing)? on|through|via|in|under|on|and|or|plus|to"
+    r"|instead of|rather than)"
     r"|[,+/&，、用开启使成到或者和是做以])\s{0,2}\Z",
     re.I | re.A,
 )
-_LONGEST_WITH = 12
+_LONGEST_WITH = 14
 _LARGEST_OF_ONE = 8
 _ENDS = " .,;!?。、"
 _DTYPES = {"bf16": "bfloat16", "bfloat16": "bfloat16", "fp16": "float16", "float16": "float16"}
@@ -181,7 +182,8 @@ _TRAINER = re.compile(rf"\b({TRAINERS})Trainer\b")
 def read(phrases: Iterable[Phrase]) -> Iterator[Claim]:
     """The claims of phrases of prose, in the manner in which each mentions them."""
     for phrase in phrases:
-        yield from _claims(phrase)
+        for side in sides(phrase):
+            yield from _claims(side)
 
 
 def _claims(phrase: Phrase) -> Iterator[Claim]:

@@ -13,7 +13,9 @@ from compatcheck.bug_report._names import SPOKEN, distribution
 from compatcheck.results.cases import FACTUAL
 
 SAYS = (
-    r"(?:['\"\]),]{0,2}\s{0,2}(?:\(?(?:version|versions|ver|版本号?|release)\)?)?\s{0,2}(?:is|was|为|是|=>|@|\()?"
+    r"(?:['\"\]),]{0,2}\s{0,2}(?:\(?(?:version|versions|ver|版本号?|release)\)?)?\s{0,2}(?:居然|竟然|现在|目前|当前"
+    r"|装的|用的){0,2}(?:is|was|为|是|=>|-{1,2}>|@|\()?"
+    r"(?:\s?(?:now\s)?(?:pinned\s)?at\b|\swent to\b)?(?:[^\d\s,.;:]{0,6}\s?\w{0,6}\s?[\u4e00-\u9fff]{0,4}装的|最新的)?"
     r"\s{0,2}[:=-]{0,3}\s{0,2}['\"]?v?)"
 )
 _VERSION = (
@@ -41,7 +43,7 @@ _MODULE_VERSION = re.compile(
 )
 _BARE = r"v?(\d{1,4}(?:\.\d{1,3}){1,3}(?:\.?(?:post|dev|rc)\d{0,3})?(?:\+cu\d{2,3})?)"
 _UNITS = (
-    r"(?![A-Za-z0-9_]|\.\d|\s?(?:%|gi?b|[gm]b|[gms]\b|tb|h\b|hours?|epochs?|x\b|b\b|it/s|e-?\d|times"
+    r"(?![A-Za-z0-9_]|\.\d|\s?[<>]|\s?(?:%|gi?b|[gm]b|[gms]\b|tb|h\b|hours?|epochs?|x\b|b\b|it/s|e-?\d|times"
     r"|张|块|卡|个|倍|小时|秒))"
 )
 _TO = (
@@ -56,12 +58,20 @@ _PAIR = re.compile(
 _LONE = re.compile(
     r"(?:(?P<origin>\bfrom|从|\binstead of|\brather than|而不是)|\b(?:to|with|on|using|under|in|versions?|than|is"
     r"|for|at|of|until"
-    r"|since|by|and|or|both|when|use|before|after)|[到至用为成在是回本了或和从时与,、(:/;]|\A)\W{0,2}(?:versions?\s"
+    r"|since|by|and|or|both|when|use|put|before|after)|[到至用为成在是的回本了或和从时与,、(:/;]"
+    r"|\A)[^\w<>=!~]{0,2}(?:versions?\s"
     r"|版本\s?)?"
     rf"{_BARE}{_UNITS}",
     re.I | re.A,
 )
+_HAVING = re.compile(
+    r"(?:装了?|装的是?|(?:显示|看到)的?[^\d,;]{0,6}|用的是?|我(?:这里|这边)?是|\bi(?:'m| am) on|\b(?:installed|have"
+    r"|got))\s?"
+    rf"(?:最新的?\s?|版本\s?|version )?{_BARE}{_UNITS}",
+    re.I,
+)
 _LEADING = re.compile(rf"\W{{0,3}}(?:with |in |on )?{_BARE}{_UNITS}", re.I)
+_UPWARDS = re.compile(r"\s(?:on|onwards?|upwards?|and (?:up|later|newer))\b", re.I)
 _ORIGIN = re.compile(r"(?:(\bfrom|从|由)|\binstead of|\brather than|而不是)\s{0,2}(?:the |versions? )?\Z", re.I)
 _NAME = re.compile(rf"(?<![a-z0-9_./\\@-])(?:{SPOKEN})(?![a-z0-9_./-]*[a-z])", re.I)
 _OTHERS = re.compile(
@@ -69,6 +79,10 @@ _OTHERS = re.compile(
     r"|macos|kernel"
     r"|rocm|cann|capability|toolkit|node(?:js)?|sm|epochs?|速度|显存)[^\d,;]{0,16}\d[\d.]*",
     re.I,
+)
+_CUDA_ALONE = re.compile(r"(?:9|1\d)\.\d\Z")
+_FOREIGN = re.compile(
+    r"\b(?:driver|cuda|cudnn|rocm|cann|gcc|glibc|kernel|ubuntu|linux|firmware)\b|驱动|固件", re.I | re.A
 )
 _NOTHING = ("cuda", "python", "cudnn", "version", "nvcc")
 _NEAR = 200
@@ -98,19 +112,19 @@ class Versions:
         for match, claim in _named(text, phrase.line):
             spans.append(match.span())
             changed = _ORIGIN.search(text, max(0, match.start() - 30), match.start())
-            turned = changed and (not changed[1] or phrase.manner.moves)
+            turned = changed and (not changed[1] or (phrase.manner.moves and not _UPWARDS.match(text, match.end())))
             how = opposite(phrase.how) if turned else phrase.how
             one = claim._replace(how=how, weight=phrase.manner.weight)
             found.append(self.unless_more(text, match.end(), one) if how in FACTUAL else one)
         found += _ranged(text, phrase.line)
         self._remember(found)
         judged = phrase.how != "stated" or phrase.manner.moves
-        if judged or (self._judged == phrase.line and _LEADING.match(text)):
+        if judged or (self._judged == phrase.line and _LEADING.match(text)) or _HAVING.search(text):
             spans += [match.span() for pattern in (READINGS, _OTHERS) for match in pattern.finditer(text)]
             lone = [*self._lone(_blanked(text, spans), phrase)]
             self._remember(lone)
             found += lone
-        self._judged = phrase.line if judged and found else self._judged
+        self._judged = phrase.line if judged and found and _LEADING.match(text) else self._judged
         yield from found
         if any(claim.path == "distributions.torch" for claim in found):
             yield from _built_with(text, phrase)
@@ -133,7 +147,7 @@ class Versions:
     def _without_pairs(self, phrase: Phrase) -> tuple[str, list[Claim]]:
         """The text without ``0.17.1 to 0.19.0``, and what that claims where the one came in place of the other."""
         text, claims, spans = phrase.text, [], []
-        for match in _PAIR.finditer(phrase.text):
+        for match in _PAIR.finditer(_blanked(text, [match.span() for match in READINGS.finditer(text)])):
             outcome = phrase.how in ("failed", "worked") and ("->" in match[0] or "→" in match[0] or match[1])
             if not (phrase.manner.moves or outcome):
                 continue
@@ -156,6 +170,8 @@ class Versions:
                 yield claim._replace(how=how, weight=phrase.manner.weight)
 
     def _subject(self, phrase: Phrase, version: str, start: int) -> str | None:
+        if not version.strip("0.") or _is_of_another(phrase.text[max(0, start - _NEAR) : start]):
+            return None
         before = [distribution(each[0]) for each in _NAME.finditer(phrase.text, max(0, start - _NEAR), start)]
         fitting = (name for name in reversed(before) if name and self._fits(name, version))
         if name := next(fitting, None):
@@ -186,6 +202,13 @@ class Versions:
         return len({*names}) == 1 or [*lines.values()].count(lines[names[0]]) == 1
 
 
+def _is_of_another(before: str) -> bool:
+    """Whether the last thing named is no distribution: a driver, a compiler, an operating system."""
+    foreign = [match.end() for match in _FOREIGN.finditer(before)]
+    named = [match.end() for match in _NAME.finditer(before)]
+    return bool(foreign) and (not named or named[-1] < foreign[-1])
+
+
 def _turns(origin: str, phrase: Phrase) -> bool:
     return phrase.manner.moves or origin.lower() not in ("from", "从")
 
@@ -207,9 +230,14 @@ def _named(text: str, number: int) -> Iterator[tuple[re.Match[str], Claim]]:
     for pattern in (_NAMED, _PINNED, _MODULE_VERSION):
         for match in pattern.finditer(text):
             name = distribution(match[1]) or match[1]
-            if match.start() not in seen and name.lower() not in _NOTHING:
+            if match.start() not in seen and name.lower() not in _NOTHING and not _is_of_cuda(name, match[2]):
                 seen.add(match.start())
                 yield match, distribution_claim(name, match[2], number)
+
+
+def _is_of_cuda(name: str, version: str) -> bool:
+    """Whether a version beside torch is that of the CUDA it was built with, as in ``PyTorch (11.7)``."""
+    return name == "torch" and _CUDA_ALONE.match(version) is not None
 
 
 def _ranged(text: str, number: int) -> Iterator[Claim]:

@@ -13,6 +13,7 @@ from compatcheck.bug_report.formats import conda_list, pip_freeze
 
 TITLE = "collect_env of torch or vLLM"
 _MARKS = ("CUDA used to build PyTorch", "ROCM used to build PyTorch", "CUDA runtime version", "[pip3]", "[conda]")
+_OWN = re.compile(r"\s*(?:\[(?:pip3?|conda)\]|[A-Z][\w ()/-]{1,60}:(?:\s|\Z)|GPU \d|[A-Z][A-Z0-9_]{3,60}=)")
 _LISTED = re.compile(r"\s*\[(pip3?|conda)\]\s+(.*)")
 _GPU = re.compile(r"(?:GPU models and configuration\s*:\s*)?\s*GPU (\d{1,3}): (.{2,80}?)(?: \(UUID.*)?\s*\Z")
 _VARIABLE = re.compile(r"([A-Z][A-Z0-9_]{3,60})=(\S.{0,400})\Z")
@@ -20,9 +21,12 @@ _NUMBER = re.compile(r"v?(\d+(?:\.\d+)+[\w.+]*)")
 
 
 def recognises(block: Block) -> tuple[Line, ...]:
-    if not any(line.text.lstrip().startswith(_MARKS) for line in block.short()):
+    """The lines of a fence; outside of one, those from its first line to its last."""
+    lines = tuple(block.short())
+    if not any(line.text.lstrip().startswith(_MARKS) for line in lines):
         return ()
-    return tuple(block.short())
+    own = [index for index, line in enumerate(lines) if block.fenced or _OWN.match(line.text)]
+    return lines[own[0] : own[-1] + 1]
 
 
 def read(lines: Sequence[Line]) -> Iterator[Claim]:

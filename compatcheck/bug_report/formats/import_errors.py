@@ -10,6 +10,7 @@ from compatcheck.bug_report._claims import Claim
 from compatcheck.packages.missing_names import MARKS, missing_name
 
 TITLE = "errors of imports"
+WITHIN_PROSE = True
 
 
 def recognises(block: Block) -> tuple[Line, ...]:
