@@ -25,8 +25,8 @@ _OTHERS = (
     r"(?:amd )?radeon (?:rx |pro )?[a-z0-9]{3,8}(?: xtx?)?",
     r"(?:amd )?(?:radeon )?rx ?\d{4} ?(?:xtx|xt|gre)?",
     r"[679]\d[05]0 ?xtx?",
-    r"(?:ascend|昇腾)[ -]?(?:310|910)(?:[a-z]{1,2}\d?|_\d{4})?",
-    r"(?:atlas ?)?910[abc]\d?",
+    r"(?:ascend|昇腾)[ -]?(?:310|910)(?:[a-z]\d[a-z]|[a-z]{1,2}\d?|_\d{4})?",
+    r"(?:atlas ?)?910[abc](?:\d[a-z]?)?",
     r"310p\d?",
     r"(?:intel )?gaudi ?\d?",
     r"(?:apple )?m[1-5] (?:pro|max|ultra)",
@@ -56,7 +56,7 @@ _COUNT_AFTER = re.compile(
 CANN_RELEASE = r"(\d{1,2}\.\d(?:\.\d)?(?:\.?rc\d)?)(?:(?<=rc\d)\.\d)?(?!\d|\.\d|\.?(?:rc\d|alpha|beta|t\d))"
 """A release of CANN as Ascend writes it, ``8.0.RC3``, but for alphas; the patch of a candidate is that candidate."""
 
-_NPU = re.compile(r"(?:ascend|昇腾|atlas)?[- ]?((?:910|310)(?:[a-z]{1,2}\d?|_\d{4})?)\Z", re.I)
+_NPU = re.compile(r"(?:ascend|昇腾|atlas)?[- ]?((?:910|310)(?:[a-z]\d[a-z]|[a-z]{1,2}\d?|_\d{4})?)\Z", re.I)
 _AMD = (
     (re.compile(r"(?:amd )?(?:radeon )?(?:instinct )?(mi\d{2,3}[ax]?)\Z", re.I), "AMD Instinct {}"),
     (re.compile(r"(?:amd )?(?:radeon )?(?:rx ?)?(\d{4}(?: ?(?:xtx|xt|gre))?)\Z", re.I), "AMD Radeon RX {}"),

@@ -31,12 +31,22 @@ _ONLY_PART = "the report shows only a part of it"
 
 
 class _Part(NamedTuple):
-    """A recognised document with the reader that it belongs to, its first line, and what announces it."""
+    """A recognised document with the reader that it belongs to, its first line, and what announces it.
+
+    ``numbers`` are those of its lines where several have one, as the lines of a page that is one line of HTML.
+    """
 
     reader: str
     document: Document
     line: int
     title: str = ""
+    numbers: tuple[int, ...] = ()
+
+    def place(self, line: int | None) -> int:
+        """The line of the report at a line of the document, by default its first."""
+        if line is None:
+            return self.line
+        return self.numbers[min(line - self.line, len(self.numbers) - 1)] if self.numbers else line
 
 
 class _Said(NamedTuple):
@@ -161,7 +171,7 @@ def _claims_of(facts: Environment, part: _Part) -> Iterator[Claim]:
         if "." not in path and isinstance(value, Mapping):
             continue
         at = facts.locations.get(path)
-        yield Claim(path, value, (at.line if at else None) or part.line, stands=bool(at and at.line))
+        yield Claim(path, value, part.place(at.line if at else None), stands=bool(at and at.line))
     for path, why in facts.reasons.items():
         yield Claim(path, None, part.line, f": {_NAME_OF_TEXT.sub('the report', _PLACE.sub(_AT, why))}")
 
@@ -178,7 +188,9 @@ def _recognised(given_piece: Piece) -> _Part | None:
     known = document.value is None or training.readers()[reader].recognises(document)
     partial = piece is not given_piece and not (known and given_piece.whole)
     document = document._replace(partial=_ONLY_PART) if partial else document
-    return _Part(reader, document, piece.lines[0][0], piece.title)
+    numbers = tuple(number for number, _ in piece.lines)
+    shared = numbers if len(set(numbers)) < len(numbers) else ()
+    return _Part(reader, document, numbers[0], piece.title, shared)
 
 
 def _reader_of(document: Document) -> str | None:
@@ -204,6 +216,8 @@ def _text_of(piece: Piece) -> str:
     """The piece with empty lines before it, so that its lines have the numbers of the report."""
     first = piece.lines[0][0]
     body = dict(piece.lines)
+    if len(body) < len(piece.lines):
+        return "\n" * (first - 1) + "\n".join(text for _, text in piece.lines)
     return "\n" * (first - 1) + "\n".join(body.get(number, "") for number in range(first, piece.lines[-1][0] + 1))
 
 

@@ -49,6 +49,11 @@ PIECES = [
         "\r",
         "\0",
     ),
+    *("<html>", "<html><p>", "</div>", "<html><pre>", "&amp;", "Related articles\n", "下载", "相关", "download "),
+    *("swift sft --a ", "with deepspeed x.py ", "用accelerate launch -m a ", 'x {"stage": ', '{"zero_optimization": {'),
+    *("Qwen-", "llama 3 ", "glm-4-9b ", "models--a--b/", "modelscope/a/b-7b ", "/a/b"),
+    *("CANN 8.0.", "CANN ", "npu-smi 1.0 Version: ", "| 0 910B ", "version=8.", "ascend", "8x", "3090s ", "rx 7900 "),
+    *("https://a", "[a](http://b", "-cann-toolkit_", '[{"body": "torch 2.5"},', "\x1e", "```\x1e"),
     *(
         "x.__version__",
         ">>> torch.__version__ ",

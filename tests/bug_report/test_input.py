@@ -117,6 +117,13 @@ def test_a_page_in_one_line_is_read_as_its_lines() -> None:
     assert found.facts["distributions"] == {**VERSIONS, "numpy": "1.26.4"}
 
 
+def test_a_configuration_in_a_page_of_one_line_keeps_that_line() -> None:
+    yaml = "model_name_or_path: acme/bar-7b<br>stage: sft<br>do_train: true<br>finetuning_type: full<br>template: bar"
+    found = read_report(f"<html><body>\n<div>{yaml}</div>\n</body></html>", "page.html")
+    assert found.get("training.template") == "bar" and found.get("training.method") == "full"
+    assert {at.line for at in found.locations.values()} == {2}
+
+
 def test_a_page_whose_every_part_is_called_a_side_bar_is_read() -> None:
     page = f"<html><body><div class='sidebar-left'><p>{ENGLISH}</p></div></body></html>"
     assert read_report(page, "page.html").facts["distributions"] == VERSIONS
