@@ -273,6 +273,7 @@ FACTS: tuple[Fact, ...] = (
     Fact("training.fsdp.reshard_after_forward", FLAG),
     *_each("training.observed", NUMBER, "loss grad_norm eval_loss onset_step"),
     Fact("training.observed.nonfinite", FLAG),
+    Fact("training.observed.symptoms", LABELS, meaning="what is seen, by the names of `matrix/tables/symptoms.toml`"),
     Fact("training.deepspeed", SECTION),
     Fact(
         "training.deepspeed_file",
