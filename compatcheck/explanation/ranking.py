@@ -13,9 +13,13 @@ from typing import NamedTuple
 from compatcheck import matrix
 from compatcheck.explanation.features import Context, Corpus, Weighing, context, corpus, readings, weigh
 from compatcheck.results.cases import Case
+from compatcheck.results.diagnoses import Band
 
 NONE = "none"
 """The weight of the outcome that no entry explains the case."""
+
+
+LIKELY, PLAUSIBLE = 0.5, 0.15
 
 
 class Ranked(NamedTuple):
@@ -45,11 +49,26 @@ def probabilities(scores: Sequence[float], none: float) -> list[float]:
     return [share / total for share in shares]
 
 
-def rank(case: Case, known: matrix.Matrix, weights: Mapping[str, float]) -> list[Ranked]:
-    """Every entry by its probability, the most probable first; of equals, the better confirmed and the older id."""
-    rows = corpus(known)
-    _, weighed = weighings(case, known, rows)
+def rank(case: Case, known: matrix.Matrix) -> tuple[Context, list[Ranked]]:
+    """Every entry by its probability, the most probable first."""
+    seen, weighed = weighings(case, known, corpus(known))
+    return seen, ranked(weighed, weights_of(known))
+
+
+def ranked(weighed: Sequence[Weighing], weights: Mapping[str, float]) -> list[Ranked]:
+    """The entries by their probability; of equals, the older id comes first."""
     scores = [score(each.features, weights) for each in weighed]
     chances = probabilities(scores, weights.get(NONE, 0.0))
-    ranked = [Ranked(*each) for each in zip(chances, scores, weighed)]
-    return sorted(ranked, key=lambda each: (-each.score, each.weighing.row.id))
+    found = [Ranked(*each) for each in zip(chances, scores, weighed)]
+    return sorted(found, key=lambda each: (-each.score, each.weighing.row.id))
+
+
+def weights_of(known: matrix.Matrix) -> Mapping[str, float]:
+    """The committed weights, by feature."""
+    weights: Mapping[str, float] = known.table("ranking")["weights"]
+    return weights
+
+
+def band(probability: float) -> Band:
+    """A probability in words, as `docs/explanation/accuracy.md` says how often each of them is right."""
+    return "likely" if probability >= LIKELY else "plausible" if probability >= PLAUSIBLE else "long shot"

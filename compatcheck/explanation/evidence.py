@@ -1,0 +1,84 @@
+"""What in the input speaks for an entry and against it, in words and with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compatcheck.environment import Location
+from compatcheck.environment.paths import distribution_of
+from compatcheck.explanation.features import Context, Weighing
+from compatcheck.inference.inferred import Judged
+from compatcheck.language import gettext as _
+from compatcheck.matrix.matching.held_facts import held_facts
+from compatcheck.report import because
+from compatcheck.results.cases import Contrast
+from compatcheck.results.diagnoses import Evidence
+
+_LONGEST = 200
+
+
+def speaks_for(weighing: Weighing, context: Context) -> tuple[Evidence, ...]:
+    """The error line first, then symptoms, contrasts and facts."""
+    return tuple(_speaks_for(weighing, context))
+
+
+def speaks_against(weighing: Weighing, context: Context) -> tuple[Evidence, ...]:
+    """The facts that fail, contrasts that the entry does not explain, and lines that are another's."""
+    return tuple(_against(weighing, context))
+
+
+def _speaks_for(weighing: Weighing, context: Context) -> Iterator[Evidence]:
+    for hit in weighing.hits[:1]:
+        yield Evidence(_("its error line: {line}").format(line=hit.text[:_LONGEST]), hit.location)
+    for sighting in weighing.symptoms:
+        if sighting.origin != "error" or not weighing.hits:
+            words = _("it causes {symptom}: {text}").format(symptom=sighting.symptom, text=sighting.text[:_LONGEST])
+            yield Evidence(words, sighting.location)
+    for contrast in weighing.contrasts_for:
+        yield Evidence(_contrast(contrast), contrast.location)
+    for fact in held_facts(weighing.verdict, context.judged) if weighing.verdict.holds is not False else ():
+        if fact.value is not None:
+            yield Evidence(because.held((fact._replace(location=None),)), fact.location)
+
+
+def _contrast(contrast: Contrast) -> str:
+    name = _name(contrast.path)
+    if contrast.worked is None:
+        return _("fails with {name} {failed}").format(name=name, failed=contrast.failed)
+    if contrast.failed is None:
+        return _("works with {name} {worked}").format(name=name, worked=contrast.worked)
+    text = _("fails with {name} {failed} and works with {worked}")
+    return text.format(name=name, failed=contrast.failed, worked=contrast.worked)
+
+
+def _against(weighing: Weighing, context: Context) -> Iterator[Evidence]:
+    for path in weighing.weighed.failed():
+        yield Evidence(_failing(path, weighing, context.judged), _place(path, context.judged))
+    for contrast in weighing.contrasts_against:
+        yield Evidence(_("does not explain: {contrast}").format(contrast=_contrast(contrast)), contrast.location)
+    if context.hits and not weighing.hits:
+        first = next(iter(context.hits.values()))[0]
+        yield Evidence(
+            _("the error line is not one of its own: {line}").format(line=first.text[:_LONGEST]), first.location
+        )
+
+
+def _failing(path: str, weighing: Weighing, judged: Judged) -> str:
+    asked = weighing.conditions.get(path)
+    value = judged.view.get(path) if path not in ("gpu", "traits") else None
+    shown = value if isinstance(value, (str, int, float, bool)) else None
+    if shown is None:
+        return _("{fact} does not meet its conditions").format(fact=_name(path))
+    return _("needs {name} {asked}, and it is {value}").format(name=_name(path), asked=_words(asked), value=shown)
+
+
+def _words(condition: object) -> str:
+    return "/".join(map(str, condition)) if isinstance(condition, list) else str(condition)
+
+
+def _name(path: str) -> str:
+    return distribution_of(path) or path.removeprefix("training.")
+
+
+def _place(path: str, judged: Judged) -> Location | None:
+    return judged.view.locations.get("gpus" if path == "gpu" else path)

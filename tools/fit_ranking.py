@@ -1,0 +1,141 @@
+"""Fit the weights by which `compatcheck diagnose` ranks explanations: ``matrix/tables/ranking.toml``.
+
+    python tools/fit_ranking.py [REPORTS.jsonl ...]        cross-validate by repository, then write the table
+    python tools/fit_ranking.py --dry-run [...]            cross-validate only
+
+Without files: the reports of `tools/labelled/reports` whose split is ``fit``. The model is a softmax over all entries
+and one more outcome, that none explains the report; the loss is the negative logarithm of the probability of all right
+entries together, or of none where no entry is right, with a ridge on the weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import torch
+
+from compatcheck import matrix
+from compatcheck.explanation.features import corpus
+from compatcheck.explanation.ranking import NONE, band
+from tools.labelled.whole_texts import FOLDER, Weighed, weighed, whole_texts
+
+TABLE = Path(__file__).parents[1] / "matrix" / "tables" / "ranking.toml"
+_FOLDS = 5
+_RIDGE = 0.002
+_STEPS = 300
+
+
+class Problem:
+    """Reports as one tensor of features, and which outcomes are right; the last outcome is that none explains it."""
+
+    def __init__(self, reports: Sequence[Weighed], names: Sequence[str]) -> None:
+        place = {name: number for number, name in enumerate(names)}
+        entries = len(reports[0].weighings)
+        self.features = torch.zeros(len(reports), entries + 1, len(names))
+        self.right = torch.zeros(len(reports), entries + 1, dtype=torch.bool)
+        for at, report in enumerate(reports):
+            for entry, weighing in enumerate(report.weighings):
+                for name, value in weighing.features.items():
+                    if name in place:
+                        self.features[at, entry, place[name]] = value
+            self.right[at, :-1] = torch.tensor(report.right)
+            self.right[at, -1] = not any(report.right)
+            self.features[at, -1, place[NONE]] = 1.0
+
+    def loss(self, weights: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+        logarithms = torch.log_softmax(self.features[chosen] @ weights, dim=1)
+        return -torch.logsumexp(logarithms.masked_fill(~self.right[chosen], -math.inf), dim=1).mean()
+
+    def fit(self, chosen: torch.Tensor, ridge: float) -> torch.Tensor:
+        weights = torch.zeros(self.features.shape[2], requires_grad=True)
+        optimizer = torch.optim.LBFGS([weights], max_iter=_STEPS, line_search_fn="strong_wolfe")
+
+        def closure() -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = self.loss(weights, chosen) + ridge * weights.square().sum()
+            loss.backward()  # type: ignore[no-untyped-call]
+            return loss
+
+        optimizer.step(closure)  # type: ignore[no-untyped-call]
+        return weights.detach()
+
+    def probabilities(self, weights: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(self.features @ weights, dim=1)
+
+
+def folds(reports: Sequence[Weighed]) -> list[int]:
+    """A fold for each report, all of one repository in the same."""
+    repositories = sorted({report.text.repository for report in reports})
+    place = {name: number % _FOLDS for number, name in enumerate(repositories)}
+    return [place[report.text.repository] for report in reports]
+
+
+def cross_validated(problem: Problem, fold: Sequence[int], ridge: float) -> torch.Tensor:
+    """The probabilities of each report by weights that were fitted without its repository."""
+    of = torch.tensor(fold)
+    found = torch.zeros(problem.right.shape)
+    for number in range(_FOLDS):
+        weights = problem.fit(torch.nonzero(of != number).flatten(), ridge)
+        found[of == number] = problem.probabilities(weights)[of == number]
+    return found
+
+
+def figures(chances: torch.Tensor, problem: Problem) -> dict[str, Any]:
+    """How often the first and one of the first three are right, and how right the bands are."""
+    answerable = ~problem.right[:, -1]
+    order = chances[:, :-1].argsort(dim=1, descending=True, stable=True)
+    right = torch.gather(problem.right[:, :-1], 1, order)
+    top = torch.gather(chances[:, :-1], 1, order)[:, 0].tolist()
+    bands: dict[str, list[bool]] = {"likely": [], "plausible": [], "long shot": []}
+    for chance, is_right in zip(top, right[:, 0].tolist()):
+        bands[band(chance)].append(is_right)
+    return {
+        "answerable": int(answerable.sum()),
+        "first": int(right[answerable, 0].sum()),
+        "three": int(right[answerable, :3].any(1).sum()),
+        "bands": {name: (sum(values), len(values)) for name, values in bands.items()},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--dry-run", action="store_true", help="only cross-validate")
+    parser.add_argument("--ridge", type=float, default=_RIDGE)
+    arguments = parser.parse_args()
+    known = matrix.load()
+    rows = corpus(known)
+    texts = whole_texts(arguments.files or sorted(FOLDER.glob("*.jsonl")))
+    texts = [text for text in texts if text.split != "test" or arguments.files]
+    reports = [weighed(text, known, rows) for text in texts]
+    names = [*sorted({name for report in reports for each in report.weighings for name in each.features}), NONE]
+    problem = Problem(reports, names)
+    chances = cross_validated(problem, folds(reports), arguments.ridge)
+    print(f"{len(reports)} reports", figures(chances, problem))
+    weights = problem.fit(torch.arange(len(reports)), arguments.ridge)
+    fitted = {name: round(value, 3) for name, value in zip(names, weights.tolist())}
+    for name, value in fitted.items():
+        print(f"{name:24}{value:8.3f}")
+    if not arguments.dry_run:
+        write(fitted)
+
+
+def write(weights: Mapping[str, float]) -> None:
+    lines = "".join(f"{name} = {value}\n" for name, value in weights.items())
+    TABLE.write_text(
+        "# How much each kind of evidence counts for an explanation; tools/fit_ranking.py fits it.\n"
+        f"reviewed = {date.today().isoformat()}\n\n[weights]\n{lines}",
+        encoding="utf-8",
+    )
+
+
+if __name__ == "__main__":
+    main()

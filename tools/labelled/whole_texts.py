@@ -1,0 +1,106 @@
+"""Labelled reports as people write them, and whether an explanation names their cause and a way out that works."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from compatcheck import advice, matrix
+from compatcheck.environment import Environment
+from compatcheck.explanation.features import Context, Corpus, Weighing
+from compatcheck.explanation.ranking import weighings
+from compatcheck.pipelines.diagnose import case_of_text
+from tools.labelled.agreement import agrees_with, speaks_of
+
+FOLDER = Path(__file__).parent / "reports"
+
+
+class WholeText(NamedTuple):
+    """A report with its settled cause and fix; one without a package of the cause is explained by no entry."""
+
+    id: str
+    repository: str
+    date: str
+    language: str
+    style: str
+    text: str
+    label: Mapping[str, Any]
+    split: str
+
+    @property
+    def has_cause(self) -> bool:
+        return bool(self.label["cause"]["packages"] or self.label["fix"]["packages"] or self.label["fix"]["config"])
+
+
+def whole_texts(files: list[Path]) -> list[WholeText]:
+    """The reports in JSONL files."""
+    return [_text(json.loads(line), path.stem) for path in files for line in _lines(path)]
+
+
+def _lines(path: Path) -> Iterator[str]:
+    return (line for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
+
+
+def _text(row: Mapping[str, Any], file: str) -> WholeText:
+    source = row.get("source", "")
+    repository = "/".join(source.split("/")[3:5]) if source.startswith("https://github.com/") else f"{file}/{row['id']}"
+    return WholeText(
+        row["id"],
+        repository.lower(),
+        row.get("date", ""),
+        row.get("language", ""),
+        row.get("style", ""),
+        row["text"],
+        {"cause": row["cause"], "fix": row["fix"]},
+        row.get("split", ""),
+    )
+
+
+class Weighed(NamedTuple):
+    """A report, every entry in its light, and which of them are right."""
+
+    text: WholeText
+    context: Context
+    weighings: list[Weighing]
+    right: list[bool]
+
+
+def weighed(text: WholeText, known: matrix.Matrix, rows: Corpus) -> Weighed:
+    """Read a report as `compatcheck diagnose` does, every other one with its day, and weigh every entry."""
+    case = case_of_text(text.text, text.id, known)
+    if len(text.date) == 10 and zlib.crc32(text.id.encode()) % 2:
+        case = case._replace(environment=case.environment.with_fact("report.date", text.date))
+    context, found = weighings(case, known, rows)
+    return Weighed(text, context, found, [is_right(each, text, context, known) for each in found])
+
+
+def is_right(weighing: Weighing, text: WholeText, context: Context, known: matrix.Matrix) -> bool:
+    """Whether an entry speaks of a package of the cause or the fix, and one of its remedies agrees with the fix."""
+    if not text.has_cause:
+        return False
+    named = {*text.label["cause"]["packages"], *text.label["fix"]["packages"]}
+    computed = "traits" in weighing.conditions and weighing.verdict.occurrences
+    if not computed and not named & set(weighing.row.packages) and weighing.row.packages:
+        return False
+    if computed:
+        finding = matrix.finding_of(known, weighing.row, weighing.verdict, context.judged)
+    else:
+        finding = _plain_finding(known.revision, weighing.row.id, known, weighing)
+    finding = next(iter(advice.recommend(context.judged.view, [finding])))
+    return speaks_of(finding, text.label) and any(agrees_with(each, text.label["fix"]) for each in finding.remedies)
+
+
+_PLAIN: dict[tuple[str, str], Any] = {}
+
+
+def _plain_finding(revision: str, entry: str, known: matrix.Matrix, weighing: Weighing) -> Any:
+    """The finding of an entry in an empty environment, made once."""
+    key = (revision, entry)
+    if key not in _PLAIN:
+        _PLAIN[key] = matrix.finding_of(
+            known, weighing.row, weighing.verdict._replace(occurrences=()), matrix.infer(known, Environment({}))
+        )
+    return _PLAIN[key]
