@@ -55,6 +55,7 @@ __all__ = [
     "Matrix",
     "all_entries",
     "find_entry",
+    "finding_of",
     "impacts",
     "infer",
     "in_language",
@@ -63,6 +64,7 @@ __all__ = [
     "lint_folder",
     "load",
     "judge",
+    "misleading",
     "patterns",
     "records",
     "require_ids",
@@ -257,6 +259,21 @@ def suspects(matrix: Matrix, judged: Judged) -> Iterator[Suspect]:
         shown = in_language(matrix, raw)
         finding = _finding(shown, verdict, next(iter(verdict.occurrences), None), judged, releases)
         yield Suspect(shown, finding, fit, against)
+
+
+def finding_of(matrix: Matrix, row: Row, verdict: Verdict, judged: Judged) -> Finding:
+    """The entry of a row, read whole, with what a verdict on it says of the environment."""
+    from compatcheck.matrix.entry import Entry
+
+    (raw,) = matrix.read([row.at])
+    entry = Entry.model_validate(in_language(matrix, raw))
+    return _finding(entry, verdict, next(iter(verdict.occurrences), None), judged)
+
+
+def misleading(matrix: Matrix, row: Row) -> tuple[str, ...]:
+    """Advice that is often given for the fault of an entry and does not help."""
+    (raw,) = matrix.read([row.at])
+    return tuple(in_language(matrix, raw).get("misleading", ()))
 
 
 def ruled_out(matrix: Matrix, judged: Judged, ids: Collection[str]) -> dict[str, bool]:

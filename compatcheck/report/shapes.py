@@ -14,7 +14,7 @@ from compatcheck.results.findings import Finding, HeldFact, ProbeResult, Remedy,
 
 if TYPE_CHECKING:
     from compatcheck.results.cluster import ClusterReport
-    from compatcheck.results.logs import Diagnosis
+    from compatcheck.results.diagnoses import Diagnosis
 
 
 def matrix_shape(judged: Report | Diagnosis | ClusterReport) -> dict[str, Any]:

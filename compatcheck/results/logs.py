@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from compatcheck.environment import Environment, Location
-from compatcheck.inference.inferred import Inferred, Judged
 from compatcheck.results.findings import Finding
 
 LONGEST_MATCHED = 4_000
@@ -164,58 +163,3 @@ class Suspect(NamedTuple):
     finding: Finding
     fit: Fit | None
     against: tuple[str, ...] = ()
-
-
-class Explanation(NamedTuple):
-    """An entry that would explain the log.
-
-    ``why`` says why it fits, ``tells_apart`` what would tell it from the next, ``line`` is the log's line that its
-    pattern matches.
-    """
-
-    finding: Finding
-    fit: Fit
-    why: tuple[str, ...]
-    tells_apart: tuple[str, ...] = ()
-    misleading: tuple[str, ...] = ()
-    line: Hit | None = None
-
-
-class Dropped(NamedTuple):
-    """An entry that the log speaks for and a known fact against; ``line`` is the line its pattern matches."""
-
-    id: str
-    title: str
-    against: tuple[str, ...]
-    line: Hit | None = None
-
-
-class Diagnosis(NamedTuple):
-    """What the logs show and what explains it; ``log`` is the one that is judged, ``run`` its run.
-
-    ``environment`` is as it was stated, and ``inferred`` what follows from it.
-    """
-
-    logs: tuple[Log, ...]
-    log: Log
-    run: Run
-    explanations: tuple[Explanation, ...]
-    more: int
-    dropped: tuple[Dropped, ...]
-    environment: Environment
-    environment_given: bool
-    matrix_revision: str
-    matrix_entries: int
-    matrix_date: str
-    matrix_stale: bool
-    inferred: Inferred = Inferred()
-
-    @property
-    def judged(self) -> Judged:
-        """The environment with what follows from it."""
-        return self.inferred.judged(self.environment)
-
-    @property
-    def healthy(self) -> bool:
-        """Whether nothing is wrong, as far as there was anything to judge."""
-        return self.run.signature.benign and self.run.crash is None

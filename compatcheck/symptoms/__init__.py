@@ -24,6 +24,15 @@ def read(path: str, patterns: Sequence[Pattern] = (), chunk: int | None = None) 
     return _log(_scan.scan(path, patterns, chunk), "standard input" if path == "-" else path)
 
 
+def is_packed(path: str) -> bool:
+    """Whether a file holds TensorBoard events or a compressed log, which only `read` understands."""
+    from compatcheck.symptoms import _stream
+    from compatcheck.symptoms.formats import tensorboard
+
+    start = _stream.head(path)
+    return start.startswith(b"\x1f\x8b") or tensorboard.recognises(path, start)
+
+
 def read_text(text: str, source: str, patterns: Sequence[Pattern] = ()) -> Log:
     """What a text shows: a log, or a report with lines of one."""
     from compatcheck.symptoms import _scan

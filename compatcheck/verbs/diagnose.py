@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -11,17 +11,14 @@ from compatcheck.results import exit_status
 from compatcheck.verbs import _options
 from compatcheck.verbs._output import screen_of, write
 
-if TYPE_CHECKING:
-    from compatcheck.environment import Environment
-
 EXAMPLES = (
-    "compatcheck diagnose trainer_state.json",
-    "compatcheck diagnose train.log --snapshot node.json --svg loss.svg",
+    "compatcheck diagnose issue.md train.log requirements.txt",
+    "gh issue view 35 --json title,body,createdAt,comments | compatcheck diagnose -",
 )
 
 
 @click.command()
-@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @_options.python
 @_options.snapshot
 @_options.assume
@@ -30,15 +27,18 @@ EXAMPLES = (
     "paths",
     multiple=True,
     metavar="PATH",
-    help="File or folder of the project, as for check; repeatable.",
+    help="File or folder of the project, the same as INPUT; repeatable.",
 )
 @_options.report_format
 @_options.output
 @click.option("--svg", metavar="FILE", help="Also draw the curves to this SVG file.")
+@click.option("--env", "env_only", is_flag=True, help="Print the facts as a snapshot, without explanations.")
+@click.option("--snapshot-out", metavar="FILE", help="Also write that snapshot to this file.")
+@click.option("--all", "everything", is_flag=True, help="Print every explanation. Default: the three most probable.")
 @_options.quiet
-@_options.verbose("Also print entries that known facts rule out, and each entry's evidence.")
+@_options.verbose("Also print all that speaks for each explanation, and its sources.")
 def command(
-    logs: tuple[str, ...],
+    inputs: tuple[str, ...],
     python: str | None,
     snapshot: str | None,
     assume: tuple[str, ...],
@@ -46,46 +46,35 @@ def command(
     format_name: str,
     output: str | None,
     svg: str | None,
+    env_only: bool,
+    snapshot_out: str | None,
+    everything: bool,
     quiet: bool,
     verbose: bool,
 ) -> NoReturn:
-    """Find symptoms in a training log, when they began, and what explains them.
+    """Explain a fault from whatever you have: a report, logs, a traceback, scripts, an environment.
 
-    LOG is a trainer's output, trainer_state.json, a .jsonl log, a TensorBoard event file or a traceback; - is standard
-    input. No environment is assumed, as logs often come from another machine: name it with --python, --snapshot or
-    --config. Exits with 1 if a symptom was found, with 3 if nothing is known.
+    INPUT is a pasted report or article, JSON from gh or GitHub's API, a trainer's output, trainer_state.json, a
+    TensorBoard event file, a traceback, a script, a configuration, requirements or a project folder; - is standard
+    input. All of it is one case. Exits with 1 if a fault was seen or explained, with 3 if nothing could be read.
     """
+    import json
+
     from compatcheck import matrix
-    from compatcheck.pipelines.diagnose import diagnose
+    from compatcheck.pipelines.diagnose import Given, diagnose
     from compatcheck.report import curves, render
     from compatcheck.report.subjects import diagnosis
 
-    known = matrix.load()
-    environment, stated = _environment(known, paths, python, snapshot, assume)
-    found = diagnose(logs, environment, known, stated)
-    if svg:
+    found = diagnose(Given((*inputs, *paths), python, snapshot, assume), matrix.load())
+    facts = json.dumps(found.environment.dump(), indent=2, ensure_ascii=False) + "\n"
+    if snapshot_out is not None:
+        write(facts, snapshot_out)
+    if env_only:
+        write(facts, output)
+        sys.exit(exit_status.CLEAN)
+    if svg and found.run:
         write(curves.svg(found.run.curves, title=found.run.signature.words), svg)
-    if quiet and format_name == "text":
-        write(render(diagnosis.failing(found), format_name, screen_of(output)), output)
-        sys.exit(exit_status.CLEAN if found.healthy and not found.explanations else exit_status.FINDINGS)
-    write(render(diagnosis.document(found, verbose=verbose), format_name, screen_of(output)), output)
-    sys.exit(exit_status.CLEAN if found.healthy and not found.explanations else exit_status.FINDINGS)
-
-
-def _environment(
-    known: Any, paths: tuple[str, ...], python: str | None, snapshot: str | None, assume: tuple[str, ...]
-) -> tuple[Environment, Environment]:
-    """The environment that was named, empty where none was, and what the user states over the logs."""
-    from compatcheck.environment import Environment
-    from compatcheck.environment.assumptions import assume_all
-    from compatcheck.pipelines.environment import Request
-    from compatcheck.pipelines.environment import environment as environment_of
-    from compatcheck.project.overlay import with_paths
-
-    found = Environment({})
-    if python is not None or snapshot is not None:
-        found = environment_of(known, paths, Request(python, snapshot)).environment
-    elif paths:
-        found = with_paths(found, paths)
-    stated = assume_all(Environment({}), assume)
-    return found, Environment(stated.facts, stated.reasons, stated.locations)
+    short = quiet and format_name == "text"
+    answer = diagnosis.failing(found) if short else diagnosis.document(found, verbose=verbose, everything=everything)
+    write(render(answer, format_name, screen_of(output)), output)
+    sys.exit(exit_status.FINDINGS if found.shows_fault else exit_status.CLEAN)

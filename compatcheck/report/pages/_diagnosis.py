@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compatcheck.language import gettext as _
-from compatcheck.language import marked
 from compatcheck.report import curves
 from compatcheck.report.pages import _environment, _findings
 from compatcheck.report.pages._verdict import Judge, Verdict, banner, footer
 from compatcheck.report.pages.markup import Html, joined, listed, section, tag
-from compatcheck.report.subjects.diagnosis import FITS, moment_in_words
-from compatcheck.results.logs import Diagnosis, Dropped, Explanation, Run
+from compatcheck.report.subjects.diagnosis import moment_in_words, verdict_words
+from compatcheck.results.diagnoses import Diagnosis, Evidence, Explanation
+from compatcheck.results.logs import Run
 
 _LONGEST_LINE = 600
-_SIGNS = {"affected": ("bad", "×"), "possible": ("may", "?"), "open": ("none", "–")}
-_NO_ENVIRONMENT = marked(
-    "No environment was named: --python, --snapshot or --config with that of the run decides between the explanations."
-)
+_SIGNS = {"likely": ("bad", "×"), "plausible": ("may", "?"), "long shot": ("none", "–")}
+_MOST_SHOWN = 3
 
 
 def body(diagnosis: Diagnosis) -> Iterator[str | None]:
     yield banner(verdict(diagnosis))
-    yield section(_("What the log shows"), _facts(diagnosis), _error(diagnosis.run), _curves(diagnosis.run))
+    if diagnosis.mismatch:
+        yield section(_("What does not fit"), listed(map(_placed, diagnosis.mismatch)))
+    run = diagnosis.run
+    if run is not None:
+        yield section(_("What the log shows"), _facts(diagnosis, run), _error(run), _curves(run))
     yield _explained(diagnosis)
-    yield _ruled_out(diagnosis.dropped)
     yield _other_runs(diagnosis)
     if diagnosis.environment.facts:
         yield _environment.glance(diagnosis.judged)
@@ -35,17 +36,18 @@ def body(diagnosis: Diagnosis) -> Iterator[str | None]:
 
 
 def verdict(diagnosis: Diagnosis) -> Verdict:
-    words = _(diagnosis.run.signature.words)
+    words = verdict_words(diagnosis)
     words = words[:1].upper() + words[1:]
-    details = tuple(tag("p", _(detail)) for detail in diagnosis.run.signature.details)
-    if diagnosis.healthy and not diagnosis.explanations:
-        return Verdict(words, "good" if diagnosis.run.signature.judged else "may", details)
-    first = [each.finding.title for each in diagnosis.explanations[:1] if each.fit != "open" or each.line]
+    details = tuple(tag("p", _(detail)) for detail in diagnosis.run.signature.details) if diagnosis.run else ()
+    if not diagnosis.shows_fault:
+        is_good = diagnosis.healthy and diagnosis.run and diagnosis.run.signature.judged
+        return Verdict(words, "good" if is_good else "may", details)
+    first = [each.finding.title for each in diagnosis.explanations[:1] if each.band != "long shot"]
     return Verdict(words, "bad", (*details, *(tag("p", _("Explained by: "), title) for title in first)))
 
 
-def _facts(diagnosis: Diagnosis) -> Html:
-    run, path = diagnosis.run, diagnosis.log.path
+def _facts(diagnosis: Diagnosis, run: Run) -> Html:
+    path = diagnosis.log.path if diagnosis.log else ""
     rows = [(_("Log"), path)]
     if run.onset and not run.signature.benign:
         rows.append((_("Began"), moment_in_words(run.onset, path)))
@@ -57,7 +59,7 @@ def _facts(diagnosis: Diagnosis) -> Html:
         text = _("{moment}, the last of {count} readings")
         rows.append((_("Last reading"), text.format(moment=moment_in_words(run.last, path), count=run.readings)))
     rows += [(_("Also"), _(note.words)) for note in run.notes]
-    rows += [(_("Note"), note) for note in diagnosis.log.notes]
+    rows += [(_("Note"), note) for note in (diagnosis.log.notes if diagnosis.log else ())]
     return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in rows), class_="facts")
 
 
@@ -80,59 +82,28 @@ def _curves(run: Run) -> Html:
 
 
 def _explained(diagnosis: Diagnosis) -> Html:
-    if diagnosis.healthy and not diagnosis.explanations:
+    if diagnosis.healthy and not diagnosis.shows_fault:
         return Html()
-    unexplained = _("no entry of the matrix explains this")
-    if not diagnosis.environment_given:
-        unexplained = _("no entry of the matrix explains this, as far as it is known")
-    none = None if diagnosis.explanations else tag("p", unexplained)
-    more = tag("p", _("{count} weaker matches not shown").format(count=diagnosis.more)) if diagnosis.more else None
-    hint = None if diagnosis.environment_given else tag("p", _(_NO_ENVIRONMENT), class_="meta")
-    return section(_("What explains it"), none, hint, *map(_explanation, diagnosis.explanations), more)
+    none = None if diagnosis.explanations else tag("p", _("no explanation is plausible from what was given"))
+    general = listed(diagnosis.general) if diagnosis.general else None
+    return section(_("What explains it"), none, general, *map(_explanation, diagnosis.explanations[:_MOST_SHOWN]))
 
 
 def _explanation(explanation: Explanation) -> Html:
     finding = explanation.finding
-    kind, symbol = _SIGNS[explanation.fit]
+    kind, symbol = _SIGNS[explanation.band]
     parts = (
-        _findings.section_of(_("Why it fits"), listed(explanation.why)),
-        _findings.section_of(_("What would decide"), listed(explanation.tells_apart)),
+        _findings.section_of(_("What speaks for it"), listed(map(_placed, explanation.speaks_for))),
+        _findings.section_of(_("What speaks against it"), listed(map(_placed, explanation.against))),
+        _findings.section_of(_("What would decide"), listed(each.text for each in explanation.asks)),
         _findings.section_of(_("Advice that misleads"), listed(explanation.misleading)),
     )
     mark = tag("span", symbol, class_=f"sign {kind}-sign", aria_hidden="true")
-    return _findings.explained(finding, mark, _(FITS[explanation.fit]), parts, kind)
+    return _findings.explained(finding, mark, _(explanation.band), parts, kind)
 
 
-def _ruled_out(dropped: tuple[Dropped, ...]) -> Html:
-    rows = [
-        joined(
-            (
-                each.title,
-                " ",
-                tag("small", f"{each.id}: {_against(each)}"),
-                _yet(each),
-            )
-        )
-        for each in dropped
-    ]
-    if not rows:
-        return Html()
-    return section(
-        _("What the known facts rule out"),
-        tag("details", tag("summary", _("{count} entries").format(count=len(rows))), listed(rows)),
-    )
-
-
-def _against(dropped: Dropped) -> str:
-    return _("ruled out by {facts}").format(facts=", ".join(dropped.against) or _("a known fact"))
-
-
-def _yet(dropped: Dropped) -> Html | None:
-    if dropped.line is None:
-        return None
-    place = f"{dropped.line.location}: {dropped.line.text[:_LONGEST_LINE]}"
-    text = _("Yet its error line is in {place}. Is this the environment that wrote the log?")
-    return tag("p", text.format(place=place))
+def _placed(evidence: Evidence) -> str:
+    return f"{evidence.text} ({evidence.location})" if evidence.location else evidence.text
 
 
 def _lines_of(run: Run) -> str:

@@ -16,7 +16,7 @@ from compatcheck.terminal.lines import Line
 
 if TYPE_CHECKING:
     from compatcheck.results.cluster import ClusterReport
-    from compatcheck.results.logs import Diagnosis
+    from compatcheck.results.diagnoses import Diagnosis
 
 
 def head(judged: Report | Diagnosis | ClusterReport) -> Line:

@@ -13,20 +13,34 @@ from compatcheck.report.document import Block, Curves, Document, rows
 from compatcheck.report.shapes import finding_shape, inferred_shape, matrix_shape
 from compatcheck.report.steps import explains_more, step_text
 from compatcheck.report.subjects._environment import head, stale
+from compatcheck.results.diagnoses import Diagnosis, Evidence, Explanation
 from compatcheck.results.findings import Remedy, Report
-from compatcheck.results.logs import Diagnosis, Explanation, Log, Moment, Run
+from compatcheck.results.logs import Log, Moment, Run
 from compatcheck.terminal.cells import cells, padded
 from compatcheck.terminal.lines import Line
 
 _INDENT = 10
 _NAMES = {"memory_mib": "memory (MiB)"}
-FITS = {"affected": "affected", "possible": "possible", "open": marked("would fit")}
 _LONGEST_LINE = 300
-_MOST_REMEDIES = {"affected": 4, "possible": 3, "open": 1}
+_MOST_REMEDIES = {"likely": 4, "plausible": 3, "long shot": 1}
+_MOST_SHOWN = 3
+_MOST_EVIDENCE = 5
+BANDS = (marked("likely"), marked("plausible"), marked("long shot"))
 
 
-def document(diagnosis: Diagnosis, *, verbose: bool = False) -> Document:
-    body = (*_head(diagnosis), *_run_blocks(diagnosis), *_explained(diagnosis, verbose), *_left(diagnosis, verbose))
+def document(diagnosis: Diagnosis, *, verbose: bool = False, everything: bool = False) -> Document:
+    """The answer: what does not fit, what was seen, the explanations with what speaks for each, and what to do next.
+
+    ``everything`` shows every explanation rather than the first three, ``verbose`` all evidence.
+    """
+    body = (
+        *_head(diagnosis),
+        *_mismatch(diagnosis),
+        *_run_blocks(diagnosis),
+        *_symptoms(diagnosis),
+        *_explained(diagnosis, verbose, everything),
+        *_next(diagnosis),
+    )
     return Document(
         _verdict(diagnosis),
         body,
@@ -38,21 +52,29 @@ def document(diagnosis: Diagnosis, *, verbose: bool = False) -> Document:
 
 
 def failing(diagnosis: Diagnosis) -> Document:
-    """A row for what the log shows, as editors read it, and one for each entry that a fact speaks for."""
-    if diagnosis.healthy and not diagnosis.explanations:
+    """A row for what is seen, as editors read it, and one for each explanation that is at least plausible."""
+    if not diagnosis.shows_fault:
         return rows(())
     run = diagnosis.run
-    place = run.crash.location if run.crash else run.onset.location if run.onset else Location(diagnosis.log.path)
-    shown = [each for each in diagnosis.explanations if each.fit != "open" or each.line]
-    fitting = (Line(f"{each.finding.id} {each.finding.title}", "", f"{_(FITS[each.fit])} ") for each in shown)
-    return rows((Line(_(run.signature.words), "", f"{place}: "), *fitting))
+    seen = []
+    if run and not run.signature.benign:
+        place = run.crash.location if run.crash else run.onset.location if run.onset else Location(_path(diagnosis))
+        seen.append(Line(_(run.signature.words), "", f"{place}: "))
+    shown = [each for each in diagnosis.explanations if each.band != "long shot"]
+    fitting = (Line(f"{each.finding.id} {each.finding.title}", "", f"{_(each.band)} ") for each in shown)
+    return rows((*seen, *fitting))
+
+
+def _path(diagnosis: Diagnosis) -> str:
+    return diagnosis.log.path if diagnosis.log else ""
 
 
 def _findings(diagnosis: Diagnosis) -> Report:
-    """The entries that explain the log, at the lines that show it."""
+    """The entries that explain the case, at the lines that show it."""
     findings = (
-        each.finding._replace(location=each.line.location if each.line else each.finding.location)
+        each.finding._replace(location=next((e.location for e in each.speaks_for if e.location), each.finding.location))
         for each in diagnosis.explanations
+        if each.band != "long shot"
     )
     judge = (diagnosis.matrix_revision, diagnosis.matrix_entries, diagnosis.matrix_date, diagnosis.matrix_stale)
     return Report(diagnosis.environment, tuple(findings), *judge)
@@ -65,14 +87,25 @@ def _page(diagnosis: Diagnosis) -> Iterator[str | None]:
 
 
 def _verdict(diagnosis: Diagnosis) -> Line:
-    """What the log shows, at both ends of what a terminal shows: the upper one may be out of sight."""
-    return Line(_(diagnosis.run.signature.words), _style(diagnosis))
+    """What the case comes to, at both ends of what a terminal shows: the upper one may be out of sight."""
+    return Line(verdict_words(diagnosis), _style(diagnosis))
 
 
 def _style(diagnosis: Diagnosis) -> str:
     if not diagnosis.healthy:
         return "bold red"
-    return "bold green" if diagnosis.run.signature.judged else "bold"
+    return "bold green" if diagnosis.run and diagnosis.run.signature.judged else "bold"
+
+
+def verdict_words(diagnosis: Diagnosis) -> str:
+    """What the log shows, or else the first explanation."""
+    run = diagnosis.run
+    if run is not None and (not run.signature.benign or diagnosis.healthy):
+        return _(run.signature.words)
+    if diagnosis.explanations and diagnosis.explanations[0].band != "long shot":
+        first = diagnosis.explanations[0]
+        return _("{band}: {title}").format(band=_(first.band), title=first.finding.title)
+    return _("no explanation is plausible from what was given")
 
 
 def _head(diagnosis: Diagnosis) -> Iterator[Line]:
@@ -87,8 +120,15 @@ def _head(diagnosis: Diagnosis) -> Iterator[Line]:
             yield _labelled("", note)
 
 
+def _mismatch(diagnosis: Diagnosis) -> Iterator[Line]:
+    for at, each in enumerate(diagnosis.mismatch):
+        yield _labelled("" if at else _("mismatch"), _placed(each), "bold red")
+
+
 def _run_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
-    run, path = diagnosis.run, diagnosis.log.path
+    run, log = diagnosis.run, diagnosis.log
+    if run is None or log is None:
+        return
     yield Line()
     yield _labelled(_("shows"), _(run.signature.words), _style(diagnosis))
     for detail in run.signature.details:
@@ -100,17 +140,17 @@ def _run_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
         if len(run.crash.ranks) > 1:
             yield _labelled("", _("on ranks {ranks}").format(ranks=", ".join(run.crash.ranks)))
     if run.onset and not run.signature.benign:
-        yield _labelled(_("began"), moment_in_words(run.onset, path))
+        yield _labelled(_("began"), moment_in_words(run.onset, log.path))
     if run.healthy:
-        yield _labelled(_("before"), _("last healthy: {moment}").format(moment=moment_in_words(run.healthy, path)))
+        yield _labelled(_("before"), _("last healthy: {moment}").format(moment=moment_in_words(run.healthy, log.path)))
     elif run.onset and run.readings and not run.signature.benign:
         yield _labelled(_("before"), _("present from the first reading"))
     if run.signature.benign and run.last:
         text = _("{moment}, the last of {count} readings")
-        yield _labelled(_("last"), text.format(moment=moment_in_words(run.last, path), count=run.readings))
+        yield _labelled(_("last"), text.format(moment=moment_in_words(run.last, log.path), count=run.readings))
     for note in run.notes:
         yield _labelled(_("note"), _(note.words))
-    yield from _other_runs(diagnosis.log, run)
+    yield from _other_runs(log, run)
     if any(curve.points for curve in run.curves):
         yield Curves(run.curves, run.signature.words, _INDENT)
 
@@ -122,36 +162,44 @@ def _other_runs(log: Log, judged: Run) -> Iterator[Line]:
             yield _labelled(_("run"), f"{number} ({lines}): {_(run.signature.words)}")
 
 
-def _explained(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
-    if diagnosis.healthy and not diagnosis.explanations:
+def _symptoms(diagnosis: Diagnosis) -> Iterator[Line]:
+    """What people say that they see."""
+    for at, sighting in enumerate(each for each in diagnosis.case.sightings if each.origin == "words"):
+        yield _labelled("" if at else _("symptom"), f"{sighting.symptom} ({sighting.location}): {sighting.text}")
+
+
+def _explained(diagnosis: Diagnosis, verbose: bool, everything: bool) -> Iterator[Line]:
+    if diagnosis.healthy and not diagnosis.shows_fault:
         return
-    if not diagnosis.explanations:
-        unsure = _("no entry of the matrix explains this, as far as it is known")
-        yield Line()
-        yield Line(_("no entry of the matrix explains this") if diagnosis.environment_given else unsure)
-    for number, explanation in enumerate(diagnosis.explanations, 1):
+    shown = diagnosis.explanations if everything else diagnosis.explanations[:_MOST_SHOWN]
+    for number, explanation in enumerate(shown, 1):
         yield Line()
         yield from _explanation(number, explanation, verbose)
-    if diagnosis.more:
+    if more := len(diagnosis.explanations) - len(shown):
         yield Line()
-        yield Line(_("{count} weaker matches not shown").format(count=diagnosis.more))
+        yield Line(_("{count} less probable explanations: --all").format(count=more), "dim")
 
 
 def _explanation(number: int, explanation: Explanation, verbose: bool) -> Iterator[Line]:
-    """An entry as far as it is worth reading: of one that no fact speaks for, what would decide and one way out."""
-    finding, spoken_for = explanation.finding, explanation.fit != "open" or explanation.line is not None
-    head = f"{number:2}. {padded(_(FITS[explanation.fit]), 10)}{finding.id}"
+    finding = explanation.finding
+    head = f"{number:2}. {padded(_(explanation.band), 11)}{finding.id}"
     yield Line(finding.title, "bold", head, "bold", cells(head) + 2)
-    for at, why in enumerate(explanation.why if spoken_for else ()):
-        yield _labelled("" if at else _("fits"), why)
-    for at, way in enumerate(explanation.tells_apart if spoken_for else explanation.tells_apart[:1]):
-        yield _labelled(_("or") if at else _("decide"), way)
+    for at, each in enumerate(explanation.speaks_for[: None if verbose else _MOST_EVIDENCE]):
+        yield _labelled("" if at else _("for"), _placed(each))
+    for at, each in enumerate(explanation.against[: None if verbose else _MOST_EVIDENCE]):
+        yield _labelled("" if at else _("against"), _placed(each))
+    for at, ask in enumerate(explanation.asks[: None if verbose else 1]):
+        yield _labelled("" if at else _("ask"), ask.text)
+    for at, remedy in enumerate(finding.remedies[: _MOST_REMEDIES[explanation.band]]):
+        yield from _remedy(_("or") if at else _("fix"), remedy)
+    for at, text in enumerate(explanation.misleading if explanation.band != "long shot" else ()):
+        yield _labelled("" if at else _("misleads"), text)
     for at, address in enumerate(finding.evidence if verbose else ()):
         yield _labelled("" if at else _("see"), address)
-    for at, remedy in enumerate(finding.remedies[: _MOST_REMEDIES[explanation.fit]]):
-        yield from _remedy(_("or") if at else _("fix"), remedy)
-    for at, text in enumerate(explanation.misleading if spoken_for else ()):
-        yield _labelled("" if at else _("misleads"), text)
+
+
+def _placed(evidence: Evidence) -> str:
+    return f"{evidence.text} ({evidence.location})" if evidence.location else evidence.text
 
 
 def _remedy(label: str, remedy: Remedy) -> Iterator[Line]:
@@ -161,26 +209,15 @@ def _remedy(label: str, remedy: Remedy) -> Iterator[Line]:
         yield _labelled("" if remedy.steps else label, remedy.why)
 
 
-def _left(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
-    against = [each for each in diagnosis.dropped if each.line]
-    for dropped in diagnosis.dropped if verbose else against:
-        known = ", ".join(dropped.against)
-        yield Line()
-        yield Line(_("ruled out {entry}").format(entry=f"{dropped.id}  {dropped.title}"))
-        yield _labelled("", _("ruled out by {facts}").format(facts=known or _("a known fact")))
-        if dropped.line:
-            place = f"{dropped.line.location}: {dropped.line.text}"
-            text = _("its error line is in {place}; is this the environment that wrote the log?")
-            yield _labelled(_("yet"), text.format(place=place))
+def _next(diagnosis: Diagnosis) -> Iterator[Line]:
     yield Line()
-    if diagnosis.explanations:
+    for text in diagnosis.general:
+        yield _labelled(_("try"), text)
+    if diagnosis.shows_fault and diagnosis.explanations:
         command = f"compatcheck explain {diagnosis.explanations[0].finding.id}"
         yield Line(_("next: {command}").format(command=command), "dim")
-    elif diagnosis.healthy:
+    elif diagnosis.healthy and diagnosis.run:
         yield Line(_("healthy") if diagnosis.run.signature.judged else _("too few steps to judge"))
-    if not diagnosis.environment_given and not diagnosis.healthy:
-        text = _("no environment was named: --python, --snapshot or --config with that of the run decides between them")
-        yield Line(text, "dim")
 
 
 def moment_in_words(moment: Moment, path: str) -> str:
@@ -201,21 +238,32 @@ def _labelled(label: str, text: str, style: str = "") -> Line:
 
 
 def _shape(diagnosis: Diagnosis) -> Mapping[str, Any]:
+    case = diagnosis.case
     return {
         "matrix": matrix_shape(diagnosis),
         "environment": diagnosis.environment.dump(),
         "inferred": inferred_shape(diagnosis.inferred),
-        "log": diagnosis.log.path,
-        "healthy": diagnosis.healthy and diagnosis.run.signature.judged and not diagnosis.explanations,
-        "run": _run_shape(diagnosis.run),
+        "facts": [
+            {"path": each.path, "value": each.value, "how": each.how, "doubt": each.doubt, **each.location._asdict()}
+            for each in case.said
+        ],
+        "contrasts": [{**each._asdict(), "location": each.location._asdict()} for each in case.contrasts],
+        "symptoms": [{**each._asdict(), "location": each.location._asdict()} for each in case.sightings],
+        "log": diagnosis.log and diagnosis.log.path,
+        "healthy": diagnosis.healthy and diagnosis.run is not None and diagnosis.run.signature.judged,
+        "run": diagnosis.run and _run_shape(diagnosis.run),
         "logs": [
             {"path": log.path, "runs": [_run_shape(run) for run in log.runs], "notes": log.notes}
             for log in diagnosis.logs
         ],
+        "mismatch": [_evidence_shape(each) for each in diagnosis.mismatch],
         "explanations": [_explanation_shape(explanation) for explanation in diagnosis.explanations],
-        "more": diagnosis.more,
-        "ruled_out": [{"id": each.id, "title": each.title, "against": each.against} for each in diagnosis.dropped],
+        "next_steps": diagnosis.general,
     }
+
+
+def _evidence_shape(evidence: Evidence) -> dict[str, object]:
+    return {"text": evidence.text, "location": evidence.location and evidence.location._asdict()}
 
 
 def _run_shape(run: Run) -> dict[str, Any]:
@@ -258,10 +306,12 @@ def _moment_shape(moment: Moment | None) -> dict[str, object] | None:
 
 def _explanation_shape(explanation: Explanation) -> dict[str, object]:
     return {
+        "probability": round(explanation.probability, 4),
+        "band": explanation.band,
         "fit": explanation.fit,
-        "why": explanation.why,
-        "tells_apart": explanation.tells_apart,
+        "for": [_evidence_shape(each) for each in explanation.speaks_for],
+        "against": [_evidence_shape(each) for each in explanation.against],
+        "asks": [each._asdict() for each in explanation.asks],
         "misleading": explanation.misleading,
-        "line": explanation.line and {"text": explanation.line.text, **explanation.line.location._asdict()},
         "finding": finding_shape(explanation.finding),
     }

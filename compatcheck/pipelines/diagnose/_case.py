@@ -1,0 +1,185 @@
+"""What a person gives of a fault, of whatever kind, read into one case."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from compatcheck import bug_report, matrix, symptoms
+from compatcheck.environment import Environment, Location
+from compatcheck.environment.assumptions import assume_all
+from compatcheck.errors import InputError
+from compatcheck.pipelines.environment import Request, environment
+from compatcheck.project import requirements
+from compatcheck.project.sources import identify
+from compatcheck.results.cases import Account, Case, Sighting
+from compatcheck.results.logs import Log, Pattern, Run
+
+Kind = Literal["project", "snapshot", "text", "log"]
+
+_WORDS = (".txt", ".md", ".markdown", ".rst", ".log", ".out", ".err", ".html", ".htm", ".jsonl", "")
+"""Endings of files that hold what people write or programs print, unless a list of packages is recognised."""
+
+_LARGEST_TEXT = 1 << 20
+"""Bytes up to which a file is read as a report; a larger one is a log."""
+
+_OF_READINGS = ("loss-nan", "loss-zero", "grad-norm-nan", "grad-norm-zero", "eval-loss-nan")
+
+
+class Given(NamedTuple):
+    """What a person names: any mix of reports, logs, scripts, folders and snapshots, and an interpreter."""
+
+    paths: tuple[str, ...]
+    python: str | None = None
+    snapshot: str | None = None
+    assume: tuple[str, ...] = ()
+
+
+class Reading(NamedTuple):
+    """A case, the logs in it, and the environment of the files, the interpreter and the snapshot alone."""
+
+    case: Case
+    logs: tuple[Log, ...]
+    named: Environment
+
+
+class _Text(NamedTuple):
+    text: str
+    account: Account
+    log: Log
+    sightings: tuple[Sighting, ...]
+
+
+def read_case(given: Given, known: matrix.Matrix) -> Reading:
+    """Everything given as one case: what texts and logs say counts over files, and what is assumed over all.
+
+    Raises `InputError` where something cannot be read.
+    """
+    kinds: dict[Kind, list[str]] = {"project": [], "snapshot": [], "text": [], "log": []}
+    for path in given.paths:
+        kinds[_kind_of(path)].append(path)
+    named = _named(given, kinds["project"], known)
+    for path in kinds["snapshot"]:
+        named = named.overlay(environment(known, (), Request(snapshot=path)).environment)
+    patterns = matrix.patterns(known)
+    texts = [_read_text(*bug_report.read_text_of_report(path), patterns) for path in kinds["text"]]
+    logs = [symptoms.read(path, patterns) for path in kinds["log"]]
+    return Reading(_joined(named, texts, logs, given.assume), (*(each.log for each in texts), *logs), named)
+
+
+def case_of_text(text: str, source: str, known: matrix.Matrix) -> Case:
+    """The case of one text that is in memory."""
+    return _joined(Environment({}), [_read_text(text, source, matrix.patterns(known))], [])
+
+
+def judged_log(logs: Iterable[Log]) -> Log | None:
+    """The log that is judged: one with a fault before a healthy one, and one with a run before one without."""
+
+    def order(log: Log) -> tuple[bool, bool, bool]:
+        run = log.last
+        return (run is None or run.signature.benign, not log.hits, run is None)
+
+    return min(logs, key=order, default=None)
+
+
+def _kind_of(path: str) -> Kind:
+    """What an input is, by its name and its beginning; `-` is a text."""
+    if path == "-" or not os.path.lexists(path):
+        return "text"
+    if os.path.isdir(path):
+        return "project"
+    ending = os.path.splitext(path)[1].lower()
+    if ending == ".json":
+        return _kind_of_json(path)
+    if ending in _WORDS and not requirements.identify(path):
+        return _kind_by_size(path)
+    try:
+        identify(path)
+    except InputError:
+        return _kind_by_size(path)
+    return "project"
+
+
+def _kind_by_size(path: str) -> Kind:
+    is_large = os.path.isfile(path) and os.path.getsize(path) > _LARGEST_TEXT
+    return "log" if is_large or symptoms.is_packed(path) else "text"
+
+
+def _kind_of_json(path: str) -> Kind:
+    """Readings of a Trainer, a report as GitHub gives it, a snapshot, or a configuration."""
+    if os.path.getsize(path) > _LARGEST_TEXT:
+        return "log"
+    try:
+        with open(path, encoding="utf-8") as stream:
+            document: Any = json.load(stream)
+    except (OSError, ValueError, RecursionError):
+        return "text"
+    if not isinstance(document, Mapping) or "body" in document:
+        return "text"
+    return "log" if "log_history" in document else "snapshot" if "schema_version" in document else "project"
+
+
+def _named(given: Given, files: Sequence[str], known: matrix.Matrix) -> Environment:
+    """The environment of an interpreter, a snapshot or files, empty where none is named."""
+    if given.python is not None or given.snapshot is not None:
+        return environment(known, tuple(files), Request(given.python, given.snapshot)).environment
+    if files:
+        from compatcheck.project.overlay import with_paths
+
+        return with_paths(Environment({}), files)
+    return Environment({})
+
+
+def _read_text(text: str, source: str, patterns: Sequence[Pattern]) -> _Text:
+    log = symptoms.read_text(text, source, patterns)
+    return _Text(text, bug_report.read_account(text, source), log, symptoms.read_words(text, source))
+
+
+def _joined(named: Environment, texts: Sequence[_Text], logs: Sequence[Log], assume: Sequence[str] = ()) -> Case:
+    facts = named
+    for each in texts:
+        facts = facts.overlay(each.account.environment)
+    every = (*(each.log for each in texts), *logs)
+    return Case(
+        assume_all(_with_logs(facts, every), assume),
+        tuple(said for each in texts for said in each.account.said),
+        tuple(contrast for each in texts for contrast in each.account.contrasts),
+        tuple(variant for each in texts for variant in each.account.variants),
+        (*(sighting for each in texts for sighting in each.sightings), *_sightings(every)),
+        tuple(hit for log in every for hit in log.hits),
+        (*((each.log.path, each.text) for each in texts), *((log.path, "\n".join(_errors(log))) for log in logs)),
+    )
+
+
+def _errors(log: Log) -> Iterator[str]:
+    yield from (hit.text for hit in log.hits)
+    for crash in log.crashes:
+        yield from (crash.text, *crash.frames)
+
+
+def _with_logs(environment: Environment, logs: Sequence[Log]) -> Environment:
+    """The environment with what the logs state; what was observed is that of the judged log alone."""
+    judged = judged_log(logs)
+    for log in logs:
+        if log is not judged:
+            environment = environment.overlay(log.facts.without("training.observed"))
+    return environment.overlay(judged.facts) if judged else environment
+
+
+def _sightings(logs: Iterable[Log]) -> Iterator[Sighting]:
+    """The symptoms that readings and errors of the last run of each log show."""
+    for log in logs:
+        run = log.last
+        for signature in (run.signature, *run.notes) if run else ():
+            for name in () if signature.benign else sorted(signature.symptoms):
+                yield _sighting(name, signature.words, run, log)
+
+
+def _sighting(name: str, words: str, run: Run | None, log: Log) -> Sighting:
+    crash, onset = (run.crash, run.onset) if run else (None, None)
+    if crash and name not in _OF_READINGS:
+        return Sighting(name, crash.text, crash.location, "error")
+    at = onset.location if onset else Location(log.path, run.first_line if run else None)
+    return Sighting(name, words, at, "readings")
