@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from compatcheck.matrix.lint import Fault
     from compatcheck.matrix.rows import Row, Term
     from compatcheck.packages.versions import Interval
-    from compatcheck.results.logs import Fit, Pattern, Suspect
+    from compatcheck.results.logs import Pattern
 
 __all__ = [
     "ARCHIVE",
@@ -75,7 +75,6 @@ __all__ = [
     "source_folder",
     "split_words",
     "survey",
-    "suspects",
     "trait_finder",
     "terms",
     "within",
@@ -239,35 +238,12 @@ def _places(path: str, locations: Mapping[str, Location]) -> Iterator[tuple[int,
             yield 2, locations[section]
 
 
-def suspects(matrix: Matrix, judged: Judged) -> Iterator[Suspect]:
-    """Every entry that is not withdrawn, for a reason to suspect it that lies outside the environment."""
-    from compatcheck.results.logs import Suspect
-
-    environment, inferred = judged.view, judged.inferred
-    releases: Releases = matrix.table("release-history")["releases"]
-    traits = trait_finder(matrix.table)
-    known: dict[str, Verdict] = {}
-    for raw in all_entries(matrix):
-        if raw.get("withdrawn"):
-            continue
-        tables = raw["affected"]
-        verdict = any_of(match_table(table, environment, traits, known, inferred) for table in tables)
-        fit: Fit | None = "affected" if verdict.holds else "possible" if verdict.narrowed else "open"
-        against: tuple[str, ...] = ()
-        if verdict.holds is False:
-            fit, against = None, min((_failing(table, judged, traits) for table in tables), key=len)
-        shown = in_language(matrix, raw)
-        finding = _finding(shown, verdict, next(iter(verdict.occurrences), None), judged, releases)
-        yield Suspect(shown, finding, fit, against)
-
-
 def finding_of(matrix: Matrix, row: Row, verdict: Verdict, judged: Judged) -> Finding:
     """The entry of a row, read whole, with what a verdict on it says of the environment."""
-    from compatcheck.matrix.entry import Entry
-
     (raw,) = matrix.read([row.at])
-    entry = Entry.model_validate(in_language(matrix, raw))
-    return _finding(entry, verdict, next(iter(verdict.occurrences), None), judged)
+    releases: Releases = matrix.table("release-history")["releases"]
+    shown = in_language(matrix, raw)
+    return _finding(shown, verdict, next(iter(verdict.occurrences), None), judged, releases)
 
 
 def misleading(matrix: Matrix, row: Row) -> tuple[str, ...]:
@@ -290,18 +266,6 @@ def ruled_out(matrix: Matrix, judged: Judged, ids: Collection[str]) -> dict[str,
         for raw in all_entries(matrix)
         if raw["id"] in ids
     }
-
-
-def _failing(table: Conditions, judged: Judged, traits: TraitFinder) -> tuple[str, ...]:
-    """The facts of a table that are known to fail; what is asked of GPUs must hold of one and the same."""
-    gpu = {path: condition for path, condition in table.items() if path.startswith("gpu.")}
-    alone = [{path: condition} for path, condition in table.items() if path not in gpu]
-    parts = [*alone, gpu] if gpu else alone
-
-    def fails(part: Conditions) -> bool:
-        return match_table(part, judged.view, traits, None, judged.inferred).holds is False
-
-    return tuple(path for part in parts if fails(part) for path in part)
 
 
 def patterns(matrix: Matrix) -> tuple[Pattern, ...]:

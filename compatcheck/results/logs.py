@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from compatcheck.environment import Environment, Location
-from compatcheck.results.findings import Finding
 
 LONGEST_MATCHED = 4_000
 """Characters of a line that error patterns are tried on; what stands further right is not looked at."""
@@ -154,12 +153,3 @@ class Log(NamedTuple):
     @property
     def last(self) -> Run | None:
         return self.runs[-1] if self.runs else None
-
-
-class Suspect(NamedTuple):
-    """An entry, how it stands to the known facts (None: they refute it), and the facts that speak against it."""
-
-    entry: Mapping[str, Any]
-    finding: Finding
-    fit: Fit | None
-    against: tuple[str, ...] = ()

@@ -68,8 +68,8 @@ def test_formats_are_listed_in_the_language(tmp_path: Path) -> None:
 
 def test_a_text_in_a_variable_is_translated(tmp_path: Path) -> None:
     (tmp_path / "report.md").write_text("Hello", encoding="utf-8")
-    done = run_command(sys.executable, "triage", "report.md", "--lang", "zh", cwd=tmp_path)
-    assert done.returncode == 3 and "读取报告 report.md：其中没有任何关于环境的事实；" in done.stderr
+    done = run_command(sys.executable, "diagnose", "report.md", "--lang", "zh", cwd=tmp_path)
+    assert done.returncode == 3 and "诊断 report.md：其中没有版本、设置、loss 或错误；" in done.stderr
 
 
 def test_an_unknown_language_is_a_usage_error(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_diagnosis_is_read_in_chinese(chinese: Path) -> None:
     done = run_command(sys.executable, "diagnose", "train.log", "--lang", "zh", cwd=chinese)
     assert done.returncode == 1
     assert "表现      loss 0.0 且 grad_norm 为 nan：梯度是 NaN" in done.stdout
-    assert "没有指明环境" in done.stdout and "no environment" not in done.stdout
+    assert "\n依据 " in done.stdout and "\nfor " not in done.stdout
 
 
 def test_an_entry_is_explained_in_chinese_and_found_by_chinese_words(tmp_path: Path) -> None:

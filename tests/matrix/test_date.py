@@ -15,7 +15,7 @@ from compatcheck.environment import Environment
 from compatcheck.matrix.compile import compile_entries, read_entries, read_tables, write_compiled
 from compatcheck.matrix.entry import Entry, Withdrawn
 from compatcheck.pipelines.check import check
-from compatcheck.pipelines.diagnose import diagnose
+from compatcheck.pipelines.diagnose import Given, diagnose
 from compatcheck.report import render
 from compatcheck.report.subjects import diagnosis
 from compatcheck.report.subjects.check import document
@@ -76,7 +76,7 @@ def test_compiled_and_authored_have_one_date(known: matrix.Matrix, tmp_path: Pat
 
 def test_a_diagnosis_says_so_too(known: matrix.Matrix) -> None:
     log = ROOT / "tests" / "symptoms" / "logs" / "transformers-4.48-nan-from-step-16.log"
-    found = diagnose([str(log)], Environment({}), known._replace(date="2020-01-01"))
+    found = diagnose(Given((str(log),)), known._replace(date="2020-01-01"))
     assert json.loads(render(diagnosis.document(found), "json"))["matrix"]["stale"] is True
     text = render(diagnosis.document(found), "text")
     assert "of 2020-01-01" in text and "more than 90 days ago" in text

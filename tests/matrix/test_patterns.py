@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from compatcheck import matrix
-from compatcheck.environment import Environment
 from compatcheck.errors import DataError
 from compatcheck.matrix._regex import check_regex, literals, without_name
 from compatcheck.matrix.compile import read_entry, write_compiled
@@ -170,15 +169,3 @@ def test_the_compiled_form_gives_the_same_patterns_in_a_file_of_their_own(known:
     with pytest.raises(DataError, match="missing"):
         loading.load_compiled(str(tmp_path))
     shutil.rmtree(tmp_path)
-
-
-def test_suspects_tell_for_every_entry_how_it_stands(known: matrix.Matrix) -> None:
-    bad = matrix.infer(known, Environment({"distributions": {"deepspeed": "0.14.0", "numpy": "2.1.0"}}))
-    fits = {suspect.finding.id: suspect for suspect in matrix.suspects(known, bad)}
-    assert fits["CC-2024-0027"].fit == "affected"
-    good = matrix.infer(known, Environment({"distributions": {"deepspeed": "0.14.4"}}))
-    fits = {suspect.finding.id: suspect for suspect in matrix.suspects(known, good)}
-    assert (fits["CC-2024-0027"].fit, fits["CC-2024-0027"].against) == (None, ("distributions.deepspeed",))
-    assert fits["CC-2024-0005"].fit == "open"
-    affected = {finding.id for finding in matrix.judge(known, bad.stated).findings if finding.status == "affected"}
-    assert affected == {s.finding.id for s in matrix.suspects(known, bad) if s.fit == "affected"}

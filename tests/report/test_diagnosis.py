@@ -8,11 +8,10 @@ from functools import cache
 import pytest
 
 from compatcheck import matrix
-from compatcheck.environment import Environment
-from compatcheck.pipelines.diagnose import diagnose
+from compatcheck.pipelines.diagnose import Given, diagnose
 from compatcheck.report import render
 from compatcheck.report.subjects import diagnosis
-from compatcheck.results.logs import Diagnosis
+from compatcheck.results.diagnoses import Diagnosis
 from compatcheck.terminal.screen import Screen
 from tests.conftest import ROOT
 
@@ -21,7 +20,7 @@ NAN = ROOT / "tests" / "symptoms" / "logs" / "transformers-4.48-nan-from-step-16
 
 @cache
 def found() -> Diagnosis:
-    return diagnose([str(NAN)], Environment({}), matrix.load())
+    return diagnose(Given((str(NAN),)), matrix.load())
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 100])
@@ -31,9 +30,16 @@ def test_on_a_terminal_no_row_is_wider_than_it(columns: int) -> None:
     assert max(len(row) for row in rows if "/" not in row) <= columns
 
 
-def test_an_entry_that_no_fact_speaks_for_is_told_by_what_decides_and_one_way_out() -> None:
-    assert {each.fit for each in found().explanations} == {"open"}
+def test_three_explanations_are_printed_and_the_rest_counted() -> None:
     text = render(diagnosis.document(found()), "text")
-    entries = text.split(". would fit ")[1:]
-    assert len(entries) == len(found().explanations) and len(text.split("\n")) <= 50
-    assert all(len(re.findall(r"(?m)^(?:fix|or) ", each)) == 1 and "misleads" not in each for each in entries)
+    assert len(re.findall(r"(?m)^ \d\. ", text)) == 3 and len(text.split("\n")) <= 75
+    assert f"{len(found().explanations) - 3} less probable explanations: --all" in text
+    everything = render(diagnosis.document(found(), everything=True), "text")
+    assert len(re.findall(r"(?m)^[ \d]\d\. ", everything)) == len(found().explanations)
+
+
+def test_a_long_shot_has_one_remedy_and_no_warning() -> None:
+    text = render(diagnosis.document(found()), "text")
+    shots = [each for each in re.split(r"(?m)^ \d\. ", text) if each.startswith("long shot")]
+    assert shots
+    assert all(len(re.findall(r"(?m)^(?:fix|or) ", each)) == 1 and "misleads" not in each for each in shots)

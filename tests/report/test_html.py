@@ -14,6 +14,7 @@ import pytest
 from compatcheck import matrix
 from compatcheck.environment import Environment, Location
 from compatcheck.environment.snapshot import read_snapshot
+from compatcheck.inference.inferred import Inferred
 from compatcheck.pipelines.check import check
 from compatcheck.probes import _criterion
 from compatcheck.report import pages
@@ -24,6 +25,8 @@ from compatcheck.report.subjects import check as verdict
 from compatcheck.report.subjects import diagnosis as diagnoses
 from compatcheck.report.subjects import pins as moves
 from compatcheck.report.subjects import probes as measurements
+from compatcheck.results.cases import Case, Contrast, Said, Sighting
+from compatcheck.results.diagnoses import Ask, Diagnosis, Evidence, Explanation
 from compatcheck.results.findings import (
     Finding,
     ProbeResult,
@@ -35,7 +38,7 @@ from compatcheck.results.findings import (
     Suppressed,
     VersionMap,
 )
-from compatcheck.results.logs import Crash, Curve, Diagnosis, Dropped, Explanation, Hit, Log, Moment, Run, Signature
+from compatcheck.results.logs import Crash, Curve, Hit, Log, Moment, Run, Signature
 from compatcheck.results.pins import Choice, Moved, PinReport, Trial
 from tests.conftest import ROOT, run_command
 from tests.report.page import HOSTILE, Page
@@ -197,11 +200,18 @@ def hostile_values() -> tuple[Report, PinReport, list[ProbeResult], Diagnosis]:
     )
     hit = Hit(HOSTILE, HOSTILE, at)
     log = Log(HOSTILE, (run, run._replace(readings=9)), (), (hit,), Environment({}), (HOSTILE,))
-    explained = Explanation(finding, "affected", (HOSTILE,), (HOSTILE,), (HOSTILE,), hit)
-    dropped = (Dropped(HOSTILE, HOSTILE, (HOSTILE,), hit),)
-    diagnosis = Diagnosis(
-        (log,), log, run, (explained,), 2, dropped, report.environment, False, HOSTILE, 1, HOSTILE, True
+    spoken, ask = (Evidence(HOSTILE, at),), (Ask(HOSTILE, HOSTILE, HOSTILE, 0.5),)
+    explained = Explanation(finding, 0.6, "likely", "affected", spoken, spoken, ask, (HOSTILE,))
+    case = Case(
+        report.environment,
+        (Said(HOSTILE, HOSTILE, at, "stated", HOSTILE),),
+        (Contrast(HOSTILE, HOSTILE, HOSTILE, at),),
+        sightings=(Sighting(HOSTILE, HOSTILE, at, "words", HOSTILE),),
+        hits=(hit,),
+        texts=((HOSTILE, HOSTILE),),
     )
+    judge = (HOSTILE, 1, HOSTILE, True)
+    diagnosis = Diagnosis(case, (log,), log, run, (explained,), spoken, (HOSTILE,), False, Inferred(), *judge)
     return report._replace(maps=(drawn,)), pins, [probe], diagnosis
 
 

@@ -41,10 +41,11 @@ def _source(folder: str | None) -> Source:
 
     known = matrix.load(folder)
     patterns = known.patterns()
+    ids = [entry["id"] for entry in matrix.all_entries(known)]
 
     def suspected(facts: Mapping[str, object]) -> set[str]:
         judged = matrix.infer(known, Environment(facts))
-        return {each.finding.id for each in matrix.suspects(known, judged) if each.fit is not None}
+        return {entry for entry, is_ruled_out in matrix.ruled_out(known, judged, ids).items() if not is_ruled_out}
 
     return Source(
         revision=known.revision,
