@@ -32,7 +32,6 @@ from compatcheck.matrix.matching.held_facts import held_facts
 from compatcheck.matrix.matching.match import (
     Conditions,
     Occurrence,
-    TraitFinder,
     Verdict,
     any_of,
     is_reported,

@@ -15,7 +15,7 @@ from click.shell_completion import (
     add_completion_class,
 )
 
-_FILES = {"FILE", "PATH", "FOLDER", "FOLDERS", "DIR", "MODEL", "LOG"}
+_FILES = {"FILE", "PATH", "FOLDER", "FOLDERS", "DIR", "MODEL", "INPUT"}
 
 
 class _Offered(click.ParamType):  # type: ignore[type-arg]

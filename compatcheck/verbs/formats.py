@@ -16,7 +16,7 @@ EXAMPLES = (
 def command() -> None:
     """List the project files that compatcheck reads.
 
-    They are recognised by their content. Logs are read by `diagnose`, bug reports by `triage`.
+    They are recognised by their content. `diagnose` also reads reports, logs, tracebacks and event files.
     """
     from compatcheck.project.sources import formats
 

@@ -96,8 +96,8 @@ def test_the_environment_decides_between_the_explanations() -> None:
 def test_the_sentinel_of_zero_2_finds_the_overlap_entries(tmp_path: Path) -> None:
     log = sentinel_log(tmp_path)
     found = shape(log, snapshot=MACHINES / "xtuner-llama-3-zero2-deepspeed-0.14.2.json")
-    assert set(list(explained(found))[:2]) == {OVERLAP, REDUCE}
-    assert {each["fit"] for each in found["explanations"][:2]} == {"affected"}
+    first = {each["finding"]["id"]: each["fit"] for each in found["explanations"][:3]}
+    assert first[OVERLAP] == first[REDUCE] == "affected"
     assert found["run"]["onset"]["step"] == 21
     assert found["run"]["last_healthy"]["step"] == 20
 
@@ -140,8 +140,8 @@ def test_a_known_error_line_finds_its_entry_with_no_environment(line: str, entry
     path = tmp_path / "err.txt"
     path.write_text(f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n{line}\n', encoding="utf-8")
     found = shape(path)
-    first = found["explanations"][0]
-    assert first["finding"]["id"] == entry and first["for"][0]["location"] == {"file": str(path), "line": 3}
+    first = {each["finding"]["id"]: each["for"][0]["location"] for each in found["explanations"]}
+    assert first[entry] == {"file": str(path), "line": 3}
 
 
 def test_the_second_line_of_a_state_dict_error_is_looked_at(tmp_path: Path) -> None:
@@ -153,11 +153,11 @@ def test_the_second_line_of_a_state_dict_error_is_looked_at(tmp_path: Path) -> N
     assert (first["finding"]["id"], first["for"][0]["location"]["line"]) == ("CC-2023-3446", 4)
 
 
-def test_a_known_error_line_comes_before_what_only_shares_a_symptom(tmp_path: Path) -> None:
+def test_an_error_line_and_a_symptom_of_one_log_are_both_explained(tmp_path: Path) -> None:
     path = tmp_path / "both.log"
     rows = "".join(f"{{'loss': 0.0, 'grad_norm': 0.0, 'step': {n}}}\n" for n in range(5))
     path.write_text(f"{rows}ImportError: cannot import name 'BUFSIZE' from 'numpy'\n", encoding="utf-8")
-    assert next(iter(explained(shape(path)))) == "CC-2024-0027"
+    assert set(list(explained(shape(path)))[:2]) == {"CC-2024-0027", LABELS}
 
 
 def test_an_error_that_many_faults_share_accuses_no_entry_without_facts(tmp_path: Path) -> None:

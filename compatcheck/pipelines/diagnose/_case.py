@@ -11,11 +11,12 @@ from compatcheck import bug_report, matrix, symptoms
 from compatcheck.environment import Environment, Location
 from compatcheck.environment.assumptions import assume_all
 from compatcheck.errors import InputError
+from compatcheck.matrix.matching.match import match_table
 from compatcheck.pipelines.environment import Request, environment
 from compatcheck.project import requirements
 from compatcheck.project.sources import identify
 from compatcheck.results.cases import Account, Case, Sighting
-from compatcheck.results.logs import Log, Pattern, Run
+from compatcheck.results.logs import Hit, Log, Pattern, Run
 
 Kind = Literal["project", "snapshot", "text", "log"]
 
@@ -66,12 +67,29 @@ def read_case(given: Given, known: matrix.Matrix) -> Reading:
     patterns = matrix.patterns(known)
     texts = [_read_text(*bug_report.read_text_of_report(path), patterns) for path in kinds["text"]]
     logs = [symptoms.read(path, patterns) for path in kinds["log"]]
-    return Reading(_joined(named, texts, logs, given.assume), (*(each.log for each in texts), *logs), named)
+    case = _with_missing_names(_joined(named, texts, logs, given.assume), known)
+    return Reading(case, (*(each.log for each in texts), *logs), named)
 
 
 def case_of_text(text: str, source: str, known: matrix.Matrix) -> Case:
     """The case of one text that is in memory."""
-    return _joined(Environment({}), [_read_text(text, source, matrix.patterns(known))], [])
+    return _with_missing_names(_joined(Environment({}), [_read_text(text, source, matrix.patterns(known))], []), known)
+
+
+def _with_missing_names(case: Case, known: matrix.Matrix) -> Case:
+    """The case with the line that misses a name as one of the entry which knows the releases that have it."""
+    at = case.environment.locations.get("missing_names")
+    if at is None:
+        return case
+    judged, traits = matrix.infer(known, case.environment), matrix.trait_finder(known.table)
+    hits = [
+        Hit(row.id, occurrence.summary, at)
+        for row in matrix.rows(known)
+        if any("name-of-other-releases" in table.get("traits", ()) for table in row.affected)
+        for table in row.affected
+        for occurrence in match_table(table, judged.view, traits, None, judged.inferred).occurrences
+    ]
+    return case._replace(hits=(*case.hits, *hits[:1]))
 
 
 def judged_log(logs: Iterable[Log]) -> Log | None:

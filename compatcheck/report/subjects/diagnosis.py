@@ -182,8 +182,8 @@ def _explained(diagnosis: Diagnosis, verbose: bool, everything: bool) -> Iterato
 
 def _explanation(number: int, explanation: Explanation, verbose: bool) -> Iterator[Line]:
     finding = explanation.finding
-    head = f"{number:2}. {padded(_(explanation.band), 11)}{finding.id}"
-    yield Line(finding.title, "bold", head, "bold", cells(head) + 2)
+    head = f"{number:2}. {padded(_(explanation.band), 11)}"
+    yield Line(f"{finding.id}  {finding.title}", "bold", head, "bold", cells(head))
     for at, each in enumerate(explanation.speaks_for[: None if verbose else _MOST_EVIDENCE]):
         yield _labelled("" if at else _("for"), _placed(each))
     for at, each in enumerate(explanation.against[: None if verbose else _MOST_EVIDENCE]):
