@@ -129,10 +129,6 @@ def test_facts_that_the_log_states_count_and_the_users_word_over_them(tmp_path: 
             "CC-2024-0004",
         ),
         ("ImportError: cannot import name 'BUFSIZE' from 'numpy' (/opt/numpy/__init__.py)", "CC-2024-0027"),
-        (
-            "ImportError: cannot import name 'EncoderDecoderCache' from 'transformers' (unknown location)",
-            "CC-2026-3124",
-        ),
         ("RuntimeError: operator torchvision::nms does not exist", "CC-2026-0003"),
     ],
 )
@@ -142,6 +138,15 @@ def test_a_known_error_line_finds_its_entry_with_no_environment(line: str, entry
     found = shape(path)
     first = {each["finding"]["id"]: each["for"][0]["location"] for each in found["explanations"]}
     assert first[entry] == {"file": str(path), "line": 3}
+
+
+def test_a_missing_name_is_explained_by_the_releases_that_have_it(tmp_path: Path) -> None:
+    path = tmp_path / "err.txt"
+    path.write_text("ImportError: cannot import name 'EncoderDecoderCache' from 'transformers'\n", encoding="utf-8")
+    found = shape(path, assume=("distributions.transformers=4.40.0",))
+    first = next(each for each in found["explanations"] if each["finding"]["id"] == "CC-2026-3124")
+    assert first["fit"] == "affected" and first["for"][0]["location"] == {"file": str(path), "line": 1}
+    assert any("transformers" in remedy["pins"] for remedy in first["finding"]["remedies"])
 
 
 def test_the_second_line_of_a_state_dict_error_is_looked_at(tmp_path: Path) -> None:
