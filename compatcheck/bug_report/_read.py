@@ -11,6 +11,7 @@ from compatcheck.bug_report._claims import RECORD, WEAK, Claim, join_claims, sai
 from compatcheck.bug_report._contrasts import contrasts
 from compatcheck.bug_report._input import plain_text
 from compatcheck.bug_report._mentions import Phrase, phrases, sides
+from compatcheck.bug_report._reports import reports_in
 from compatcheck.bug_report._surroundings import announced_manners, fence_manner, headed_manners, lead_manner
 from compatcheck.environment import Environment
 from compatcheck.files.units import units
@@ -34,11 +35,12 @@ def formats() -> tuple[Format, ...]:
 def read_account(text: str, source: str) -> Account:
     """What a report states, each mention with its line; what its lines contradict is unknown, with the reason.
 
-    The text may be the JSON that GitHub gives; the lines are those of its text then. Of several reports in it only what
-    all of them state is known.
+    The text may be the JSON that GitHub gives; the lines are those of its text then. Of several reports in a text only
+    what all of them state is known.
     """
     issues = _issue.read(text)
-    read = [_read_one(issue.text, source, issue.facts) for issue in issues] or [_read_one(text, source)]
+    read = [_read_one(issue.text, source, issue.facts) for issue in issues]
+    read = read or [_read_one(part, source) for part in reports_in(text)]
     if len(read) == 1:
         return read[0]
     mentions = tuple(each for account in read for each in account.said)
@@ -67,7 +69,12 @@ def _common(read: Sequence[Environment]) -> Environment:
     paths = {path for each in read for path in (*each.flat(), *each.reasons)} - same.keys()
     sections = {path.rpartition(".")[0] for path in same}
     reasons = {path: why for path in paths if path not in sections and not _is_section(path, read)}
+    reasons |= {path: said for path, said in first.reasons.items() if path in reasons and _none_states(path, read)}
     return Environment.from_flat(same, reasons, {path: at for path, at in first.locations.items() if path in same})
+
+
+def _none_states(path: str, read: Sequence[Environment]) -> bool:
+    return not any(each.states(path) for each in read)
 
 
 def _is_section(path: str, read: Sequence[Environment]) -> bool:

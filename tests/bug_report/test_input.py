@@ -186,6 +186,41 @@ def test_of_two_reports_only_what_both_state_is_known() -> None:
     assert "2 reports" in found.reasons["distributions.torch"]
 
 
+TEMPLATE = "### System Info\ntorch=={}, peft==0.14.0\n\n### Reproduction\nIt fails.\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEMPLATE.format("2.5.1") + "\n" + TEMPLATE.format("2.4.0"),
+        f"=== Report 1 ===\n{TEMPLATE.format('2.5.1')}=== Report 2 ===\n{TEMPLATE.format('2.4.0')}",
+        "报告1：\ntorch==2.5.1, peft==0.14.0\n报告2：\npeft==0.14.0, transformers==4.48.0\n",
+    ],
+    ids=["a template twice", "numbers", "numbers in Chinese"],
+)
+def test_of_two_reports_in_one_text_only_what_both_state_is_known(text: str) -> None:
+    found = read_report(text, "two.txt")
+    assert found.facts["distributions"] == {"peft": "0.14.0"}
+    assert "2 reports" in found.reasons["distributions.torch"]
+
+
+def test_a_report_that_is_there_twice_keeps_its_facts_and_lines() -> None:
+    once, twice = read_report(TEMPLATE.format("2.5.1"), "a"), read_report(TEMPLATE.format("2.5.1") * 2, "a")
+    assert twice.facts == once.facts and twice.locations == once.locations
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Report 1\ntorch==2.5.1\npeft==0.14.0",
+        "### Environment\ntorch==2.5.1\n### Environment\npeft==0.14.0",
+        "see issue 12\ntorch==2.5.1\nsee issue 13\npeft==0.14.0",
+    ],
+)
+def test_one_report_stays_one(text: str) -> None:
+    assert read_report(text, "one.txt").facts["distributions"] == VERSIONS
+
+
 FURNITURE = [
     "相关文章推荐",
     "You might also like",

@@ -118,3 +118,22 @@ def test_the_file_of_cann_gives_its_release_beside_a_shorter_name_of_the_chip() 
 @pytest.mark.parametrize("text", ["CANN 8.0.RC1.alpha002", "I can 8.0 times", "cannot 7.0", "version=8.0.RC1"])
 def test_what_is_no_release_of_cann_states_none(text: str) -> None:
     assert "npu" not in read_report(text, "report").facts
+
+
+PRINTED = """print("PyTorch", torch.__version__)
+print("CUDA version:", torch.version.cuda)
+print(f"card = {torch.cuda.get_device_name(0)}")
+PyTorch: 2.9.1
+CUDA version: 12.8
+card = NVIDIA L4
+"""
+
+
+def test_code_that_prints_says_what_its_output_means() -> None:
+    found = read_report(PRINTED, "report")
+    assert found.get("cuda.runtime") == "12.8" and found.get("distributions.torch") == "2.9.1"
+    assert found.facts["gpus"] == [{"name": "NVIDIA L4"}] and found.reasons == {}
+
+
+def test_a_version_of_cuda_that_nobody_explains_stays_open() -> None:
+    assert "cuda.runtime" in read_report("CUDA version: 12.8", "report").reasons

@@ -17,6 +17,9 @@ _ASKED = re.compile(
     r"|(?P<cudnn>torch\.backends\.cudnn\.version\(\))|(?P<nccl>torch\.cuda\.nccl\.version\(\))"
     r"|(?P<gpu>torch\.cuda\.get_device_name\(\w{0,2}\)))"
 )
+_PRINTED = re.compile(
+    rf"print\(\s{{0,4}}f?['\"]([^'\"{{}}]{{1,40}}?)[\s:=]{{0,4}}(?:['\"]\s{{0,4}},\s{{0,4}}|\{{)(?={_ASKED.pattern})"
+)
 _PROMPT = re.compile(r"\s*(?:>>>|In \[\d{1,4}\]:|\$|%|!|\(\w{1,30}\) ?[$#]?)|.{0,80}\bpython3? -c ")
 _OUT = re.compile(r"\s*(?:Out\[\d{1,4}\]:\s*)?")
 _NUMBER = re.compile(r"v?\d+\.\d+[\w.+]{0,60}\Z")
@@ -32,10 +35,18 @@ def recognises(block: Block) -> tuple[Line, ...]:
     """The questions at a prompt, each with the line below it."""
     lines = [line for line in block.short() if line.plain]
     asked = [index for index, line in enumerate(lines) if _is_question(line)]
-    return tuple(lines[index] for index in sorted({near for at in asked for near in (at, at + 1) if near < len(lines)}))
+    near = {index for at in asked for index in (at, at + 1) if index < len(lines)}
+    labels = _labels(lines)
+    near |= {index for index, line in enumerate(lines) if labels and _labelled(line, labels)}
+    near |= {index for index, line in enumerate(lines) if labels and _PRINTED.search(line.text)}
+    return tuple(lines[index] for index in sorted(near))
 
 
 def read(lines: Sequence[Line]) -> Iterator[Claim]:
+    labels = _labels(lines)
+    for line in lines:
+        if labels and (printed := _labelled(line, labels)):
+            yield from _claims(_Answer(printed, _value_of(line), line))
     for question, answer in zip(lines, lines[1:]):
         if not _is_question(question) or _is_question(answer):
             continue
@@ -45,6 +56,27 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
         if len(asked) == len(words):
             for one, word in zip(asked, words):
                 yield from _claims(_Answer(one, word.strip("'\""), answer))
+
+
+def _labels(lines: Sequence[Line]) -> dict[str, re.Match[str]]:
+    """What code of the block prints behind which words; words of several questions answer none."""
+    found: dict[str, list[re.Match[str]]] = {}
+    for line in lines:
+        if printed := _PRINTED.search(line.text):
+            asked = _ASKED.match(line.text, printed.end())
+            if asked and len(_ASKED.findall(line.text)) == 1:
+                found.setdefault(printed[1].strip().lower(), []).append(asked)
+    return {label: asked[0] for label, asked in found.items() if len(asked) == 1}
+
+
+def _labelled(line: Line, labels: dict[str, re.Match[str]]) -> re.Match[str] | None:
+    """The question that a line answers by beginning with its words."""
+    label = re.split(r"\s{0,3}[:=]\s?", line.text.strip(), maxsplit=1)[0].lower()
+    return labels.get(label) if label != line.text.strip().lower() else None
+
+
+def _value_of(line: Line) -> str:
+    return re.split(r"\s{0,3}[:=]\s?", line.text.strip(), maxsplit=1)[1].strip()
 
 
 def _is_question(line: Line) -> bool:
