@@ -20,7 +20,8 @@ _PLEAS = re.compile(
     re.I | re.A,
 )
 READINGS = re.compile(
-    r"(?:loss|grad_?norm|lr|rate|acc|accuracy|steps?|epochs?|ppl|perplexity)(?![a-z])[^\d,;.]{0,16}\d[\d.e-]*"
+    r"(?:loss|grad_?norm|lr|rate|acc|accuracy|steps?|epochs?|ppl"
+    r"|perplexity)(?![a-z])[^\d,;.]{0,16}\d[\d.e-]*(?:\s?(?:to|->|→|变成|降?到)\s?\d[\d.e-]*)?"
     r"|\d{1,4}[-/]\d{1,2}[-/]\d{1,4}",
     re.I | re.A,
 )
@@ -91,9 +92,9 @@ _ALSO = re.compile(r"\b(?:also|too|as well|again|either|neither)\b|也|同样", 
 _MOVES = re.compile(
     r"\b(?:upgrad\w+|updat(?:ed?|ing)|downgrad\w+|bump\w*|switch(?:ed|ing)?|mov(?:ed|ing"
     r"|e)(?= (?:[\w.-]+ ){0,3}(?:to|from|back))|revert\w*|roll(?:ed|ing)?[ -]?back|rollback|(?:go|going|went"
-    r"|gone) (?:back|straight|up|down)|chang(?:ed?|ing)|replac\w+|migrat\w+|pinn(?:ed|ing)|forc(?:ed|ing)|back to"
-    r"|put(?:ting)? (?:[\w.=-]{1,30} ){1,3}back|[\d.]{3,12} put back|set(?:ting)? it to)\b|升级?[到至为了]|升级|降级"
-    r"|降[到至回为]|退回|退到|回退|回滚|换[成到回为用]|(?<![转交兑替])换(?=\s?(?:zero|[bf][fp]\d"
+    r"|gone) (?:back|straight|up|down|from)|chang(?:ed?|ing)|replac\w+|migrat\w+|pinn(?:ed|ing)|forc(?:ed|ing)"
+    r"|back to|put(?:ting)? (?:[\w.=-]{1,30} ){1,3}back|[\d.]{3,12} put back|set(?:ting)? it to)\b|升级?[到至为了]"
+    r"|升级|降级|降[到至回为]|退回|退到|回退|回滚|换[成到回为用]|(?<![转交兑替])换(?=\s?(?:zero|[bf][fp]\d"
     r"|[A-Za-z_-]{2,20}\s?\d))|改[成为用到]|更新[到至了]?|重装|转[到用](?!换)|切[换到]",
     re.I | re.A,
 )
@@ -110,7 +111,7 @@ _DOWN = re.compile(
 )
 _VERSION = r"(?:[\w.-]{2,30} )?(?:version |release )?v?\d+\.\d"
 _SINCE = re.compile(
-    rf"\b(?:since|starting (?:with|from|in|at)|as of|from)\s(?={_VERSION})(?!{_VERSION}[\w.+]*\s(?:to|->))"
+    rf"\b(?:since|starting (?:with|from|in|at)|as of)\s(?={_VERSION})(?!{_VERSION}[\w.+]*\s(?:to|->))"
     rf"|从\s?[\w. -]{2, 40}\s?(?:版本)?(?:开始|起)|\d\s?(?:版本?)?(?:开始|起)(?!来)",
     re.I | re.A,
 )

@@ -76,7 +76,7 @@ def phrases(lines: Iterable[Line], given: Mapping[int, How]) -> Iterator[Phrase]
 
 def _is_overruled(clause: _Clause, manner: Manner, given: Mapping[int, How]) -> bool:
     """What is said of the present or to be the reporter's own stands, whatever the heading is."""
-    return clause.line in given and manner[:2] == ("stated", WORDS)
+    return clause.line in given and manner[:2] == ("stated", WORDS) and not clause.signs.mine
 
 
 def _manners(found: Sequence[_Clause]) -> list[Manner]:
@@ -176,7 +176,7 @@ def _manner(own: Signs, outcome: _Outcome, previous: Signs | None) -> Manner:
         return Manner("failed", WEAK) if still else Manner("tried")
     if own.before:
         return Manner("elsewhere")
-    return Manner("stated", FAILING if own.now or own.mine else WORDS)
+    return Manner("stated", FAILING if own.now else WORDS)
 
 
 def _moved(own: Signs, works: bool, fails: bool, still: bool) -> Manner:

@@ -13,7 +13,8 @@ from compatcheck.bug_report._names import SPOKEN, distribution
 from compatcheck.results.cases import FACTUAL
 
 SAYS = (
-    r"(?:['\"\]),]{0,2}\s{0,2}(?:\(?(?:version|versions|ver|版本号?|release)\)?)?\s{0,2}(?:居然|竟然|现在|目前|当前"
+    r"(?:['\"\]),]{0,2}\s{0,2}(?:[库包]的?)?(?:\(?(?:version|versions|ver|版本号?|release)\)?)?\s{0,2}(?:居然|竟然"
+    r"|现在|目前|当前"
     r"|装的|用的){0,2}(?:is|was|为|是|=>|-{1,2}>|@|\()?"
     r"(?:\s?(?:now\s)?(?:pinned\s)?at\b|\swent to\b)?(?:[^\d\s,.;:]{0,6}\s?\w{0,6}\s?[\u4e00-\u9fff]{0,4}装的|最新的)?"
     r"\s{0,2}[:=-]{0,3}\s{0,2}['\"]?v?)"
