@@ -19,7 +19,7 @@ from babel.messages.pofile import write_po
 from compatcheck import errors
 from compatcheck.cli import cli
 from compatcheck.language import po_files
-from compatcheck.matrix.compile import read_entries
+from compatcheck.matrix.compile import read_entries, read_toml
 from compatcheck.matrix.entry import Confidence, Entry, Impact
 from compatcheck.project.sources import formats
 from compatcheck.results.cluster import Fault
@@ -31,7 +31,7 @@ INTERFACE = sorted(PACKAGE.glob("language/*/LC_MESSAGES/compatcheck.po"))
 ENTRIES = sorted((ROOT / "matrix" / "translations").glob("*.po"))
 _TEXTS = {
     **dict.fromkeys(("_", "gettext", "marked"), (0,)),
-    **dict.fromkeys(("Signature", "Failure", "_signature", "_failure"), (1,)),
+    **dict.fromkeys(("Signature", "Failure", "_signature"), (1,)),
     "ngettext": (0, 1),
 }
 """Which arguments of a function are texts to translate. Babel's own extraction overlooks what stands in f-strings."""
@@ -56,12 +56,13 @@ Text = str | tuple[str, ...]
 
 def interface() -> dict[Text, list[str]]:
     """Every text the program says in another language, a plural with its singular, with the places it comes from."""
-    return _gathered((*_marked(), *_of_errors(), *_of_help(cli, "compatcheck"), *_of_formats(), *_terms()))
+    helped = _of_help(cli, "compatcheck")
+    return _gathered((*_marked(), *_of_errors(), *helped, *_of_formats(), *_of_tables(), *_terms()))
 
 
 def asked_for() -> dict[Text, list[str]]:
     """Those of them that the code asks for by name; the others stand where errors are raised and help is written."""
-    return _gathered((*_marked(), *_terms()))
+    return _gathered((*_marked(), *_of_tables(), *_terms()))
 
 
 def _gathered(places: Iterable[tuple[str, Text]]) -> dict[Text, list[str]]:
@@ -141,6 +142,17 @@ def _terms() -> Iterator[tuple[str, Text]]:
     literals = (get_args(kind) for kind in (Impact, Confidence, Outcome, Fault))
     for name in (*STATUSES, *chain.from_iterable(literals), *_TERMS):
         yield "a term", name
+
+
+def _of_tables() -> Iterator[tuple[str, Text]]:
+    """What a symptom or a failure is called, and what to do next about it."""
+    symptoms = read_toml(ROOT / "matrix" / "tables" / "symptoms.toml")
+    failures = read_toml(ROOT / "matrix" / "tables" / "failures.toml")
+    for row in (*symptoms["symptoms"].values(), *failures["failures"]):
+        if " " in row["title"]:
+            yield "a table", row["title"]
+    for row in symptoms["advice"]:
+        yield "a table", row["text"]
 
 
 def _of_formats() -> Iterator[tuple[str, Text]]:

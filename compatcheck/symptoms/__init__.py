@@ -5,7 +5,7 @@ A log format is one file of `formats`; the rest reads logs of any size in bounde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -55,3 +55,33 @@ def read_words(text: str, source: str) -> tuple[Sighting, ...]:
     from compatcheck.symptoms import words
 
     return words.read(text, source)
+
+
+def next_steps(names: Iterable[str], text: str = "") -> tuple[str, ...]:
+    """What to do next about symptoms that no entry explains; ``text`` is the error line, for the numbers in it."""
+    from compatcheck.symptoms import _next_steps
+
+    return _next_steps.next_steps(names, text)
+
+
+def title(name: str) -> str:
+    """A symptom in words."""
+    from compatcheck.language import gettext as _
+    from compatcheck.packages.shipped_tables import shipped_table
+
+    return _(shipped_table("symptoms")["symptoms"][name]["title"])
+
+
+def with_implied(names: Iterable[str]) -> frozenset[str]:
+    """The symptoms with all that are seen whenever they are."""
+    from compatcheck.packages.shipped_tables import shipped_table
+
+    known = shipped_table("symptoms")["symptoms"]
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += known[name].get("implies", ())
+    return frozenset(found)

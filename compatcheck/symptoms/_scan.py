@@ -112,6 +112,8 @@ class Scanner:
         self._lower: list[tuple[Reading, int, float | None, bool]] = []
         self._mentioned: Raised | None = None
         self._untold = _MOST_UNTOLD
+        self._fatal_marks = _failures.fatal_marks()
+        self._error_marks = _fewest((*ERROR_MARKS, *_failures.line_marks()))
         self.notes: list[str] = []
 
     def take(self, readings: Iterable[tuple[int, Reading]]) -> None:
@@ -148,7 +150,7 @@ class Scanner:
         )
 
     def _read_long(self, stream: Iterable[Batch]) -> None:
-        wanted = _fewest((*self._marks, *ERROR_MARKS, *_facts.MARKS, *_SPECIAL))
+        wanted = _fewest((*self._marks, *self._error_marks, *_facts.MARKS, *_SPECIAL))
         for first, block in stream:
             text, numbers = self._without_repeated(first, block)
             marked = _marked_lines(text, wanted)
@@ -194,8 +196,9 @@ class Scanner:
             text = _ANSI.sub("", text)
         if "\r" in text:
             for piece in text.split("\r"):
-                if "%|" in piece and "oss" not in piece and piece.endswith("]"):
-                    self._keep_bar(piece)
+                if piece[-1:] == "]" and "%|" in piece and "oss" not in piece:
+                    if piece.lstrip()[:1].isdigit():
+                        self._bar = piece
                 elif piece and not piece.isspace():
                     self._piece(number, piece, every)
         else:
@@ -216,7 +219,7 @@ class Scanner:
                     break
         if self._stated or any(mark in text for mark in _facts.MARKS):
             self._stated.feed(number, text[:LONGEST_MATCHED])
-        if every or self._tracebacks or any(mark in text for mark in ERROR_MARKS) or _HEAD in text:
+        if every or self._tracebacks or any(mark in text for mark in self._error_marks) or _HEAD in text:
             self._error(number, text[:LONGEST_MATCHED])
 
     def _after_bar(self, text: str) -> str:
@@ -291,7 +294,7 @@ class Scanner:
         self._lines.append(Line(number, text, raised is not None, "frame" if inside else None))
         if inside or number in self._quoted:
             return
-        fatal = raised is None and any(mark in text for mark in _failures.FATAL_MARKS)
+        fatal = raised is None and any(mark in text for mark in self._fatal_marks)
         if fatal and (failure := _failures.fatal_line(text)):
             self._crash(Raised("", one_line(text), number, (), None), failure)
         if self._mentioned is None and self._untold:

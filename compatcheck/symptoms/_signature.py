@@ -117,9 +117,9 @@ def run_of(reader: RunReader, crashes: tuple[Crash, ...], path: str) -> Run:
         signature = signature._replace(symptoms=signature.symptoms | EVALUATION.symptoms, details=said)
     notes = tuple(_notes(reader, signature))
     if signature.benign and crash is not None:
-        failure = _failures.kind_of(crash.text)
-        details = tuple(_failures.memory_details(crash.text)) if crash.kind == "cuda-oom" else ()
-        failure = next((known for known in _failures.FAILURES if known.kind == crash.kind), failure)
+        failure = _failures.of_kind(crash.kind)
+        out_of_memory = "out-of-memory" in failure.symptoms
+        details = tuple(_failures.memory_details(crash.text)) if out_of_memory else ()
         if signature not in (HEALTHY, _NO_READINGS, _TOO_FEW):
             notes = (signature, *notes)
         signature = Signature(

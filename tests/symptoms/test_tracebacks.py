@@ -91,7 +91,7 @@ def test_out_of_memory_is_told_with_its_numbers(tmp_path: Path) -> None:
     assert run.signature.name == "cuda-oom"
     assert run.signature.details == (
         "asked for 2.00 GiB",
-        "GPU has 79.15 GiB",
+        "the device has 79.15 GiB",
         "free 1.20 GiB",
         "reserved but unused 5.50 GiB",
     )
