@@ -17,7 +17,7 @@ _QUOTE = re.compile(r"\s{0,3}(?:>\s?)+")
 _TAG = re.compile(
     r"</?(?:details|summary|pre|code|br|p|b|i|li|ul|ol|div|span|td|tr|table|tbody|th)\b[^<>]{0,200}>", re.I
 )
-_HEADING = re.compile(r"#{1,6}\s")
+_HEADING = re.compile(r"#{1,6}\s(?!\s)")
 _RANK = re.compile(r"\s{0,8}(?:\[(?:rank|default)\d+\]:|\(\w{1,30} pid=\d+\))\s?", re.I)
 _MARKER = re.compile(r"\s*(?:[-*+•·●]\s*|\d{1,2}[.)、]\s+|\[[+x ]\]\s*|#\s+)+")
 _LINK = re.compile(r"\b(?:https?|ftp|git\+\w{3,5})://[^\s<>()\[\]\"'`，。；、]{1,2000}")

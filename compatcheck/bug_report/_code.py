@@ -29,8 +29,11 @@ _ASSIGNED = re.compile(
     rf"['\"]{_NAME}['\"]",
     re.I,
 )
-_FLAG = re.compile(rf"--(?:model|base_model|model[-_](?:id|name|path|name_or_path|id_or_path))[ =]{{1,2}}['\"]?{_NAME}")
-_SERVED = re.compile(rf"\bvllm serve ['\"]?{_NAME}")
+_GIVEN = rf"(?:{_NAME}|([A-Za-z](?=[\w.-]{{0,60}}\d)[\w.-]{{1,60}}\w)(?![\w/\\-]))"
+_FLAG = re.compile(
+    rf"--(?:model|base_model|model[-_](?:id|name|path|name_or_path|id_or_path))[ =]{{1,2}}['\"]?{_GIVEN}"
+)
+_SERVED = re.compile(rf"\bvllm serve ['\"]?{_GIVEN}")
 _LISTED = re.compile(
     rf"(?:(?:base )?model(?: name| id)?|模型(?:名称)?)\s?[:=]\s{{0,3}}"
     rf"(?:{_NAME}|([A-Z]\w{{1,20}}-[\w.-]{{1,60}}))\s{{0,3}}\Z",
@@ -49,7 +52,10 @@ _DOWNLOADED = re.compile(
     re.I,
 )
 _CACHED = re.compile(rf"models--({_PART})(?=[/\\'\"\s]|\Z)")
-"""A model in the folders into which ModelScope and the Hub download."""
+_REMOTE = re.compile(
+    r"[\\/]transformers_modules[\\/](?:(?:([\w.-]{1,60})[\\/])?(\w[\w.-]{1,100})[\\/])?(?:(?:[0-9a-f]{40}|\.{3})[\\/])?\w{1,60}\.py\b"
+)
+"""A model in the folders into which ModelScope and the Hub download, and the code that comes with its files."""
 
 _OF_TRL = re.compile(rf"=\s?({TRAINERS})Trainer\(")
 _OF_TRANSFORMERS = re.compile(r"=\s?(?:Seq2Seq)?Trainer\(")
@@ -76,20 +82,8 @@ _MARK = re.compile(r"[/=:(-]")
 _FILE = re.compile(r"\.(?:json|ya?ml|py|sh|bin|safetensors|txt|md|gguf|ipynb)\Z", re.I)
 _FOLDERS = (
     *("data", "models", "model", "checkpoints", "checkpoint", "ckpt", "output", "outputs", "path", "examples"),
-    *(
-        "scripts",
-        "save",
-        "saves",
-        "workspace",
-        "mnt",
-        "root",
-        "home",
-        "src",
-        "model_path",
-        "model_inference",
-        "tmp",
-        "runs",
-    ),
+    *("scripts", "save", "saves", "workspace", "mnt", "root", "home", "src", "tmp", "runs"),
+    *("model_path", "model_inference"),
 )
 _LIKE_A_MODEL = re.compile(r"(?!checkpoint|step|epoch|global|output|run|\d)(?=.{0,100}\d)[A-Za-z].{2,100}\Z", re.I)
 
@@ -113,6 +107,9 @@ def read(block: Block) -> Iterator[Claim]:
         opened = _OPEN.search(line.text) is not None
         names = {_model_name(*match.groups()) for match in filter(None, found)}
         names |= {match[1].replace("--", "/", 1) for match in _CACHED.finditer(line.text) if "--" in match[1]}
+        if remote := _REMOTE.search(line.text):
+            yield Claim("model.remote_code", True, line.number)
+            names.add(_name_of_code(remote[1], remote[2]))
         full = [name for name in sorted(filter(None, names)) if not any(_ends_in(other, name) for other in names)]
         yield from (Claim("model.name", name, line.number) for name in full)
         if trainer := _OF_TRL.search(line.text):
@@ -120,6 +117,14 @@ def read(block: Block) -> Iterator[Claim]:
             yield Claim("training.objective", trainer[1].lower(), line.number)
         elif _OF_TRANSFORMERS.search(line.text):
             yield Claim("training.framework", "transformers", line.number)
+
+
+def _name_of_code(owner: str | None, name: str | None) -> str | None:
+    """The model whose code a path belongs to, as transformers writes its name into folders."""
+    if not name or not _LIKE_A_MODEL.match(name) or name.startswith("."):
+        return None
+    plain = name.replace("_hyphen_", "-").replace("_dot_", ".")
+    return f"{owner}/{plain}" if owner and owner.strip(".") else plain
 
 
 def _ends_in(whole: str | None, part: str) -> bool:

@@ -11,6 +11,7 @@ _CERTAIN = (
     r"(?:geforce )?(?:rtx|gtx) ?-?\d{3,4} ?(?:ti|super|d)?(?: super)?(?: ada)?",
     r"rtx pro \d{4}",
     r"rtx ?a\d{4}",
+    r"[2345]0[5678]0 ?(?:ti|super|d)|[345]090 ?(?:ti|d)",
     r"quadro (?:rtx )?[kp]?\d{4}",
     r"titan ?(?:rtx|xp|x|v)",
     r"tesla[- ]?[tvpkm]\d{1,3}s?",
@@ -22,7 +23,7 @@ _IN_CONTEXT = (
 )
 _OTHERS = (
     r"(?:amd )?(?:radeon )?(?:instinct )?mi\d{2,3}[ax]?",
-    r"(?:amd )?radeon (?:rx |pro )?[a-z0-9]{3,8}(?: xtx?)?",
+    r"(?:amd )?radeon (?:rx |(?:ai )?pro )?[a-z0-9]{3,8}(?: xtx?)?",
     r"(?:amd )?(?:radeon )?rx ?\d{4} ?(?:xtx|xt|gre)?",
     r"[679]\d[05]0 ?xtx?",
     r"(?:ascend|昇腾)[ -]?(?:310|910)(?:[a-z]\d[a-z]|[a-z]{1,2}\d?|_\d{4})?",

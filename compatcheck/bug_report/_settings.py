@@ -14,7 +14,7 @@ from compatcheck.bug_report import _pieces
 from compatcheck.bug_report._blocks import Block
 from compatcheck.bug_report._claims import Claim
 from compatcheck.bug_report._pieces import Piece
-from compatcheck.environment import Environment
+from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import InputError
 from compatcheck.packages.frameworks import frameworks
 from compatcheck.project import training
@@ -205,11 +205,14 @@ def _reader_of(document: Document) -> str | None:
 
 
 _PARTIAL = {
-    framework.reader: frozenset(framework.own_flags)
-    for framework in frameworks().values()
-    if framework.reader and framework.own_flags
+    **{
+        framework.reader: frozenset(framework.own_flags)
+        for framework in frameworks().values()
+        if framework.reader and framework.own_flags
+    },
+    "accelerate": frozenset(("distributed_type", "num_processes")),
 }
-"""Readers by the keys that are those of their framework alone."""
+"""Readers by the keys that are their own alone."""
 
 
 def _text_of(piece: Piece) -> str:
@@ -233,7 +236,8 @@ def _without_defaults(said: Configuration) -> Configuration:
     """What a part of a configuration gives in so many words, and whose it is."""
     facts, framework = given(said.facts), said.facts.get("training.framework")
     kept = {path: why for path, why in facts.reasons.items() if why != _ONLY_PART}
-    return said._replace(facts=facts.with_fact("training.framework", framework)._replace(reasons=kept))
+    facts = facts if isinstance(framework, Unknown) else facts.with_fact("training.framework", framework)
+    return said._replace(facts=facts._replace(reasons=kept))
 
 
 def _deepspeed(part: _Part, trainer: Environment) -> Configuration | None:

@@ -48,7 +48,7 @@ def _release_images() -> Mapping[str, str]:
 def _reference() -> re.Pattern[str]:
     return re.compile(
         r"(?<![\w.-])(?:[\w.-]+(?::\d+)?[/#]){0,4}(?:(?:pytorch|nvidia|rocm)/pytorch|modelscope(?:-repo)?/modelscope|"
-        r"(?:huggingface-)?pytorch-(?:training|inference)|ascend/cann|"
+        r"(?:huggingface-)?pytorch-(?:training|inference)|ascend/cann|nvidia/cuda|"
         rf"{'|'.join(_release_images())}):\w[\w.-]*"
     )
 

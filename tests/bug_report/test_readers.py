@@ -9,6 +9,7 @@ import pytest
 from compatcheck.bug_report import read_report
 
 OLD_DRIVER = "RuntimeError: The NVIDIA driver on your system is too old (found version {}). Please update it."
+ENGINE = "INFO 04-28 [llm_engine.py:243] Initializing a V0 LLM engine (v0.8.5) with config:"
 REGISTRY = "763104351884.dkr.ecr.eu-west-1.amazonaws.com"
 FACTS: list[tuple[str, str, Any]] = [
     (OLD_DRIVER.format(12040), "cuda.driver_api", "12.4"),
@@ -29,6 +30,10 @@ FACTS: list[tuple[str, str, Any]] = [
     ("sh Ascend-cann-toolkit_8.0.RC2.2_linux-aarch64.run", "npu.cann", "8.0.rc2"),
     ('File "/usr/local/Ascend/ascend-toolkit/8.1.RC1/python/site-packages/tbe/dsl.py"', "npu.cann", "8.1.rc1"),
     ("FROM quay.io/ascend/cann:8.0.rc3-910b-ubuntu22.04-py3.10", "npu.cann", "8.0.rc3"),
+    ("FROM nvidia/cuda:12.6.0-devel-ubuntu22.04", "cuda.toolkit", "12.6"),
+    ("INFO 04-28 [api_server.py:1043] vLLM API server version 0.8.5.post1", "distributions.vllm", "0.8.5.post1"),
+    (f"{ENGINE} model='acme/bar-7b', tensor_parallel_size=2, seed=0", "model.name", "acme/bar-7b"),
+    (f"{ENGINE} model='acme/bar-7b', tensor_parallel_size=2, seed=0", "training.several_ranks", True),
     ("FROM rocm/pytorch:rocm6.2_ubuntu22.04_py3.10_pytorch_release_2.3.0", "torch_build.hip", "6.2"),
     ("FROM rocm/pytorch:rocm6.2_ubuntu22.04_py3.10_pytorch_release_2.3.0", "distributions.torch", "2.3.0"),
 ]
@@ -43,6 +48,8 @@ GPUS = [
     ("8张昇腾910B", "Ascend 910B", 8),
     ("4 x 310P3", "Ascend 310P3", 4),
     ("8x MI300X", "AMD Instinct MI300X", 8),
+    ("4x Radeon AI PRO R9700", "Radeon AI PRO R9700", 4),
+    ("用两张2080Ti跑", "RTX 2080 Ti", 2),
     ("two rx7900xtx cards, 2x RX 7900XTX", "AMD Radeon RX 7900 XTX", 2),
 ]
 
@@ -118,6 +125,30 @@ def test_the_file_of_cann_gives_its_release_beside_a_shorter_name_of_the_chip() 
 @pytest.mark.parametrize("text", ["CANN 8.0.RC1.alpha002", "I can 8.0 times", "cannot 7.0", "version=8.0.RC1"])
 def test_what_is_no_release_of_cann_states_none(text: str) -> None:
     assert "npu" not in read_report(text, "report").facts
+
+
+RANK = "#   Rank  {0} Pid   77 on    node1 device  {0} [0x1{0}] NVIDIA GeForce RTX 2080 Ti"
+
+
+def test_ranks_of_nccl_tests_are_gpus() -> None:
+    found = read_report("# nThread 1 nGpus 3\n" + "\n".join(map(RANK.format, range(3))), "report")
+    assert [gpu["name"] for gpu in found.facts["gpus"]] == ["NVIDIA GeForce RTX 2080 Ti"] * 3
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (
+            f"/root/.cache/huggingface/modules/transformers_modules/acme/bar-7b/{'0a' * 20}/modeling_bar.py",
+            "acme/bar-7b",
+        ),
+        (".../transformers_modules/bar_hyphen_7b/tokenization_bar.py", "bar-7b"),
+        ("~/.cache/huggingface/modules/transformers_modules/.../tokenization_bar.py", None),
+    ],
+)
+def test_code_from_the_hub_names_its_model(path: str, name: str | None) -> None:
+    found = read_report(f'  File "{path}", line 3, in forward', "report").facts["model"]
+    assert found["remote_code"] is True and found.get("name") == name
 
 
 PRINTED = """print("PyTorch", torch.__version__)

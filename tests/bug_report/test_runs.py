@@ -105,6 +105,11 @@ RUNS: list[tuple[str, str, dict[str, Any]]] = [
         {"training.world_size": 4, "training.fsdp.offload": True, "training.per_device_train_batch_size": 3},
     ),
     (
+        "a part of an accelerate config",
+        fenced("distributed_type: MULTI_GPU\nmixed_precision: fp16\nnum_machines: 2\nnum_processes: 2", "yaml"),
+        {"training.world_size": 2, "training.dtype": "float16", "training.framework": Unknown()},
+    ),
+    (
         "flags of accelerate before a script that nobody shows",
         fenced("accelerate launch \\\n  --use_fsdp \\\n  --num_processes=8 \\\n  -m mypackage.tune --lr 1e-4"),
         {"training.fsdp": {}, "training.world_size": 8, "training.framework": Unknown()},
