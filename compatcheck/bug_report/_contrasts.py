@@ -7,7 +7,7 @@ from typing import Any
 
 from compatcheck.bug_report._claims import Claim, by_path, same, standing, values_of
 from compatcheck.environment import Environment, Location, Unknown
-from compatcheck.results.cases import Contrast
+from compatcheck.results.cases import FACTUAL, Contrast
 
 _MOST = 8
 _UNFIT = ("report.", "missing_names", "distributions_complete", "trainer.")
@@ -32,9 +32,10 @@ def _of(group: Sequence[Claim], facts: Environment, source: str) -> Iterator[Con
         if settled and len(worked) < _MOST and not any(same(path, each.value, claim.value) for each in worked):
             worked.append(claim)
     failed = [] if not worked else _failed(path, group, facts)
+    factual = [claim for claim in group if claim.how in FACTUAL and claim.doubt is None]
     for claim in worked:
         against = [value for value in failed if not same(path, value, claim.value)]
-        if failed and not against:
+        if not against and (failed or any(same(path, each.value, claim.value) for each in factual[:_MOST])):
             continue
         for value in against or [None]:
             yield Contrast(path, value, claim.value, Location(source, claim.line))

@@ -133,12 +133,12 @@ _ADVISED = re.compile(
     r"|built with(?= (?:the )?torch)|compiled (?:for|with|against)|expects?|expected|can use|could use|to use"
     r"|could (?:solve|fix|help|work)|might|may (?:help|fix|work)|would (?:help|fix|work)|will (?:help|fix|work)"
     r"|pull request|release notes|changelog|compatib\w*|compar\w+|vs\.?|versus|try(?! to\b)|please (?:use|try"
-    r"|install|upgrade|downgrade|update|set|check|make)|instead(?! of)|workaround|(?:somebody|someone"
-    r"|people) (?:said|says?|suggest\w*|recommend\w*|told|claim\w*|wrote)|according to|docs? (?:says?|states?"
-    r"|recommends?)|readme)\b|建议|推荐|应该|必须|需要|要求|至少|最低|最高|\d\s?及?以[上下]|适配(?=的|版本"
-    r"|了?\s?(?:torch|cuda|transformers|python))|(?<![不])支持|(?<!申)请(?=用|使用|安装|升级|更换|换|降|把|将|检查"
-    r"|确认)|不要|例如|比如|试试|试一下|文档(?:里|中|上)?(?:说|写|要求|推荐|建议)|有人说|网上|据说|听说|才能|得用"
-    r"|对比|可以(?=用|使用|试|换|装|升|降)",
+    r"|install|upgrade|downgrade|update|set|check|make)|instead(?! of)|workaround|no way out|no option|not an option"
+    r"|(?:somebody|someone|people) (?:said|says?|suggest\w*|recommend\w*|told|claim\w*|wrote)|according to"
+    r"|docs? (?:says?|states?|recommends?)|readme)\b|建议|推荐|应该|必须|需要|要求|至少|最低|最高|\d\s?及?以[上下]"
+    r"|适配(?=的|版本|了?\s?(?:torch|cuda|transformers|python))|(?<![不])支持|(?<!申)请(?=用|使用|安装|升级|更换|换"
+    r"|降|把|将|检查|确认)|不要|例如|比如|试试|试一下|文档(?:里|中|上)?(?:说|写|要求|推荐|建议)|有人说|网上|据说"
+    r"|听说|才能|得用|对比|可以(?=用|使用|试|换|装|升|降)",
     re.I | re.A,
 )
 _CHECKED = re.compile(
@@ -156,8 +156,9 @@ _TRIED = re.compile(
 )
 _ASKED = re.compile(
     r"是否|能否|能不能|可不可以|是不是|要不要|会不会|哪个版本|什么版本|(?:吗|嘛|么)\s*[?。]?\s*\Z|\b(?:which"
-    r"|what) version|\bcould (?:it|this|that|the)\b|\bwonder\w*|\bnot sure\b|\bmaybe\b|\bperhaps\b|\bsuspect\w*|怀疑"
-    r"|可能是|估计是",
+    r"|what) version|\bcould (?:it|this|that|the)\b|\b(?:can'?t|cannot|could not|won'?t) (?:just |simply )?(?:go"
+    r"|move|upgrade|downgrade|switch|use)\b|\bwonder\w*|\bnot sure\b|\bmaybe\b|\bperhaps\b|\bsuspect\w*|怀疑|可能是"
+    r"|估计是",
     re.I | re.A,
 )
 _WHY = re.compile(
@@ -180,7 +181,11 @@ _OPENS = re.compile(
     re.I | re.A,
 )
 _FLIPS = re.compile(r"\A\W{0,3}(?:and |but )?not (?:with|in|on|under|for|when|using|at)\b", re.I | re.A)
-_TURNS = re.compile(r"\A\W{0,3}(?:but|however|yet|while|但|不过|可是|然而|而)", re.I | re.A)
+_TURNS = re.compile(
+    r"\A\W{0,3}(?:but|however|yet|while|then|later|afterwards|after (?:a|some|that|\d)|之后|后来|随后|但|不过|可是"
+    r"|然而|而)",
+    re.I | re.A,
+)
 _ENDS = re.compile(r"\A\W{0,3}(?:until|till)\b", re.I | re.A)
 _THEREUPON = re.compile(
     r"\A\W{0,3}(?:and |but )?(?:now|then|it|this|that|which|everything|all|the (?:error|problem|issue|loss|bug"

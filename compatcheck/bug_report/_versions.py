@@ -10,6 +10,8 @@ from compatcheck.bug_report._claims import Claim, distribution_claim
 from compatcheck.bug_report._cues import READINGS
 from compatcheck.bug_report._mentions import Phrase, opposite
 from compatcheck.bug_report._names import SPOKEN, distribution
+from compatcheck.packages.known_releases import standing
+from compatcheck.packages.shipped_tables import shipped_table
 from compatcheck.results.cases import FACTUAL
 
 SAYS = (
@@ -59,7 +61,7 @@ _PAIR = re.compile(
 _LONE = re.compile(
     r"(?:(?P<origin>\bfrom|从|\binstead of|\brather than|而不是)|\b(?:to|with|on|using|under|in|versions?|than|is"
     r"|for|at|of|until"
-    r"|since|by|and|or|both|when|use|put|before|after)|[到至用为成在是的回本了或和从时与,、(:/;]"
+    r"|since|by|and|or|both|when|use|put|got|have|installed|before|after)|[到至用为成在是的回本了或和从时与,、(:/;]"
     r"|\A)[^\w<>=!~]{0,2}(?:versions?\s"
     r"|版本\s?)?"
     rf"{_BARE}{_UNITS}",
@@ -83,7 +85,7 @@ _OTHERS = re.compile(
 )
 _CUDA_ALONE = re.compile(r"(?:9|1\d)\.\d\Z")
 _FOREIGN = re.compile(
-    r"\b(?:driver|cuda|cudnn|rocm|cann|gcc|glibc|kernel|ubuntu|linux|firmware)\b|驱动|固件", re.I | re.A
+    r"(?:\b(?:driver|cuda|cudnn|rocm|cann|gcc|glibc|kernel|ubuntu|linux|firmware)\b|驱动|固件)\D*\Z", re.I | re.A
 )
 _NOTHING = ("cuda", "python", "cudnn", "version", "nvcc")
 _NEAR = 200
@@ -171,31 +173,33 @@ class Versions:
                 yield claim._replace(how=how, weight=phrase.manner.weight)
 
     def _subject(self, phrase: Phrase, version: str, start: int) -> str | None:
-        if not version.strip("0.") or _is_of_another(phrase.text[max(0, start - _NEAR) : start]):
+        """The package of a version that stands without a name, None where that is not clear."""
+        if not version.strip("0.") or _FOREIGN.search(phrase.text[max(0, start - _NEAR) : start]):
             return None
         before = [distribution(each[0]) for each in _NAME.finditer(phrase.text, max(0, start - _NEAR), start)]
         fitting = (name for name in reversed(before) if name and self._fits(name, version))
         if name := next(fitting, None):
             return name
-        alike = [each for each in reversed(self._recent) if _alike(each.version, version)]
+        known = [each for each in reversed(self._recent) if _may_be(each.name, version)]
+        alike = [each for each in known if _alike(each.version, version)]
         closest = [each for each in alike if each.version.split(".")[:2] == version.split(".")[:2]]
-        known = [each.name for each in closest or alike]
-        if known:
-            return known[0] if self._is_clear(known) else None
+        names = [each.name for each in closest or alike]
+        if names:
+            return names[0] if self._is_clear(names) else None
         line = self._lines.get(phrase.line, "")
         at = max(line.find(phrase.text), 0)
         earlier = " ".join(self._lines.get(phrase.line - back, "")[-_NEAR:] for back in (3, 2, 1))
         for part, last in ((line[max(0, at - _NEAR) : at], True), (earlier, True), (line[at : at + _NEAR], False)):
-            names = [distribution(each[0]) for each in _NAME.finditer(part)]
-            fits = [name for name in (reversed(names) if last else names) if name and self._fits(name, version)]
+            spoken = [distribution(each[0]) for each in _NAME.finditer(part)]
+            fits = [name for name in (reversed(spoken) if last else spoken) if name and self._fits(name, version)]
             if fits:
                 return fits[0]
-        return None
+        return "torch" if "+cu" in version and _may_be("torch", version) else None
 
     def _fits(self, name: str, version: str) -> bool:
         """Whether a version may be of a package, as far as others of it are known."""
         known = [each.version for each in self._recent if each.name == name]
-        return not known or any(_alike(each, version) for each in known)
+        return _may_be(name, version) and (not known or any(_alike(each, version) for each in known))
 
     def _is_clear(self, names: list[str]) -> bool:
         """Whether the package is the only one that fits, or was spoken of in a line of its own."""
@@ -203,11 +207,9 @@ class Versions:
         return len({*names}) == 1 or [*lines.values()].count(lines[names[0]]) == 1
 
 
-def _is_of_another(before: str) -> bool:
-    """Whether the last thing named is no distribution: a driver, a compiler, an operating system."""
-    foreign = [match.end() for match in _FOREIGN.finditer(before)]
-    named = [match.end() for match in _NAME.finditer(before)]
-    return bool(foreign) and (not named or named[-1] < foreign[-1])
+def _may_be(name: str, version: str) -> bool:
+    """Whether a package may have a release of that number."""
+    return standing(name, version, shipped_table) not in ("missing", "unlisted")
 
 
 def _turns(origin: str, phrase: Phrase) -> bool:

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from compatcheck.bug_report import read_account
 from compatcheck.environment import Unknown
+from compatcheck.packages.known_releases import releases
+from compatcheck.packages.shipped_tables import shipped_table
 
 SENTENCES = (
     "After updating {name} from version {good} to version {bad} saving fails.",
@@ -49,6 +51,7 @@ PACKAGES = {
     "vllm": ("0.10.0", "0.11.2"),
     "deepspeed": ("0.14.4", "0.15.1"),
 }
+MAJORS = {"torch": 2, "transformers": 4, "peft": 0, "vllm": 0, "deepspeed": 0}
 
 
 @pytest.mark.parametrize("sentence", SENTENCES)
@@ -62,18 +65,19 @@ def test_a_sentence_contrasts_what_works_with_what_fails(sentence: str, name: st
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    st.sampled_from(sorted(PACKAGES)),
-    st.sampled_from(SENTENCES),
-    st.tuples(st.integers(1, 60), st.integers(0, 9)),
-    st.tuples(st.integers(1, 60), st.integers(0, 9)),
-)
-def test_the_numbers_do_not_matter(name: str, sentence: str, one: tuple[int, int], two: tuple[int, int]) -> None:
-    major = PACKAGES[name][0].partition(".")[0]
-    good, bad = (f"{major}.{minor}.{patch}" for minor, patch in (one, two))
+@given(st.sampled_from(sorted(PACKAGES)), st.sampled_from(SENTENCES), st.data())
+def test_any_two_releases_are_read(name: str, sentence: str, data: st.DataObject) -> None:
+    listed = (each for each in releases(name, shipped_table) if each.major == MAJORS[name])
+    known = [str(each) for each in listed if len(each.release) == 3 and not each.post]
+    good, bad = data.draw(st.lists(st.sampled_from(known), min_size=2, max_size=2, unique=True))
     account = read_account(sentence.format(name=name, good=good, bad=bad), "report")
-    if good != bad:
-        assert [contrast[1:3] for contrast in account.contrasts] == [(bad, good)], account.said
+    assert [contrast[1:3] for contrast in account.contrasts] == [(bad, good)], account.said
+
+
+def test_a_version_that_the_package_never_had_is_not_taken_for_one() -> None:
+    account = read_account("triton 3.1.0 crashes. It fails with 9.48.0 as well.", "report")
+    assert account.environment.get("distributions.triton") == "3.1.0"
+    assert all(each.value != "9.48.0" for each in account.said)
 
 
 class Setting(NamedTuple):
