@@ -37,6 +37,8 @@ SAID = [
     ("loss 恒为 0.0，模型等于没训", "loss-zero"),
     ("损失从第一步开始就是0", "loss-zero"),
     ("loss 掉到 0 了", "loss-zero"),
+    ("每次打印都是 'loss': 0.0，不知道为什么", "loss-zero"),
+    ('the loss is zero throughout, lines say "loss": 0.0', "loss-zero"),
     ("loss 和 grad_norm 都是 0", "loss-zero grad-norm-zero"),
     ("loss 0.0 and grad_norm nan", "loss-zero grad-norm-nan"),
     ("loss is 0.0, grad norm stuck at 1.4142", "loss-zero grad-norm-constant"),

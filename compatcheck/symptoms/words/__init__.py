@@ -53,10 +53,8 @@ def _symptoms(tokens: str, carried: bool = False) -> Iterator[str]:
     if against.clause.search(tokens):
         return
     for phrase in phrases():
-        if carried and not phrase.carries:
-            continue
-        match = phrase.regex.search(tokens)
-        if match is None:
+        match = None if carried and not phrase.reach else phrase.regex.search(tokens)
+        if match is None or carried and match.end() > phrase.reach:
             continue
         gone = against.before.search(tokens[: match.start()]) or against.after.search(tokens[match.end() :])
         if not gone:

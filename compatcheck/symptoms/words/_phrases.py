@@ -13,11 +13,11 @@ _GAP, _WIDE = "[^A-Z]{0,40}?", ".{0,50}?"
 
 
 class Phrase(NamedTuple):
-    """What says a symptom; one that ``carries`` may have its subject in a clause before it."""
+    """What says a symptom; ``reach`` is how long a match may be that has its subject in a clause before it."""
 
     symptom: str
     regex: re.Pattern[str]
-    carries: bool
+    reach: int
 
 
 class Polarity(NamedTuple):
@@ -37,9 +37,7 @@ def phrases() -> tuple[Phrase, ...]:
         joined = (
             "|".join(row["patterns"]).replace(" ~", " ?~").replace("~~", "\0").replace("~", _GAP).replace("\0", _WIDE)
         )
-        found.append(
-            Phrase(row["symptom"], re.compile(joined.replace("FILL", fill), re.ASCII), row.get("carries", False))
-        )
+        found.append(Phrase(row["symptom"], re.compile(joined.replace("FILL", fill), re.ASCII), row.get("reach", 0)))
     return tuple(found)
 
 
