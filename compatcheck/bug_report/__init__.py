@@ -7,7 +7,7 @@ may say more than it reads. What no format recognises is read as prose.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compatcheck.environment import Environment
@@ -36,3 +36,10 @@ def read_text_of_report(path: str) -> tuple[str, str]:
     from compatcheck.bug_report import _input
 
     return _input.read_input(path)
+
+
+def is_thread(document: Any) -> bool:
+    """Whether a JSON document is what GitHub gives of issues, discussions and their comments."""
+    from compatcheck.bug_report import _issue
+
+    return _issue.is_thread(document)

@@ -37,6 +37,11 @@ def read(text: str) -> tuple[Issue, ...]:
     return tuple(_issue(each) for each in _threads(document))
 
 
+def is_thread(document: Any) -> bool:
+    """Whether a JSON document holds a report."""
+    return next(_threads(document), None) is not None
+
+
 def _issue(document: Mapping[str, Any]) -> Issue:
     place = _PLACE.match(str(document.get("html_url") or document.get("url") or ""))
     day = str(document.get("createdAt") or document.get("created_at") or "")[:10]

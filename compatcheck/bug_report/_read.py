@@ -11,6 +11,7 @@ from compatcheck.bug_report._claims import RECORD, WEAK, Claim, join_claims, sai
 from compatcheck.bug_report._contrasts import contrasts
 from compatcheck.bug_report._input import plain_text
 from compatcheck.bug_report._mentions import Phrase, phrases, sides
+from compatcheck.bug_report._repeats import without_repeats
 from compatcheck.bug_report._reports import reports_in
 from compatcheck.bug_report._surroundings import announced_manners, fence_manner, headed_manners, lead_manner
 from compatcheck.environment import Environment
@@ -49,7 +50,7 @@ def read_account(text: str, source: str) -> Account:
 
 
 def _read_one(text: str, source: str, filed: Environment | None = None) -> Account:
-    blocks = split(plain_text(text))
+    blocks = split(without_repeats(plain_text(text)))
     headed = headed_manners(blocks)
     claims = [claim for block in blocks for claim in _claims(block, headed)]
     claims += _mentioned((*_settings.claims(blocks), *_code.own_training(blocks)), headed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -265,3 +266,26 @@ def test_a_line_of_the_report_stays(line: str) -> None:
 def test_what_follows_a_list_of_other_pages_is_read() -> None:
     text = f"Related articles\nWindows 11\n\n### Environment\n{ENGLISH}"
     assert read_report(text, "page").facts["distributions"] == VERSIONS
+
+
+READING = "{{'loss': {0}.25, 'grad_norm': 1.{0}, 'learning_rate': 1e-05, 'epoch': 0.{0}}}"
+RANK = "node{0}:71:{0} [{0}] NCCL INFO Channel 0{0}/0 : 0[0] -> 1[1] via P2P/CUMEM"
+
+
+def test_a_log_that_repeats_itself_is_read_in_a_part_of_the_time() -> None:
+    noise = [form.format(number) for number in range(20_000) for form in (READING, RANK)]
+    text = "\n".join([*noise, "torch==2.5.1", "peft==0.14.0"])
+    started = time.process_time()
+    found = read_report(text, "run.log")
+    assert time.process_time() - started < 4
+    assert found.facts["distributions"] == VERSIONS
+    assert found.locations["distributions.torch"].line == len(noise) + 1
+
+
+def test_a_long_list_of_packages_is_no_repetition() -> None:
+    names = [
+        f"package-{'abcdefghij'[number // 50]}{'klmnopqrst'[number % 10]}{'uvwxy'[number // 10 % 5]}"
+        for number in range(500)
+    ]
+    rows = "\n".join(f"{name}=={number}.{number % 7}.1" for number, name in enumerate(names))
+    assert len(read_report(rows, "requirements.txt").facts["distributions"]) == len(set(names))

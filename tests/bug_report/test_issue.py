@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compatcheck.bug_report import read_report
+from compatcheck.bug_report import is_thread, read_report
 from compatcheck.bug_report._names import distribution_of
 
 BODY = "I pip installed deepspeed.\n\n- numpy 2.0.0\n"
@@ -106,3 +106,18 @@ def test_what_is_no_issue_is_read_as_plain_text(text: str) -> None:
 
 def test_a_text_that_states_nothing_is_no_report() -> None:
     assert read_report("It does not work.", "report.txt").facts == {}
+
+
+@pytest.mark.parametrize(
+    ("document", "thread"),
+    [
+        (BY_GH, True),
+        ([BY_API], True),
+        ({"data": {"repository": {"discussion": {"title": "a", "body": "b"}}}}, True),
+        ({"log_history": [{"loss": 1.0}]}, False),
+        ({"zero_optimization": {"stage": 2}}, False),
+        ([1, "a"], False),
+    ],
+)
+def test_a_thread_is_told_from_other_json(document: Any, thread: bool) -> None:
+    assert is_thread(document) is thread

@@ -134,7 +134,7 @@ def _kind_of_json(path: str) -> Kind:
             document: Any = json.load(stream)
     except (OSError, ValueError, RecursionError):
         return "text"
-    if not isinstance(document, Mapping) or "body" in document:
+    if not isinstance(document, Mapping) or "body" in document or bug_report.is_thread(document):
         return "text"
     return "log" if "log_history" in document else "snapshot" if "schema_version" in document else "project"
 
