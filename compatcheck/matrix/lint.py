@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment
 from compatcheck.environment.vocabulary import keys, kind_of
+from compatcheck.matrix._quoted_messages import quoted_messages
+from compatcheck.matrix._regex import without_name
 from compatcheck.matrix._traits import Table, trait_finder
 from compatcheck.matrix.entry import Entry, Example, RemedyEntry
 from compatcheck.matrix.matching.match import Verdict, match_table
@@ -58,6 +60,7 @@ def lint(
 ) -> list[Fault]:
     """Every fault of the entries ``only``, or of all, each beside the whole matrix. ``probes`` are those there are."""
     active = [_other(entry) for entry in entries.values() if entry.withdrawn is None]
+    patterns = _patterns(other.entry for other in active)
     faults: list[Fault] = []
     for path, entry in entries.items():
         if only and entry.id not in only:
@@ -72,6 +75,7 @@ def lint(
             _unknown_probe(entry, probes),
             _unknown_symptoms(entry, table),
             _false_patterns(entry),
+            _messages_of_others(entry, patterns),
             _false_examples(entry, table),
             _idle_conditions(entry, table),
             _bad_remedies(entry, active, table),
@@ -249,6 +253,27 @@ def _false_patterns(entry: Entry) -> Iterator[str]:
         for line in pattern.not_examples:
             if regex.search(line):
                 yield f"error pattern {number} matches {line!r}, which it must not"
+
+
+def _patterns(entries: Iterable[Entry]) -> list[tuple[str, re.Pattern[str]]]:
+    return [
+        (entry.id, re.compile(without_name(pattern.regex, pattern.not_examples), re.IGNORECASE | re.ASCII))
+        for entry in entries
+        for pattern in entry.error_patterns
+    ]
+
+
+def _messages_of_others(entry: Entry, patterns: Sequence[tuple[str, re.Pattern[str]]]) -> Iterator[str]:
+    """A message that the entry quotes must not lead to others alone, unless it says that it means another line."""
+    if entry.withdrawn:
+        return
+    lines = [line for pattern in entry.error_patterns for line in (pattern.example, *pattern.not_examples)]
+    for message in quoted_messages(entry):
+        owners = sorted({name for name, regex in patterns if regex.search(message)})
+        parts = [part.strip().lower() for part in message.split("...")]
+        shown = any(all(part in line.lower() for part in parts) for line in lines)
+        if owners and entry.id not in owners and not shown:
+            yield f"it quotes {message!r}, which only the pattern of {owners[0]} matches"
 
 
 def _false_examples(entry: Entry, table: Table) -> Iterator[str]:

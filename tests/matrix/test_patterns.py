@@ -6,6 +6,7 @@ import re
 import shutil
 import time
 from collections import Counter
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -147,13 +148,56 @@ def test_a_pattern_is_proved_by_its_own_lines(
     text = (SOURCES / "transformers" / path.name).read_text(encoding="utf-8")
     block = PATTERN.format(regex=regex, example=example, other=other)
     path.write_text(text.replace("[[evidence]]", block + "[[evidence]]", 1), encoding="utf-8")
-    from datetime import date
-
     entry = read_entry(path)
     faults = [
         f.text for f in lint({path: entry}, known.table, ["labels_masked"], date(2026, 11, 22)) if "pattern" in f.text
     ]
     assert not faults if fault is None else any(fault in text for text in faults)
+
+
+QUOTED = "did not match any variant of untagged enum ModelWrapper"
+
+
+@pytest.mark.parametrize(
+    ("summary", "block", "fault"),
+    [
+        (f'Loading ends in "data {QUOTED}".', "", True),
+        (f"Loading ends in Exception: data {QUOTED}.", "", True),
+        (f"Loading says that data {QUOTED}.", "", False),
+        (
+            f'Loading ends in "data {QUOTED}".',
+            PATTERN.format(regex=f"'{QUOTED}'", example=f"'Error: {QUOTED}'", other=""),
+            False,
+        ),
+        (
+            f'Loading ends in "data ... {QUOTED}".',
+            PATTERN.format(regex="'Error: other'", example=f"'Error: other data, {QUOTED}'", other=""),
+            False,
+        ),
+        ('Loading ends in "it could not be loaded for some reason".', "", False),
+    ],
+)
+def test_a_quoted_message_leads_to_its_entry(
+    summary: str, block: str, fault: bool, tmp_path: Path, known: matrix.Matrix
+) -> None:
+    other = next(SOURCES.glob("*/CC-2026-0065.toml"))
+    path = tmp_path / "transformers" / "CC-2024-0005.toml"
+    path.parent.mkdir()
+    text = (
+        (SOURCES / "transformers" / path.name)
+        .read_text(encoding="utf-8")
+        .replace("[[evidence]]", block + "[[evidence]]", 1)
+    )
+    path.write_text(
+        re.sub(r'(?s)^summary = """.*?"""', lambda _: f"summary = {summary!r}", text, flags=re.M), encoding="utf-8"
+    )
+    entries = {each: read_entry(each) for each in (path, other)}
+    faults = [
+        each.text
+        for each in lint(entries, known.table, ["labels_masked"], date(2026, 11, 22), ["CC-2024-0005"])
+        if "it quotes" in each.text
+    ]
+    assert bool(faults) is fault and all("CC-2026-0065" in text for text in faults)
 
 
 def test_the_compiled_form_gives_the_same_patterns_in_a_file_of_their_own(known: matrix.Matrix, tmp_path: Path) -> None:
