@@ -147,6 +147,14 @@ FACTS: tuple[Fact, ...] = (
     Fact("cuda.machine_code", FLAG, used_by="traits"),
     Fact("npu.cann", VERSION, meaning="release of CANN on an Ascend machine, as 8.0.rc3"),
     Fact("npu.driver", VERSION, used_by="report", meaning="of Ascend NPUs, as npu-smi prints it"),
+    Fact(
+        "cuda.forward_compatibility",
+        TEXT,
+        meaning="what became of a newer libcuda.so of a compatibility package: `used` or `refused`",
+    ),
+    Fact("cuda.fabric_manager", TEXT, meaning="state of NVIDIA's fabric manager: `running`, `stopped` or `failed`"),
+    Fact("build.package", TEXT, meaning="distribution that an installer compiles"),
+    Fact("build.isolated", FLAG, meaning="it is compiled in an environment that holds its declared requirements alone"),
     Fact("torch_build.hip", TEXT, compared="version"),
     Fact("torch_build.cuda", TEXT, used_by="inference and traits"),
     Fact("torch_build.git_version", TEXT, used_by="comparison of machines"),
@@ -180,7 +188,6 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "training.calls.*",
         LABELS,
-        used_by="inference",
         meaning="names of all arguments given to a class, as `transformers.TrainingArguments`, or for the model to"
         " `transformers.from_pretrained`",
     ),

@@ -33,6 +33,7 @@ _QUANTISED_BY = {
     "gptq": ("gptq", date(2024, 8, 8)),
 }
 _BUILDS = "tables/torch-cuda-builds"
+_NPU = re.compile(r"(?:Huawei )?Ascend", re.IGNORECASE)
 
 
 class _Given(NamedTuple):
@@ -116,6 +117,20 @@ def _compute_capabilities(view: Environment, given: _Given) -> InferredFacts:
             why = marked("from the GPU's name")
             sources = (f"gpus.{number}.name", "tables/gpu-compute-capability")
             yield f"gpus.{number}.compute_capability", Inference(found, why, sources)
+
+
+def _no_cuda_on_npus(view: Environment, given: _Given) -> InferredFacts:
+    """A machine whose accelerators are Ascend NPUs alone has no compute capability, no NVIDIA driver and no CUDA."""
+    gpus = view.facts.get("gpus") or ()
+    if not gpus or not all(_NPU.match(gpu.get("name") or "") for gpu in gpus):
+        return
+    why, sources = marked("the accelerators are Ascend NPUs"), ("gpus",)
+    for number, gpu in enumerate(gpus):
+        if "compute_capability" not in gpu:
+            yield f"gpus.{number}.compute_capability", Inference(None, why, sources)
+    for fact in ("runtime", "driver", "driver_api", "toolkit", "cudnn", "nccl"):
+        if isinstance(view.get(f"cuda.{fact}"), Unknown):
+            yield f"cuda.{fact}", Inference(None, why, sources)
 
 
 def _model_of_repository(view: Environment, given: _Given) -> InferredFacts:
@@ -362,6 +377,7 @@ _RULES: tuple[_Rule, ...] = (
     _newest_releases,
     _image_contents,
     _compute_capabilities,
+    _no_cuda_on_npus,
     _model_of_repository,
     _model_family,
     _foreign_runtime,

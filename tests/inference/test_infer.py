@@ -267,3 +267,25 @@ def test_a_switch_is_as_its_library_has_it_unless_somebody_says_otherwise(
 ) -> None:
     completed = matrix.infer(known, Environment({"training": training})).view
     assert completed.get(f"training.{fact}") == value
+
+
+@pytest.mark.parametrize(
+    ("names", "runtime"),
+    [
+        (["Ascend 910B1"], None),
+        (["Ascend910A", "Ascend910A"], None),
+        (["Ascend 910B1", "NVIDIA A100-SXM4-80GB"], Unknown()),
+        ([], Unknown()),
+    ],
+)
+def test_npus_have_no_cuda(known: matrix.Matrix, names: list[str], runtime: object) -> None:
+    judged = matrix.infer(known, Environment({"gpus": [{"name": name} for name in names]}))
+    assert judged.view.get("cuda.runtime") == runtime
+    assert judged.view.get("cuda.driver") == runtime
+    capabilities = {gpu.get("compute_capability", Unknown()) for gpu in judged.view.facts["gpus"]}
+    assert (None in capabilities) is (runtime is None)
+
+
+def test_stated_cuda_stands_beside_npus(known: matrix.Matrix) -> None:
+    judged = matrix.infer(known, Environment({"gpus": [{"name": "Ascend 910B1"}], "cuda": {"toolkit": "12.1"}}))
+    assert judged.view.get("cuda.toolkit") == "12.1"

@@ -50,14 +50,14 @@ def _conditions() -> dict[str, Any]:
     root = _table("facts that must all hold; keys are paths of the snapshot that `compatcheck env` prints")
     root["minProperties"] = 1
     for path, kind in sorted(keys().items()):
+        schema: dict[str, Any] = {"$ref": f"#/$defs/{kind}"}
         if path.endswith("."):
-            root["properties"][path[:-1]] = {"type": "object", "additionalProperties": {"$ref": f"#/$defs/{kind}"}}
-        else:
-            _place(root, path.split("."), kind)
+            schema = {"type": "object", "additionalProperties": schema}
+        _place(root, path.rstrip(".").split("."), schema)
     return root
 
 
-def _place(root: dict[str, Any], path: list[str], kind: Kind) -> None:
+def _place(root: dict[str, Any], path: list[str], schema: dict[str, Any]) -> None:
     """Put the key where its path leads; a section that can be compared itself is either that or a table."""
     table = root
     for part in path[:-1]:
@@ -65,7 +65,7 @@ def _place(root: dict[str, Any], path: list[str], kind: Kind) -> None:
         if "$ref" in inner:
             inner = table["properties"][part] = {"anyOf": [inner, _table()]}
         table = inner["anyOf"][-1] if "anyOf" in inner else inner
-    table["properties"][path[-1]] = {"$ref": f"#/$defs/{kind}"}
+    table["properties"][path[-1]] = schema
 
 
 def _table(description: str | None = None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from compatcheck.matrix.matching.match import Verdict
 
 _STATED_BY_TRAINING_ALONE = ("traits", "training.predict_with_generate", "training.use_cache")
-_SUBJECTS = ("model.", "traits", "training.observed.", "every_gpu.", "torch_build.hip")
+_SUBJECTS = ("model.", "traits", "training.calls.", "training.observed.", "every_gpu.", "torch_build.hip")
 _KINDS = {
     "gpu": "hardware",
     "every_gpu": "hardware",
@@ -61,10 +61,13 @@ def _subjects() -> tuple[str, ...]:
 
 
 def rare_choices(conditions: Mapping[str, object]) -> frozenset[str]:
-    """The facts of which a table asks for what few choose: each value it allows, or a variable that has to be set."""
+    """The facts of which a table asks for what few choose: each value it allows, or a variable that has to be set.
+
+    Conditions on a GPU are judged together, under the name ``gpu``.
+    """
     chosen_by_few = relevance().chosen_by_few
     return frozenset(
-        path
+        "gpu" if path.startswith("gpu.") else path
         for path, condition in conditions.items()
         if (variable_of(path) and condition != "absent")
         or (path in chosen_by_few and chosen_by_few[path].issuperset(_allowed(condition)))
@@ -124,7 +127,9 @@ def is_one_package_away(parts: Mapping[str, Verdict], rare: frozenset[str], envi
     """
     lacking = [path for path, part in parts.items() if part.holds is None]
     packages = [path for path in lacking if distribution_of(path) and parts[path].missing and not parts[path].expected]
-    if len(packages) != 1 or len(lacking) > 2 or parts[packages[0]].unlikely or _is_program(packages[0]):
+    if len(packages) != 1 or len(lacking) > 2 or packages[0] in rare:
+        return False
+    if parts[packages[0]].unlikely or _is_program(packages[0]):
         return False
     there = {**parts, packages[0]: parts[packages[0]]._replace(expected=True)}
     return is_narrowed(there, rare, environment)

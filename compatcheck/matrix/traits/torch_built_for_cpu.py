@@ -1,8 +1,8 @@
 """torch is a build without CUDA or ROCm, so that training runs on the CPU.
 
-Where nobody states the build, the answer is no: what an installer brings on Linux unless told otherwise is the CUDA
-build, and a bug report that says nothing of its build is about a GPU. It singles nobody out: laptops and login nodes
-have such a build whatever they train with elsewhere.
+torch-npu brings NPUs to such a build. Where nobody states the build, the answer is no: what an installer brings on
+Linux unless told otherwise is the CUDA build, and a bug report that says nothing of its build is about a GPU. It
+singles nobody out: laptops and login nodes have such a build whatever they train with elsewhere.
 """
 
 from __future__ import annotations
@@ -16,4 +16,5 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     torch = environment.get("distributions.torch")
     labelled = isinstance(torch, str) and torch.partition("+")[2].startswith("rocm")
     built_with_rocm = labelled or isinstance(environment.get("torch_build.hip"), str)
-    return TraitVerdict(environment.get("cuda.runtime") is None and not built_with_rocm, presumed=True)
+    for_npus = isinstance(environment.get("distributions.torch-npu"), str)
+    return TraitVerdict(environment.get("cuda.runtime") is None and not built_with_rocm and not for_npus, presumed=True)
