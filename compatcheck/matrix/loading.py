@@ -292,7 +292,7 @@ def _spans(version: Version) -> list[tuple[list[Any], list[Any]]]:
         return [(key, key), (release, release)]
     minor = version.minor
     before = Version(f"{version.major}.{minor - 1}" if minor else f"{max(version.major - 1, 0)}")
-    return [(sort_key(before), key), (release, release)]
+    return [(min(sort_key(before), key), key), (release, release)]
 
 
 def _lines_at(stream: IO[bytes], places: Iterable[Place]) -> Iterator[bytes]:
