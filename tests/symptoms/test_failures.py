@@ -59,6 +59,19 @@ LINES = [
     # ROCm
     ("RuntimeError: HIP error: invalid device function", "no-kernel-image", None),
     ("Memory access fault by GPU node-1 on address 0x7f. Reason: Unknown.", "illegal-memory-access", None),
+    # models, tensors and classes of errors
+    ("RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x8 and 16x2)", "shape-mismatch", "shape-mismatch"),
+    ("RuntimeError: Error(s) in loading: size mismatch for lm_head.weight", "shape-mismatch", "shape-mismatch"),
+    ("RuntimeError: expected scalar type Half but found Float", "dtype-mismatch", "dtype-mismatch"),
+    ("RuntimeError: Expected all tensors to be on the same device, but found cuda:0", "device-mismatch", None),
+    ("NotImplementedError: Cannot copy out of meta tensor; no data!", "meta-tensor", "meta-tensor"),
+    ("ValueError: Image features and image tokens do not match: tokens: 3, features 9", "image-token-mismatch", None),
+    ("RuntimeError: Trying to backward through the graph a second time", "backward-twice", "backward-twice"),
+    ("_pickle.UnpicklingError: Weights only load failed.", "unpickling-error", "load-failure"),
+    ("ValueError: max_length must be positive", "value-error", "value-error"),
+    ("KeyError: 'rope_scaling'", "key-error", "key-error"),
+    ("RuntimeError: something of our own", "runtime-error", "runtime-error"),
+    ("KeyboardInterrupt", "error", None),
     # ends of processes
     ("[2024] [INFO] [launch.py:325:sigkill_handler] main process exits with return code = -9", "killed", None),
     (" exitcode  : -11 (pid: 99)", "segmentation-fault", "process-crash"),
