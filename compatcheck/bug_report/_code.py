@@ -53,7 +53,8 @@ _DOWNLOADED = re.compile(
 )
 _CACHED = re.compile(rf"models--({_PART})(?=[/\\'\"\s]|\Z)")
 _REMOTE = re.compile(
-    r"[\\/]transformers_modules[\\/](?:(?:([\w.-]{1,60})[\\/])?(\w[\w.-]{1,100})[\\/])?(?:(?:[0-9a-f]{40}|\.{3})[\\/])?\w{1,60}\.py\b"
+    r"[\\/]transformers_modules[\\/](?:(?:([\w.-]{1,60})[\\/])?(\w[\w.-]{1,100})[\\/])?(?:(?:[0-9a-f]{40}"
+    r"|\.{3})[\\/])?\w{1,60}\.py\b"
 )
 """A model in the folders into which ModelScope and the Hub download, and the code that comes with its files."""
 

@@ -11,12 +11,11 @@ from compatcheck.bug_report._blocks import Line
 from compatcheck.bug_report._claims import FAILING, WEAK, WORDS
 from compatcheck.bug_report._clauses import clauses, sentences
 from compatcheck.bug_report._cues import Signs, signs
+from compatcheck.bug_report._outcomes import Clause, Outcome, outcome
 from compatcheck.results.cases import FACTUAL, How
 
 _LONGEST = 2_000
 _MOST_CLAUSES = 200
-_REACH = 4
-_SHORT = 30
 _OPPOSITE: Mapping[How, How] = {"failed": "worked", "worked": "failed"}
 
 
@@ -41,13 +40,6 @@ class Phrase(NamedTuple):
         return self.manner.how
 
 
-class _Clause(NamedTuple):
-    text: str
-    line: int
-    sentence: int
-    signs: Signs
-
-
 def opposite(how: How) -> How:
     """How that is mentioned which something took the place of."""
     return _OPPOSITE.get(how, "elsewhere" if how == "stated" else how)
@@ -56,13 +48,13 @@ def opposite(how: How) -> How:
 def phrases(lines: Iterable[Line], given: Mapping[int, How]) -> Iterator[Phrase]:
     """The phrases of lines of prose; ``given`` is how a line is mentioned whose heading or announcement says so."""
     listed = list(lines)
-    found: list[_Clause] = []
+    found: list[Clause] = []
     texts: list[str] = []
     for line in listed:
         for sentence in sentences(line.plain[:_LONGEST]):
             texts.append(sentence)
             found += [
-                _Clause(text, line.number, len(texts) - 1, signs(text))
+                Clause(text, line.number, len(texts) - 1, signs(text))
                 for text, _ in zip(clauses(sentence), range(_MOST_CLAUSES))
             ]
     manners = _manners(found)
@@ -74,14 +66,14 @@ def phrases(lines: Iterable[Line], given: Mapping[int, How]) -> Iterator[Phrase]
         yield Phrase("".join(clause.text for clause, _ in group).strip(), number, manner, texts[sentence])
 
 
-def _is_overruled(clause: _Clause, manner: Manner, given: Mapping[int, How]) -> bool:
+def _is_overruled(clause: Clause, manner: Manner, given: Mapping[int, How]) -> bool:
     """What is said of the present or to be the reporter's own stands, whatever the heading is."""
     return clause.line in given and manner[:2] == ("stated", WORDS) and not clause.signs.mine
 
 
-def _manners(found: Sequence[_Clause]) -> list[Manner]:
+def _manners(found: Sequence[Clause]) -> list[Manner]:
     manners = [
-        _manner(clause.signs, _outcome(found, index), _previous(found, index)) for index, clause in enumerate(found)
+        _manner(clause.signs, outcome(found, index), _previous(found, index)) for index, clause in enumerate(found)
     ]
     for index in range(1, len(found)):
         before, clause = found[index - 1], found[index]
@@ -102,48 +94,7 @@ def _is_plain(one: Signs) -> bool:
     return not (one.works or one.fails or one.moves or one.tried or one.asked or one.advised or one.since or one.now)
 
 
-class _Outcome(NamedTuple):
-    works: bool = False
-    fails: bool = False
-    still: bool = False
-
-
-def _outcome(found: Sequence[_Clause], index: int) -> _Outcome:
-    """How that ended of which a clause speaks: by its own words, else by those that follow up to another mention."""
-    clause = found[index]
-    own = clause.signs
-    works, fails, still = own.works, own.fails, own.still
-    if not own.mentions:
-        return _Outcome(works, fails, still)
-    waits = own.opens or own.moves or own.tried or own.before
-    for step, other in enumerate(found[index + 1 : index + 1 + _REACH], 1):
-        theirs = other.signs
-        if other.sentence == clause.sentence and works and step == 1 and theirs.ends:
-            return _Outcome()
-        if theirs.mentions and not (theirs.bare and waits and step == 1 and not (works or fails)):
-            break
-        if theirs.asked:
-            break
-        same = other.sentence == clause.sentence
-        if not same and not (waits and not (works or fails) and theirs.thereupon and other.line - clause.line <= 1):
-            break
-        if theirs.turns and works and theirs.fails and not (theirs.works or theirs.slow):
-            return _Outcome(False, True, theirs.still)
-        if theirs.turns and not (works or fails):
-            break
-        if own.works or own.fails:
-            continue
-        if waits:
-            works, still = works or theirs.works, still or theirs.still
-            fails = fails or theirs.fails or (theirs.trouble and not theirs.works)
-        elif step == 1 and theirs.works and not theirs.fails and theirs.thereupon and len(other.text) <= _SHORT:
-            works = True
-        elif theirs.fails:
-            return _Outcome()
-    return _Outcome(works, fails, still)
-
-
-def _previous(found: Sequence[_Clause], index: int) -> Signs | None:
+def _previous(found: Sequence[Clause], index: int) -> Signs | None:
     """The signs of the clause before in the sentence, to which ``and not with ...`` is the opposite."""
     if index and found[index].signs.flips and found[index - 1].sentence == found[index].sentence:
         before = found[index - 1].signs
@@ -151,8 +102,8 @@ def _previous(found: Sequence[_Clause], index: int) -> Signs | None:
     return None
 
 
-def _manner(own: Signs, outcome: _Outcome, previous: Signs | None) -> Manner:
-    works, fails, still = outcome
+def _manner(own: Signs, ended: Outcome, previous: Signs | None) -> Manner:
+    works, fails, still = ended
     if previous:
         return Manner("worked" if previous.fails or previous.trouble else "failed", FAILING)
     if own.asked:

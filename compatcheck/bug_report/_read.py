@@ -9,6 +9,7 @@ from compatcheck.bug_report import _assignments, _code, _issue, _models, _newest
 from compatcheck.bug_report._blocks import Block, Line, split
 from compatcheck.bug_report._claims import RECORD, WEAK, Claim, join_claims, said
 from compatcheck.bug_report._contrasts import contrasts
+from compatcheck.bug_report._days import doubt_later_releases
 from compatcheck.bug_report._input import plain_text
 from compatcheck.bug_report._mentions import Phrase, phrases, sides
 from compatcheck.bug_report._repeats import without_repeats
@@ -54,8 +55,9 @@ def _read_one(text: str, source: str, filed: Environment | None = None) -> Accou
     headed = headed_manners(blocks)
     claims = [claim for block in blocks for claim in _claims(block, headed)]
     claims += _mentioned((*_settings.claims(blocks), *_code.own_training(blocks)), headed)
-    joined, variants = join_claims(claims, source)
     known = filed.facts if filed else {}
+    claims = list(doubt_later_releases(claims, known.get("report", {}).get("date")))
+    joined, variants = join_claims(claims, source)
     stated = {**known, **joined.facts}
     report = {**known.get("report", {}), **joined.section("report")}
     environment = Environment({**stated, "report": report} if stated else {}, joined.reasons, joined.locations)

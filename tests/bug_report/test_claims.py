@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any, NamedTuple
 
@@ -182,6 +183,13 @@ def test_what_is_only_named_as_a_bound_is_a_reading_and_no_fact() -> None:
     account = read_account("The bug exists since trl 0.12.0.", "report")
     assert isinstance(account.environment.get("distributions.trl"), Unknown)
     assert account.variants == ({"distributions.trl": "0.12.0"},)
+
+
+@pytest.mark.parametrize(("day", "torch"), [("2024-09-30", None), ("2024-10-18", "2.5.0")])
+def test_a_release_from_after_the_day_of_the_report_is_no_fact(day: str, torch: str | None) -> None:
+    document = {"title": "nan", "body": "torch 2.5.0 gives nan", "createdAt": f"{day}T10:00:00Z", "author": None}
+    known = read_report(json.dumps(document), "issue.json").get("distributions.torch")
+    assert known == torch if torch else isinstance(known, Unknown)
 
 
 def test_every_mention_is_told_with_its_line() -> None:

@@ -26,7 +26,7 @@ BY_API = {
     "title": "Import fails",
     "url": "https://api.github.com/repos/pytorch/vision/issues/12",
     "html_url": "https://github.com/pytorch/vision/issues/12",
-    "created_at": "2023-03-20T01:02:03Z",
+    "created_at": "2025-03-20T01:02:03Z",
     "user": {"login": "reporter"},
     "body": BODY,
     "comments": 2,
@@ -48,7 +48,7 @@ def test_what_gh_prints_is_read_with_its_day_its_package_and_what_the_reporter_a
 
 def test_the_form_of_the_rest_api_is_read_too() -> None:
     assert read(BY_API) == {
-        "report": {"date": "2023-03-20", "repository": "pytorch/vision"},
+        "report": {"date": "2025-03-20", "repository": "pytorch/vision"},
         "distribution_ranges": {"torchvision": ""},
         "distributions": {"numpy": "2.0.0"},
     }
