@@ -102,7 +102,7 @@ def _is_location(word: str) -> bool:
 def _claims(phrase: Phrase, versions: Versions) -> Iterator[Claim]:
     text, number = phrase.text, phrase.line
     yield from versions.claims(phrase)
-    rest = (*_of_python(text, number), *_of_system(text, number), *_cuda(text, number), *_gpus(text, number))
+    rest = (*_of_python(text, number), *_of_system(text, number), *_cuda(text, number), *_gpus(phrase))
     for claim in (*rest, *platform_claims(text, number)):
         yield claim._replace(how=phrase.how, weight=phrase.manner.weight)
 
@@ -139,14 +139,15 @@ def _cuda(text: str, number: int) -> Iterator[Claim]:
             yield Claim("report.cuda", version, number)
 
 
-def _gpus(text: str, number: int) -> Iterator[Claim]:
-    found: Gpus | None = gpus_in(text)
+def _gpus(phrase: Phrase) -> Iterator[Claim]:
+    """The GPUs of a phrase; a number such as 3090 is one where its sentence speaks of GPUs."""
+    found: Gpus | None = gpus_in(phrase.text, context=gpus_in(phrase.sentence) is not None)
     if found is None:
         return
     if len(found.names) > 1:
-        yield Claim("gpus", None, number, f"names several GPUs: {', '.join(found.names)}")
+        yield Claim("gpus", None, phrase.line, f"names several GPUs: {', '.join(found.names)}")
     else:
-        yield Claim("gpus", found.value(), number)
+        yield Claim("gpus", found.value(), phrase.line)
 
 
 def _wheels(line: Line, given: Mapping[int, How]) -> Iterator[Claim]:
