@@ -6,6 +6,7 @@ Until `use` is called every text stands for itself, and nothing is loaded.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,11 @@ VARIABLE = "COMPATCHECK_LANG"
 _LOCALES = ("LC_ALL", "LC_MESSAGES", "LANG")
 _SIMPLIFIED = ("zh", "zh_cn", "zh_sg", "zh_hans")
 _SAMPLES = {"zh": "显存"}
+_CHINESE = re.compile(r"[\u4e00-\u9fff]")
+_WORD = re.compile(r"[A-Za-z]{2,}")
+_LEAST_CHARACTERS = 8
+_LEAST_SHARE = 0.15
+"""Reports in Chinese hold logs in English; English ones hold names, and headings in both languages."""
 
 _current = ENGLISH
 _catalogue: NullTranslations | None = None
@@ -74,6 +80,21 @@ def wanted(arguments: Sequence[str], environ: Mapping[str, str], *, on_terminal:
         return stated or ENGLISH
     locale = next((environ[name] for name in _LOCALES if environ.get(name)), "")
     return "zh" if locale.partition(".")[0].partition("@")[0].lower() in _SIMPLIFIED else ENGLISH
+
+
+def is_open(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Whether neither ``--lang`` nor the variable nor the locale chooses a language; C and POSIX choose none."""
+    if environ.get(VARIABLE) or any(argument.partition("=")[0] == "--lang" for argument in arguments):
+        return False
+    locale = next((environ[name] for name in _LOCALES if environ.get(name)), "")
+    return locale.partition(".")[0] in ("", "C", "POSIX")
+
+
+def language_of(text: str) -> str:
+    """The language of a text: Chinese where its share of Chinese characters is that of a report written in it."""
+    characters = len(_CHINESE.findall(text))
+    share = characters / (characters + len(_WORD.findall(text)) or 1)
+    return "zh" if characters >= _LEAST_CHARACTERS and share >= _LEAST_SHARE else ENGLISH
 
 
 def use(language: str, encoding: str | None) -> str | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from statistics import median
-from xml.sax.saxutils import escape
 
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
@@ -231,4 +231,4 @@ def _axis(curve: Curve) -> str:
 
 def _text(text: str) -> str:
     """XML forbids most control characters, which a log may well hold."""
-    return escape("".join(char if char >= " " else " " for char in text))
+    return escape("".join(char if char >= " " else " " for char in text), quote=False)
