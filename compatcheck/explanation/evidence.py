@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from compatcheck import symptoms
 from compatcheck.environment import Location
 from compatcheck.environment.paths import distribution_of
 from compatcheck.explanation.features import Context, Weighing
@@ -11,7 +12,7 @@ from compatcheck.inference.inferred import Judged
 from compatcheck.language import gettext as _
 from compatcheck.matrix.matching.held_facts import held_facts
 from compatcheck.report import because
-from compatcheck.results.cases import Contrast
+from compatcheck.results.cases import Contrast, Sighting
 from compatcheck.results.diagnoses import Evidence
 
 _LONGEST = 200
@@ -29,16 +30,34 @@ def speaks_against(weighing: Weighing, context: Context) -> tuple[Evidence, ...]
 
 def _speaks_for(weighing: Weighing, context: Context) -> Iterator[Evidence]:
     for hit in weighing.hits[:1]:
-        yield Evidence(_("its error line: {line}").format(line=hit.text[:_LONGEST]), hit.location)
-    for sighting in weighing.symptoms:
-        if sighting.origin != "error" or not weighing.hits:
-            words = _("it causes {symptom}: {text}").format(symptom=sighting.symptom, text=sighting.text[:_LONGEST])
-            yield Evidence(words, sighting.location)
+        yield Evidence(_("its error line: {line}").format(line=shortened(hit.text)), hit.location)
+    yield from _symptoms(weighing)
     for contrast in weighing.contrasts_for:
         yield Evidence(_contrast(contrast), contrast.location)
     for fact in held_facts(weighing.verdict, context.judged) if weighing.verdict.holds is not False else ():
-        if fact.value is not None:
-            yield Evidence(because.held((fact._replace(location=None),)), fact.location)
+        if fact.value is not None and not fact.fact.startswith("training.observed."):
+            yield Evidence(because.held((fact._replace(location=None),)), fact.location, fact=True)
+
+
+def _symptoms(weighing: Weighing) -> Iterator[Evidence]:
+    """The symptoms that the entry causes, those of one line together."""
+    together: dict[tuple[bool, Location], list[Sighting]] = {}
+    for sighting in weighing.symptoms:
+        if sighting.origin != "error" or not weighing.hits:
+            together.setdefault((sighting.origin == "words", sighting.location), []).append(sighting)
+    for (is_described, location), sightings in together.items():
+        titles = "; ".join(dict.fromkeys(symptoms.title(each.symptom) for each in sightings))
+        if is_described:
+            words = _("it causes what is described: {symptom}").format(symptom=titles)
+        else:
+            words = _("it causes what the log shows: {symptom}").format(symptom=titles)
+        yield Evidence(words, location)
+
+
+def shortened(text: str) -> str:
+    """A line with its beginning and its end, where it is long."""
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 60]} … {text[-57:]}"
 
 
 def _contrast(contrast: Contrast) -> str:
@@ -58,9 +77,7 @@ def _against(weighing: Weighing, context: Context) -> Iterator[Evidence]:
         yield Evidence(_("does not explain: {contrast}").format(contrast=_contrast(contrast)), contrast.location)
     if context.hits and not weighing.hits:
         first = next(iter(context.hits.values()))[0]
-        yield Evidence(
-            _("the error line is not one of its own: {line}").format(line=first.text[:_LONGEST]), first.location
-        )
+        yield Evidence(_("the error line is that of another entry: {entry}").format(entry=first.entry), first.location)
 
 
 def _failing(path: str, weighing: Weighing, judged: Judged) -> str:

@@ -1,45 +1,112 @@
-"""What would tell explanations apart: the one fact or probe whose answer moves the most probability.
+"""What would tell explanations apart: the one fact or probe whose answer is expected to move the most probability.
 
-A fact that an entry still lacks either meets its condition or not. The question is worth what the two answers differ
-in, summed over the explanations that ask for it.
+Where an explanation is the cause, its conditions hold; where another one is, they hold as often as elsewhere. So each
+explanation says how probable a yes is, and either answer moves its probability. Over yes and no by their own
+probability, the expected change of the distribution is the sum of p * |yes of this one - yes of all|.
 """
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 from compatcheck.explanation.ranking import Ranked
 from compatcheck.language import gettext as _
-from compatcheck.results.diagnoses import Ask
+from compatcheck.packages.versions import contains, is_range, parse_range, parse_version
+from compatcheck.results.diagnoses import Answer, Ask
 from compatcheck.results.findings import Finding
 
 _MOST = 3
-_SETTLED = 0.02
-"""Probability below which it makes no difference what an answer decides."""
+_SURE = 0.95
+"""How probable it is that a condition of the cause holds; entries and reports are wrong at times."""
+
+_ELSEWHERE = 0.3
+"""How often a condition holds where the cause does not need it."""
+
+_OVERLAPPING = 0.5
+"""The same where the cause needs another value of that fact, and both can hold."""
+
+_FALSE_ALARM = 0.05
+"""How often the probe of an entry fails where that entry is not the cause."""
 
 
-def asks(finding: Finding, ranked: Ranked, others: Sequence[Ranked]) -> tuple[Ask, ...]:
-    """The questions that would decide about an explanation, the one that divides best first."""
-    lacking = _lacking(ranked)
-    share: dict[str, float] = defaultdict(float)
-    for other in others:
-        for path, asked in _lacking(other).items():
-            if path in lacking and asked != lacking[path] or path not in lacking:
-                continue
-            share[path] += other.probability
-    divided = {path: ranked.probability * (1 - min(share[path] - ranked.probability, 1.0)) for path in lacking}
-    found = [_question(path, lacking[path], divided[path]) for path in sorted(divided, key=lambda p: -divided[p])]
+def asks(finding: Finding, ranked: Ranked, explained: Sequence[Ranked], answers: Sequence[Answer] = ()) -> list[Ask]:
+    """The questions that would decide about one explanation, the one that divides best first."""
+    settled = {answer.fact for answer in answers}
+    found = []
+    for path, asked in _lacking(ranked).items():
+        if path not in settled:
+            chances = [_yes(path, asked, each) for each in explained]
+            found.append(_question(path, asked, expected_change(explained, chances, _ELSEWHERE)))
     if finding.probe_name:
         request = f" --request '{json.dumps(finding.probe_request)}'" if finding.probe_request else ""
         command = f"compatcheck probe {finding.probe_name}{request}"
+        chances = [_SURE if each is ranked else _FALSE_ALARM for each in explained]
         text = _("run {command} in the environment that failed").format(command=command)
-        found.append(Ask(text, command, divides=ranked.probability))
-    return tuple(found[:_MOST])
+        found.append(Ask(text, command, divides=expected_change(explained, chances, _FALSE_ALARM)))
+    return sorted(found, key=lambda ask: -ask.divides)[:_MOST]
 
 
-def _lacking(ranked: Ranked) -> dict[str, object]:
+def expected_change(explained: Sequence[Ranked], chances: Sequence[float], elsewhere: float) -> float:
+    """How much of the probability an answer is expected to move, from 0 to 1.
+
+    ``chances`` holds the probability of a yes under each explanation, and ``elsewhere`` where none of them is right.
+    """
+    shares = [each.probability for each in explained]
+    none = max(0.0, 1 - sum(shares))
+    overall = sum(share * chance for share, chance in zip(shares, chances)) + none * elsewhere
+    moved = sum(share * abs(chance - overall) for share, chance in zip(shares, chances))
+    return moved + none * abs(elsewhere - overall)
+
+
+def answered(ranked: Sequence[Ranked], answers: Sequence[Answer]) -> list[Ranked]:
+    """The explanations by their probability once questions are answered, by Bayes' rule."""
+    weights = [each.probability for each in ranked]
+    none = max(0.0, 1 - sum(weights))
+    for answer in answers:
+        if answer.holds is None:
+            continue
+        chances = [_yes(answer.fact, answer.condition, each) for each in ranked]
+        weights = [weight * (chance if answer.holds else 1 - chance) for weight, chance in zip(weights, chances)]
+        none *= _ELSEWHERE if answer.holds else 1 - _ELSEWHERE
+    total = (sum(weights) + none) or 1.0
+    found = [each._replace(probability=weight / total) for each, weight in zip(ranked, weights)]
+    return sorted(found, key=lambda each: (-each.probability, each.weighing.row.id)) if answers else found
+
+
+def _yes(path: str, asked: object, other: Ranked) -> float:
+    """How probable it is that a condition holds if an explanation is the cause."""
+    conditions = other.weighing.conditions
+    if path not in conditions:
+        return _ELSEWHERE
+    if conditions[path] == asked:
+        return _SURE
+    return _OVERLAPPING if _can_both_hold(asked, conditions[path]) else 1 - _SURE
+
+
+def _can_both_hold(one: Any, other: Any) -> bool:
+    if "absent" in (one, other):
+        return False
+    if "present" in (one, other):
+        return True
+    if isinstance(one, str) and isinstance(other, str) and is_range(one) and is_range(other):
+        return _overlap(one, other)
+    ours, theirs = ({*map(str, each)} if isinstance(each, list) else {str(each)} for each in (one, other))
+    return bool(ours & theirs) or any(map(is_range, ours | theirs))
+
+
+@cache
+def _overlap(one: str, other: str) -> bool:
+    ranges = [parse_range(one), parse_range(other)]
+    bounds = [comparator.version for each in ranges for comparator in each]
+    lowest = parse_version("0")
+    candidates = [*bounds, lowest] if lowest else bounds
+    return any(all(contains(each, version) for each in ranges) for version in candidates)
+
+
+def _lacking(ranked: Ranked) -> dict[str, Any]:
     """The conditions of an entry of which the facts are not known."""
     weighing = ranked.weighing
     return {
@@ -49,16 +116,23 @@ def _lacking(ranked: Ranked) -> dict[str, object]:
     }
 
 
-def _question(path: str, asked: object, divides: float) -> Ask:
-    value = asked[0] if isinstance(asked, list) and asked else asked
-    words = "/".join(map(str, asked)) if isinstance(asked, list) else str(asked)
+def question_of(path: str, asked: Any) -> str:
+    """A condition as a question that yes or no answers."""
     name = path.removeprefix("training.").removeprefix("distributions.")
-    if value == "present":
-        text, example = _("is {name} there?").format(name=name), f"{path}=..."
-    elif value == "absent":
-        text, example = _("is {name} absent?").format(name=name), f"{path}=absent"
+    if asked == "present":
+        return _("is {name} there?").format(name=name)
+    if asked == "absent":
+        return _("is {name} absent?").format(name=name)
+    if isinstance(asked, bool):
+        return (_("is {name} on?") if asked else _("is {name} off?")).format(name=name)
+    words = " / ".join(map(str, asked)) if isinstance(asked, list) else str(asked)
+    return _("is {name} {condition}?").format(name=name, condition=words)
+
+
+def _question(path: str, asked: Any, divides: float) -> Ask:
+    value = asked[0] if isinstance(asked, list) and asked else asked
+    if isinstance(value, bool):
+        example = str(value).lower()
     else:
-        text = _("is {name} {condition}?").format(name=name, condition=words)
-        example = f"{path}={value}" if isinstance(value, (bool, int)) or str(value)[:1] not in "<>=!" else f"{path}=..."
-    text = f"{text} --assume {str(example).lower() if isinstance(value, bool) else example}"
-    return Ask(text, "", path, divides)
+        example = "..." if value == "present" or str(value)[:1] in "<>=!" else str(value)
+    return Ask(question_of(path, asked), f"--assume {path}={example}", path, divides, asked)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterable
 from typing import NoReturn
 
 import click
 
+from compatcheck import language
 from compatcheck.results import exit_status
 from compatcheck.verbs import _options
 from compatcheck.verbs._output import screen_of, write
@@ -34,6 +37,7 @@ EXAMPLES = (
 @click.option("--svg", metavar="FILE", help="Also draw the curves to this SVG file.")
 @click.option("--env", "env_only", is_flag=True, help="Print the facts as a snapshot, without explanations.")
 @click.option("--snapshot-out", metavar="FILE", help="Also write that snapshot to this file.")
+@click.option("--ask", "asking", is_flag=True, help="Ask on the terminal for the facts that decide best, one by one.")
 @click.option("--all", "everything", is_flag=True, help="Print every explanation. Default: the three most probable.")
 @_options.quiet
 @_options.verbose("Also print all that speaks for each explanation, and its sources.")
@@ -48,6 +52,7 @@ def command(
     svg: str | None,
     env_only: bool,
     snapshot_out: str | None,
+    asking: bool,
     everything: bool,
     quiet: bool,
     verbose: bool,
@@ -61,20 +66,36 @@ def command(
     import json
 
     from compatcheck import matrix
-    from compatcheck.pipelines.diagnose import Given, diagnose
+    from compatcheck.pipelines.diagnose import Given, explain, read_case
     from compatcheck.report import curves, render
     from compatcheck.report.subjects import diagnosis
+    from compatcheck.verbs import _questions
 
-    found = diagnose(Given((*inputs, *paths), python, snapshot, assume), matrix.load())
-    facts = json.dumps(found.environment.dump(), indent=2, ensure_ascii=False) + "\n"
-    if snapshot_out is not None:
-        write(facts, snapshot_out)
-    if env_only:
-        write(facts, output)
-        sys.exit(exit_status.CLEAN)
+    paths = tuple(dict.fromkeys((*inputs, *paths)))
+    if asking:
+        _questions.require_terminal(paths)
+    known = matrix.load()
+    reading = read_case(Given(paths, python, snapshot, assume), known)
+    _speak_as(text for _source, text in reading.case.texts)
+    if env_only or snapshot_out is not None:
+        facts = json.dumps(reading.case.environment.dump(), indent=2, ensure_ascii=False) + "\n"
+        if snapshot_out is not None:
+            write(facts, snapshot_out)
+        if env_only:
+            write(facts, output)
+            sys.exit(exit_status.CLEAN)
+    found = explain(reading, known, paths)
+    if asking:
+        found = _questions.ask(found, reading, known)
     if svg and found.run:
         write(curves.svg(found.run.curves, title=found.run.signature.words), svg)
     short = quiet and format_name == "text"
     answer = diagnosis.failing(found) if short else diagnosis.document(found, verbose=verbose, everything=everything)
     write(render(answer, format_name, screen_of(output)), output)
     sys.exit(exit_status.FINDINGS if found.shows_fault else exit_status.CLEAN)
+
+
+def _speak_as(texts: Iterable[str]) -> None:
+    """Answer in the language of the texts, where neither an option nor a variable nor the locale chooses one."""
+    if language.is_open(sys.argv[1:], os.environ):
+        language.use(language.language_of("\n".join(texts)), getattr(sys.stdout, "encoding", None))

@@ -32,14 +32,15 @@ def test_on_a_terminal_no_row_is_wider_than_it(columns: int) -> None:
 
 def test_three_explanations_are_printed_and_the_rest_counted() -> None:
     text = render(diagnosis.document(found()), "text")
-    assert len(re.findall(r"(?m)^ \d\. ", text)) == 3 and len(text.split("\n")) <= 90
-    assert f"{len(found().explanations) - 3} less probable explanations: --all" in text
+    shown = len(re.findall(r"(?m)^ \d\. ", text))
+    assert 1 <= shown <= 3 and len(text.split("\n")) <= 70
+    assert f"{len(found().explanations) - shown} less probable: --all" in text
     everything = render(diagnosis.document(found(), everything=True), "text")
     assert len(re.findall(r"(?m)^[ \d]\d\. ", everything)) == len(found().explanations)
 
 
 def test_a_long_shot_has_one_remedy_and_no_warning() -> None:
-    text = render(diagnosis.document(found()), "text")
-    shots = [each for each in re.split(r"(?m)^ \d\. ", text) if each.startswith("long shot")]
+    text = render(diagnosis.document(found(), everything=True), "text")
+    shots = [each for each in re.split(r"(?m)^[ \d]\d\. ", text) if each.startswith("long shot")]
     assert shots
     assert all(len(re.findall(r"(?m)^(?:fix|or) ", each)) == 1 and "misleads" not in each for each in shots)

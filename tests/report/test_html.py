@@ -206,12 +206,12 @@ def hostile_values() -> tuple[Report, PinReport, list[ProbeResult], Diagnosis]:
         report.environment,
         (Said(HOSTILE, HOSTILE, at, "stated", HOSTILE),),
         (Contrast(HOSTILE, HOSTILE, HOSTILE, at),),
-        sightings=(Sighting(HOSTILE, HOSTILE, at, "words", HOSTILE),),
+        sightings=(Sighting("loss-nan", HOSTILE, at, "words", HOSTILE),),
         hits=(hit,),
         texts=((HOSTILE, HOSTILE),),
     )
     judge = (HOSTILE, 1, HOSTILE, True)
-    diagnosis = Diagnosis(case, (log,), log, run, (explained,), spoken, (HOSTILE,), False, Inferred(), *judge)
+    diagnosis = Diagnosis(case, (log,), log, run, (explained,), spoken, (HOSTILE,), (HOSTILE,), Inferred(), *judge)
     return report._replace(maps=(drawn,)), pins, [probe], diagnosis
 
 
@@ -233,7 +233,7 @@ def test_nothing_breaks_out_of_a_page(name: str) -> None:
     page = Page(text)
     assert page.handlers == [] and page.loads == [] and "img" not in page.seen
     assert page.seen.count("script") == text.startswith("<!DOCTYPE")
-    assert all(address.startswith("https://example.org/") for address in page.links)
+    assert all(address.startswith(("https://example.org/", "#explanation-")) for address in page.links)
     assert "onerror=alert(2)" in words(text)
     if name != "probes":
         assert "javascript:alert(1)" in words(text)
@@ -287,6 +287,39 @@ def test_a_log_is_told_with_its_curves_and_the_step_where_it_began(tmp_path: Pat
     assert text.count('class="onset"') == text.count('class="frame"') == 3
     assert re.search(r'<svg class="curves" [^>]*aria-label="[^"]*the symptom began at step 16"', text)
     assert "torch>=2.5.1" in copyable(text)
+
+
+REPORT = """Loss is 0.0 and grad_norm is nan from step 1.
+torch 2.5.0, transformers 4.48.0, A100, bf16, sdpa, batch size 2, padding
+export HF_TOKEN=hf_aBcDeFgHiJkLmNoPqRsTuVwX
+pip install --index-url https://me:hunter2@pkgs.example.org/simple torch
+<script>alert(1)</script>
+"""
+
+
+def page_of(tmp_path: Path, text: str) -> str:
+    (tmp_path / "report.txt").write_text(text, encoding="utf-8")
+    run_command(sys.executable, "diagnose", "report.txt", "--format", "html", "-o", "x.html", cwd=tmp_path)
+    return (tmp_path / "x.html").read_text(encoding="utf-8")
+
+
+def test_the_passages_that_were_read_are_marked_and_lead_to_explanations(tmp_path: Path) -> None:
+    page = page_of(tmp_path, REPORT)
+    assert re.search('<mark class="symptom-mark"[^>]*>Loss is 0.0 and grad_norm is nan', page)
+    linked = re.search('<mark class="fact-mark"[^>]*>torch 2.5.0[^<]*</mark> <a href="#(explanation-1)">', page)
+    assert linked and f'id="{linked[1]}"' in page
+
+
+def test_a_page_shows_no_secret_of_the_text(tmp_path: Path) -> None:
+    page = page_of(tmp_path, REPORT.replace("torch\n<", "torch==2.5.0\n<"))
+    assert "hf_aBc" not in page and "hunter2" not in page and "<script>alert" not in page
+
+
+def test_of_a_long_text_only_the_neighbourhood_is_shown(tmp_path: Path) -> None:
+    filler = "".join(f"nothing to see in line {number}\n" for number in range(200))
+    page = page_of(tmp_path, f"{filler}{REPORT}{filler}")
+    assert "nothing to see in line 199" in page and "nothing to see in line 100" not in page
+    assert "Loss is 0.0 and grad_norm is nan" in words(page)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests.report.page import Page
 _KEPT = re.compile(
     r"\{\w+\}|--?[\w.=-]+|compatcheck( \w+)*|training\.attention=sdpa|https?://\S+|example\.org\S*|matrix/\S+|records/\S+"
     r"|cuda\.\w+|file_problems|GB/s|rank\b|torch|Python|framework|\[\{\"path.*|\bname\b|javascript:alert|</?[a-z]+>|```\w*"
-    r"|:[a-z_]+:|&\w+;|(confirmed|affected|possible|refuted|fail|problem|hung|environ|driver)"
+    r"|python\b|platform\.system|distributions\.|training\.|model\.|:[a-z_]+:|&\w+;|(confirmed|affected|possible|refuted|fail|problem|hung|environ|driver)"
 )
 """Commands, options, facts, statuses and addresses are the same in every language."""
 

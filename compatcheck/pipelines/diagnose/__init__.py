@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from compatcheck import advice, matrix
+from compatcheck import advice, matrix, symptoms
 from compatcheck.errors import NothingInspectedError
 from compatcheck.explanation import evidence, questions
 from compatcheck.explanation.features import Context
 from compatcheck.explanation.ranking import Ranked, band, rank
 from compatcheck.language import gettext as _
+from compatcheck.language import marked
 from compatcheck.pipelines.diagnose._case import Given, Reading, case_of_text, judged_log, read_case
-from compatcheck.results.diagnoses import Diagnosis, Evidence, Explanation
+from compatcheck.pipelines.diagnose._mismatch import mismatches
+from compatcheck.results.cases import Case
+from compatcheck.results.diagnoses import Answer, Diagnosis, Evidence, Explanation
 from compatcheck.results.logs import Fit, Log, Run, Signature
 
-__all__ = ["Given", "case_of_text", "diagnose", "explain", "read_case"]
+__all__ = ["Given", "Reading", "case_of_text", "diagnose", "explain", "read_case"]
 
 MOST_EXPLANATIONS = 20
 """Explanations that are spelt out; the rest are less probable than any reader looks at."""
@@ -28,24 +31,28 @@ def diagnose(given: Given, known: matrix.Matrix) -> Diagnosis:
 
     Raises `NothingInspectedError` where nothing at all could be read, `InputError` where something cannot be read.
     """
-    return explain(read_case(given, known), known, ", ".join(given.paths))
+    return explain(read_case(given, known), known, given.paths)
 
 
-def explain(reading: Reading, known: matrix.Matrix, subject: str) -> Diagnosis:
-    """What a case shows and what explains it."""
+def explain(
+    reading: Reading, known: matrix.Matrix, inputs: tuple[str, ...], answers: Sequence[Answer] = ()
+) -> Diagnosis:
+    """What a case shows and what explains it, with what a person answered to questions."""
     case, logs = reading.case, reading.logs
     log = judged_log(logs)
     run = (log.last or _run_from_hits(log)) if log else None
     if not (case.environment.facts or case.sightings or case.hits or case.said or run):
         seen = "no version, setting, loss or error is in it"
+        subject = ", ".join("standard input" if path == "-" else path for path in inputs)
         raise NothingInspectedError("diagnosing", subject, seen, "paste the versions, the log or the error")
-    context, ranked = rank(case, known)
+    context, weighed = rank(case, known)
+    ranked = questions.answered(weighed, answers)
     explained = [each for each in ranked[:MOST_EXPLANATIONS] if each.probability >= LEAST]
-    explanations = tuple(_explanation(each, explained, context, known) for each in explained)
+    explanations = tuple(_explanation(each, explained, context, known, answers) for each in explained)
     judged_by = (known.revision, known.entries, known.date, matrix.is_stale(known))
-    mismatch = tuple(_mismatch(reading, ranked, context))
-    given = bool(reading.named.facts)
-    return Diagnosis(case, logs, log, run, explanations, mismatch, (), given, context.judged.inferred, *judged_by)
+    mismatch = mismatches(reading, ranked, context)
+    found = Diagnosis(case, logs, log, run, explanations, mismatch, (), inputs, context.judged.inferred, *judged_by)
+    return found._replace(general=_general(found))
 
 
 def _run_from_hits(log: Log) -> Run | None:
@@ -53,10 +60,12 @@ def _run_from_hits(log: Log) -> Run | None:
     if not log.hits:
         return None
     line = log.hits[0].location.line or 1
-    return Run(Signature("known-error-line", "a line that a matrix entry matches"), line, line, 0)
+    return Run(Signature("known-error-line", marked("a line that a matrix entry matches")), line, line, 0)
 
 
-def _explanation(ranked: Ranked, others: Sequence[Ranked], context: Context, known: matrix.Matrix) -> Explanation:
+def _explanation(
+    ranked: Ranked, explained: Sequence[Ranked], context: Context, known: matrix.Matrix, answers: Sequence[Answer]
+) -> Explanation:
     weighing = ranked.weighing
     finding = matrix.finding_of(known, weighing.row, weighing.verdict, context.judged)
     (finding,) = advice.recommend(context.judged.view, [finding])
@@ -65,10 +74,21 @@ def _explanation(ranked: Ranked, others: Sequence[Ranked], context: Context, kno
         ranked.probability,
         band(ranked.probability),
         _fit(ranked),
-        evidence.speaks_for(weighing, context),
-        evidence.speaks_against(weighing, context),
-        questions.asks(finding, ranked, others),
+        (*_answers(ranked, answers, holds=True), *evidence.speaks_for(weighing, context)),
+        (*_answers(ranked, answers, holds=False), *evidence.speaks_against(weighing, context)),
+        tuple(questions.asks(finding, ranked, explained, answers)),
         matrix.misleading(known, weighing.row),
+    )
+
+
+def _answers(ranked: Ranked, answers: Sequence[Answer], *, holds: bool) -> tuple[Evidence, ...]:
+    """What a person answered of the conditions of an entry."""
+    conditions = ranked.weighing.conditions
+    text = _("your answer: {question} yes") if holds else _("your answer: {question} no")
+    return tuple(
+        Evidence(text.format(question=questions.question_of(answer.fact, answer.condition)))
+        for answer in answers
+        if answer.holds is holds and conditions.get(answer.fact) == answer.condition
     )
 
 
@@ -79,20 +99,18 @@ def _fit(ranked: Ranked) -> Fit | None:
     return "affected" if verdict.holds else "possible" if verdict.narrowed else "open"
 
 
-def _mismatch(reading: Reading, ranked: Sequence[Ranked], context: Context) -> Iterator[Evidence]:
-    """Why the environment that was named cannot have written the log."""
-    if not reading.named.facts:
-        return
-    for path, value in reading.named.flat().items():
-        stated = reading.case.environment.get(path)
-        if path.startswith(("distributions.", "python")) and isinstance(stated, str) and stated != value:
-            at = reading.case.environment.locations.get(path)
-            text = _("the named environment has {name} {value}, the log was written with {stated}")
-            name = path.removeprefix("distributions.")
-            yield Evidence(text.format(name=name, value=value, stated=stated), at)
-    hit = [each for each in ranked if each.weighing.hits]
-    if hit and all(each.weighing.verdict.holds is False for each in hit):
-        best = hit[0].weighing
-        against = next(iter(evidence.speaks_against(best, context)), None)
-        text = _("its error line is known from {entry}, which the named environment rules out: {why}")
-        yield Evidence(text.format(entry=best.row.id, why=against.text if against else ""), best.hits[0].location)
+def _general(found: Diagnosis) -> tuple[str, ...]:
+    """What to do next where no explanation is plausible and something is wrong."""
+    if any(each.band != "long shot" for each in found.explanations) or found.healthy:
+        return ()
+    line = found.run.crash.text if found.run and found.run.crash else ""
+    steps = symptoms.next_steps(_seen(found.case, found.run), line)
+    if steps or found.case.sightings or found.case.hits:
+        return steps
+    return (_("add what goes wrong: the error line, the losses, or what the program does instead"),)
+
+
+def _seen(case: Case, run: Run | None) -> list[str]:
+    """The names of the symptoms, those of the error before those in words."""
+    shown = sorted(run.signature.symptoms) if run and not run.signature.benign else []
+    return [*shown, *(each.symptom for each in case.sightings)]

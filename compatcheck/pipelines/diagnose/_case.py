@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -25,6 +26,12 @@ _WORDS = (".txt", ".md", ".markdown", ".rst", ".log", ".out", ".err", ".html", "
 
 _LARGEST_TEXT = 1 << 20
 """Bytes up to which a file is read as a report; a larger one is a log."""
+
+_LARGEST_LIST = 1 << 16
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w, .-]*\])?\s*(?:[=<>!~]=|[<>])\s*[^\s;#]+\s*(?:[;#].*)?")
+
+_LEAST_READINGS = 3
+"""Readings from which the lines of a run are a program's own, in which no person says anything."""
 
 _OF_READINGS = ("loss-nan", "loss-zero", "grad-norm-nan", "grad-norm-zero", "eval-loss-nan")
 
@@ -59,7 +66,7 @@ def read_case(given: Given, known: matrix.Matrix) -> Reading:
     Raises `InputError` where something cannot be read.
     """
     kinds: dict[Kind, list[str]] = {"project": [], "snapshot": [], "text": [], "log": []}
-    for path in given.paths:
+    for path in _once(given.paths):
         kinds[_kind_of(path)].append(path)
     named = _named(given, kinds["project"], known)
     for path in kinds["snapshot"]:
@@ -102,6 +109,16 @@ def judged_log(logs: Iterable[Log]) -> Log | None:
     return min(logs, key=order, default=None)
 
 
+def _once(paths: Iterable[str]) -> Iterator[str]:
+    """The paths less those of a file that came before."""
+    seen: set[str] = set()
+    for path in paths:
+        real = path if path == "-" else os.path.realpath(path)
+        if real not in seen:
+            seen.add(real)
+            yield path
+
+
 def _kind_of(path: str) -> Kind:
     """What an input is, by its name and its beginning; `-` is a text."""
     if path == "-" or not os.path.lexists(path):
@@ -111,13 +128,25 @@ def _kind_of(path: str) -> Kind:
     ending = os.path.splitext(path)[1].lower()
     if ending == ".json":
         return _kind_of_json(path)
-    if ending in _WORDS and not requirements.identify(path):
+    if ending in _WORDS and not requirements.identify(path) and not _lists_packages(path):
         return _kind_by_size(path)
     try:
         identify(path)
     except InputError:
         return _kind_by_size(path)
     return "project"
+
+
+def _lists_packages(path: str) -> bool:
+    """Whether every line of a small file requires a package, whatever the file is called."""
+    if os.path.getsize(path) > _LARGEST_LIST:
+        return False
+    try:
+        with open(path, encoding="utf-8") as stream:
+            lines = [line.strip() for line in stream if line.strip() and not line.lstrip().startswith("#")]
+    except (OSError, ValueError):
+        return False
+    return bool(lines) and all(_REQUIREMENT.fullmatch(line) for line in lines)
 
 
 def _kind_by_size(path: str) -> Kind:
@@ -152,7 +181,10 @@ def _named(given: Given, files: Sequence[str], known: matrix.Matrix) -> Environm
 
 def _read_text(text: str, source: str, patterns: Sequence[Pattern]) -> _Text:
     log = symptoms.read_text(text, source, patterns)
-    return _Text(text, bug_report.read_account(text, source), log, symptoms.read_words(text, source))
+    runs = [range(run.first_line, run.last_line + 1) for run in log.runs if run.readings >= _LEAST_READINGS]
+    words = symptoms.read_words(text, source)
+    said = tuple(each for each in words if not any(each.location.line in run for run in runs))
+    return _Text(text, bug_report.read_account(text, source), log, said)
 
 
 def _joined(named: Environment, texts: Sequence[_Text], logs: Sequence[Log], assume: Sequence[str] = ()) -> Case:

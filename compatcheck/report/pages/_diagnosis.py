@@ -1,31 +1,36 @@
-"""What a log shows: the symptom and its step, the curves with it marked, and the entries that explain it."""
+"""What a case shows: what was read, the symptom and its step, its curves, and the entries that explain it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from compatcheck.language import gettext as _
 from compatcheck.report import curves
-from compatcheck.report.pages import _environment, _findings
+from compatcheck.report.pages import _environment, _findings, _texts
 from compatcheck.report.pages._verdict import Judge, Verdict, banner, footer
 from compatcheck.report.pages.markup import Html, joined, listed, section, tag
-from compatcheck.report.subjects.diagnosis import moment_in_words, verdict_words
+from compatcheck.report.subjects.diagnosis import (
+    first_explanations,
+    moment_in_words,
+    placed,
+    question_text,
+    verdict_words,
+)
 from compatcheck.results.diagnoses import Diagnosis, Evidence, Explanation
 from compatcheck.results.logs import Run
 
 _LONGEST_LINE = 600
 _SIGNS = {"likely": ("bad", "×"), "plausible": ("may", "?"), "long shot": ("none", "–")}
-_MOST_SHOWN = 3
 
 
 def body(diagnosis: Diagnosis) -> Iterator[str | None]:
     yield banner(verdict(diagnosis))
     if diagnosis.mismatch:
-        yield section(_("What does not fit"), listed(map(_placed, diagnosis.mismatch)))
+        yield section(_("What does not fit"), listed(placed(each, diagnosis) for each in diagnosis.mismatch))
     run = diagnosis.run
     if run is not None:
         yield section(_("What the log shows"), _facts(diagnosis, run), _error(run), _curves(run))
-    yield _explained(diagnosis)
+    yield tag("div", _explained(diagnosis), _texts.texts(diagnosis, first_explanations(diagnosis)), class_="beside")
     yield _other_runs(diagnosis)
     if diagnosis.environment.facts:
         yield _environment.glance(diagnosis.judged)
@@ -84,26 +89,32 @@ def _curves(run: Run) -> Html:
 def _explained(diagnosis: Diagnosis) -> Html:
     if diagnosis.healthy and not diagnosis.shows_fault:
         return Html()
-    none = None if diagnosis.explanations else tag("p", _("no explanation is plausible from what was given"))
+    plausible = any(each.band != "long shot" for each in diagnosis.explanations)
+    none = None if plausible else tag("p", _("no explanation is plausible from what was given"))
     general = listed(diagnosis.general) if diagnosis.general else None
-    return section(_("What explains it"), none, general, *map(_explanation, diagnosis.explanations[:_MOST_SHOWN]))
+    shown = (_explanation(number, each, diagnosis) for number, each in enumerate(first_explanations(diagnosis), 1))
+    return section(_("What explains it"), none, general, *shown)
 
 
-def _explanation(explanation: Explanation) -> Html:
+def _explanation(number: int, explanation: Explanation, diagnosis: Diagnosis) -> Html:
     finding = explanation.finding
     kind, symbol = _SIGNS[explanation.band]
     parts = (
-        _findings.section_of(_("What speaks for it"), listed(map(_placed, explanation.speaks_for))),
-        _findings.section_of(_("What speaks against it"), listed(map(_placed, explanation.against))),
-        _findings.section_of(_("What would decide"), listed(each.text for each in explanation.asks)),
+        _findings.section_of(_("What speaks for it"), _listed(explanation.speaks_for, diagnosis)),
+        _findings.section_of(_("What speaks against it"), _listed(explanation.against, diagnosis)),
+        _findings.section_of(
+            _("What would decide"),
+            listed(map(question_text, explanation.asks)),
+        ),
         _findings.section_of(_("Advice that misleads"), listed(explanation.misleading)),
     )
     mark = tag("span", symbol, class_=f"sign {kind}-sign", aria_hidden="true")
-    return _findings.explained(finding, mark, _(explanation.band), parts, kind)
+    words = f"[{number}] {_(explanation.band)}"
+    return tag("div", _findings.explained(finding, mark, words, parts, kind), id=f"explanation-{number}")
 
 
-def _placed(evidence: Evidence) -> str:
-    return f"{evidence.text} ({evidence.location})" if evidence.location else evidence.text
+def _listed(evidence: Sequence[Evidence], diagnosis: Diagnosis) -> Html:
+    return listed(placed(each, diagnosis) for each in evidence)
 
 
 def _lines_of(run: Run) -> str:

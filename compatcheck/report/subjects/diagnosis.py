@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
+from compatcheck import symptoms
 from compatcheck.environment import Location
+from compatcheck.environment.paths import distribution_of
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.report.document import Block, Curves, Document, rows
-from compatcheck.report.shapes import finding_shape, inferred_shape, matrix_shape
 from compatcheck.report.steps import explains_more, step_text
+from compatcheck.report.subjects._diagnosis_shape import shape
 from compatcheck.report.subjects._environment import head, stale
-from compatcheck.results.diagnoses import Diagnosis, Evidence, Explanation
+from compatcheck.results.cases import Said, Sighting
+from compatcheck.results.diagnoses import WORTH_ASKING, Ask, Diagnosis, Evidence, Explanation
 from compatcheck.results.findings import Remedy, Report
 from compatcheck.results.logs import Log, Moment, Run
 from compatcheck.terminal.cells import cells, padded
@@ -22,29 +25,43 @@ from compatcheck.terminal.lines import Line
 _INDENT = 10
 _NAMES = {"memory_mib": "memory (MiB)"}
 _LONGEST_LINE = 300
+_LONGEST_QUOTE = 160
 _MOST_REMEDIES = {"likely": 4, "plausible": 3, "long shot": 1}
 _MOST_SHOWN = 3
-_MOST_EVIDENCE = 5
+_WORTH_SHOWING = 0.03
+_MOST_EVIDENCE = 4
+_MOST_FACTS = 8
+HOWS = (
+    marked("stated"),
+    marked("failed"),
+    marked("worked"),
+    marked("tried"),
+    marked("asked"),
+    marked("advised"),
+    marked("elsewhere"),
+)
 BANDS = (marked("likely"), marked("plausible"), marked("long shot"))
 
 
 def document(diagnosis: Diagnosis, *, verbose: bool = False, everything: bool = False) -> Document:
     """The answer: what does not fit, what was seen, the explanations with what speaks for each, and what to do next.
 
-    ``everything`` shows every explanation rather than the first three, ``verbose`` all evidence.
+    ``everything`` shows every explanation rather than the first three, ``verbose`` all evidence and each mention of a
+    fact.
     """
     body = (
-        *_head(diagnosis),
         *_mismatch(diagnosis),
+        *_head(diagnosis),
         *_run_blocks(diagnosis),
         *_symptoms(diagnosis),
+        *_facts(diagnosis, verbose),
         *_explained(diagnosis, verbose, everything),
         *_next(diagnosis),
     )
     return Document(
         _verdict(diagnosis),
         body,
-        partial(_shape, diagnosis),
+        partial(shape, diagnosis),
         repeats_title=True,
         report=_findings(diagnosis),
         page=partial(_page, diagnosis),
@@ -98,8 +115,10 @@ def _style(diagnosis: Diagnosis) -> str:
 
 
 def verdict_words(diagnosis: Diagnosis) -> str:
-    """What the log shows, or else the first explanation."""
+    """What does not fit, what the log shows, or else the first explanation."""
     run = diagnosis.run
+    if diagnosis.mismatch:
+        return diagnosis.mismatch[0].text
     if run is not None and (not run.signature.benign or diagnosis.healthy):
         return _(run.signature.words)
     if diagnosis.explanations and diagnosis.explanations[0].band != "long shot":
@@ -115,14 +134,16 @@ def _head(diagnosis: Diagnosis) -> Iterator[Line]:
         judged = log is diagnosis.log
         runs = _(", {count} runs").format(count=len(log.runs)) if len(log.runs) > 1 else ""
         shown = "" if judged or log.last is None else f": {_(log.last.signature.words)}"
-        yield _labelled(_("log") if judged else _("also"), f"{log.path}{runs}{shown}", "dim")
+        yield _labelled(_("input") if judged else _("also"), f"{log.path}{runs}{shown}", "dim")
         for note in log.notes:
             yield _labelled("", note)
 
 
 def _mismatch(diagnosis: Diagnosis) -> Iterator[Line]:
     for at, each in enumerate(diagnosis.mismatch):
-        yield _labelled("" if at else _("mismatch"), _placed(each), "bold red")
+        yield _labelled("" if at else _("mismatch"), placed(each, diagnosis), "bold red")
+    if diagnosis.mismatch:
+        yield Line()
 
 
 def _run_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
@@ -134,7 +155,7 @@ def _run_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
     for detail in run.signature.details:
         yield _labelled("", _(detail))
     if run.crash:
-        yield _labelled(_("error"), f"{run.crash.location}: {run.crash.text[:_LONGEST_LINE]}")
+        yield _labelled(_("error"), f"{place_of(run.crash.location, diagnosis)}: {run.crash.text[:_LONGEST_LINE]}")
         for frame in run.crash.frames[-2:]:
             yield _labelled("", _("at {frame}").format(frame=frame))
         if len(run.crash.ranks) > 1:
@@ -163,33 +184,91 @@ def _other_runs(log: Log, judged: Run) -> Iterator[Line]:
 
 
 def _symptoms(diagnosis: Diagnosis) -> Iterator[Line]:
-    """What people say that they see."""
-    for at, sighting in enumerate(each for each in diagnosis.case.sightings if each.origin == "words"):
-        yield _labelled("" if at else _("symptom"), f"{sighting.symptom} ({sighting.location}): {sighting.text}")
+    """What people say that they see, the symptoms of one line together."""
+    together: dict[Location, list[Sighting]] = {}
+    for sighting in diagnosis.case.sightings:
+        if sighting.origin == "words":
+            together.setdefault(sighting.location, []).append(sighting)
+    for at, (location, sightings) in enumerate(together.items()):
+        titles = "; ".join(dict.fromkeys(symptoms.title(each.symptom) for each in sightings))
+        quotes = " … ".join(dict.fromkeys(each.text for each in sightings))
+        shown = f"{titles} ({place_of(location, diagnosis)}: {quotes[:_LONGEST_QUOTE]})"
+        yield _labelled("" if at else _("symptom"), shown)
+
+
+def _facts(diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
+    """Every mention with how it is said; without ``verbose`` what was read, where nothing plausible shows it."""
+    if verbose:
+        mentioned = {each.path for each in diagnosis.case.said}
+        mentions = [_mention(each, diagnosis) for each in diagnosis.case.said]
+        others = [f"{path} {value}" for path, value in _plain_facts(diagnosis) if path not in mentioned]
+        for at, text in enumerate((*mentions, *others)):
+            yield _labelled("" if at else _("facts"), text)
+        return
+    plausible = any(each.band != "long shot" for each in diagnosis.explanations)
+    if diagnosis.healthy or plausible:
+        return
+    stated = [
+        f"{distribution_of(path) or path.removeprefix('training.')} {value}" for path, value in _plain_facts(diagnosis)
+    ]
+    more = [_("{count} more: -v").format(count=len(stated) - _MOST_FACTS)] if len(stated) > _MOST_FACTS else []
+    if stated:
+        yield _labelled(_("read"), ", ".join((*stated[:_MOST_FACTS], *more)))
+
+
+def _plain_facts(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
+    """The facts that are one value each, less those that a run shows."""
+    for path, value in diagnosis.environment.flat().items():
+        hidden = path.startswith(("training.observed.", "report.", "target.")) or path == "distributions_complete"
+        if isinstance(value, (str, int, float)) and not hidden:
+            yield path, str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _mention(said: Said, diagnosis: Diagnosis) -> str:
+    value = _("absent") if said.value is None else said.value
+    doubt = f", {said.doubt}" if said.doubt else ""
+    return f"{place_of(said.location, diagnosis)}: {_(said.how)}: {said.path} {value}{doubt}"
 
 
 def _explained(diagnosis: Diagnosis, verbose: bool, everything: bool) -> Iterator[Line]:
     if diagnosis.healthy and not diagnosis.shows_fault:
         return
-    shown = diagnosis.explanations if everything else diagnosis.explanations[:_MOST_SHOWN]
+    shown = diagnosis.explanations if everything else first_explanations(diagnosis)
+    if not shown or shown[0].band == "long shot":
+        for at, text in enumerate(diagnosis.general):
+            yield _labelled("" if at else _("try"), text)
+        yield Line()
+        nearest = _("no explanation is plausible from what was given; the nearest are")
+        yield Line(nearest if shown else _("no explanation is plausible from what was given"), "bold")
     for number, explanation in enumerate(shown, 1):
         yield Line()
-        yield from _explanation(number, explanation, verbose)
+        yield from _explanation(number, explanation, diagnosis, verbose)
     if more := len(diagnosis.explanations) - len(shown):
         yield Line()
-        yield Line(_("{count} less probable explanations: --all").format(count=more), "dim")
+        yield Line(_("{count} less probable: --all").format(count=more), "dim")
 
 
-def _explanation(number: int, explanation: Explanation, verbose: bool) -> Iterator[Line]:
+def first_explanations(diagnosis: Diagnosis) -> tuple[Explanation, ...]:
+    """The three most probable; beside one that is plausible only those that are not far behind."""
+    first = diagnosis.explanations[:_MOST_SHOWN]
+    plausible = any(each.band != "long shot" for each in first)
+    return tuple(each for each in first if each.probability >= _WORTH_SHOWING or not plausible)
+
+
+def question_text(ask: Ask) -> str:
+    """A question with the option that answers it, or the probe to run."""
+    return f"{ask.text} {ask.command}" if ask.fact else ask.text
+
+
+def _explanation(number: int, explanation: Explanation, diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
     finding = explanation.finding
     head = f"{number:2}. {padded(_(explanation.band), 11)}"
     yield Line(f"{finding.id}  {finding.title}", "bold", head, "bold", cells(head))
-    for at, each in enumerate(explanation.speaks_for[: None if verbose else _MOST_EVIDENCE]):
-        yield _labelled("" if at else _("for"), _placed(each))
-    for at, each in enumerate(explanation.against[: None if verbose else _MOST_EVIDENCE]):
-        yield _labelled("" if at else _("against"), _placed(each))
-    for at, ask in enumerate(explanation.asks[: None if verbose else 1]):
-        yield _labelled("" if at else _("ask"), ask.text)
+    yield from _evidence(_("for"), explanation.speaks_for, diagnosis, verbose)
+    yield from _evidence(_("against"), explanation.against, diagnosis, verbose)
+    worth = [ask for ask in explanation.asks if ask.divides >= WORTH_ASKING]
+    for at, ask in enumerate(worth if verbose else worth[:1]):
+        yield _labelled("" if at else _("ask"), question_text(ask))
     for at, remedy in enumerate(finding.remedies[: _MOST_REMEDIES[explanation.band]]):
         yield from _remedy(_("or") if at else _("fix"), remedy)
     for at, text in enumerate(explanation.misleading if explanation.band != "long shot" else ()):
@@ -198,8 +277,41 @@ def _explanation(number: int, explanation: Explanation, verbose: bool) -> Iterat
         yield _labelled("" if at else _("see"), address)
 
 
-def _placed(evidence: Evidence) -> str:
-    return f"{evidence.text} ({evidence.location})" if evidence.location else evidence.text
+def _evidence(label: str, evidence: Sequence[Evidence], diagnosis: Diagnosis, verbose: bool) -> Iterator[Line]:
+    """Lines, symptoms and contrasts each on a row of its own, and the facts on one."""
+    texts = [placed(each, diagnosis) for each in evidence if not each.fact]
+    facts = [placed(each, diagnosis) for each in evidence if each.fact]
+    if not verbose:
+        texts = texts[:_MOST_EVIDENCE]
+        if len(facts) > _MOST_FACTS:
+            facts = [*facts[:_MOST_FACTS], _("{count} more: -v").format(count=len(facts) - _MOST_FACTS)]
+    if facts:
+        texts.append(", ".join(facts))
+    for at, text in enumerate(texts):
+        yield _labelled("" if at else label, text)
+
+
+def placed(evidence: Evidence, diagnosis: Diagnosis) -> str:
+    """A piece of evidence with its place, short where there is one input."""
+    return f"{evidence.text} ({place_of(evidence.location, diagnosis)})" if evidence.location else evidence.text
+
+
+def place_of(location: Location, diagnosis: Diagnosis) -> str:
+    """A place as ``line 12`` where one text or log was given, else with the path from the working directory."""
+    files = {log.path for log in diagnosis.logs}
+    if len(diagnosis.inputs) == 1 and files == {location.file} and location.line is not None:
+        return _("line {number}").format(number=location.line)
+    return str(location._replace(file=_short(location.file)))
+
+
+def _short(path: str) -> str:
+    if not os.path.isabs(path):
+        return path
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:
+        return path
+    return path if relative.startswith("..") else relative
 
 
 def _remedy(label: str, remedy: Remedy) -> Iterator[Line]:
@@ -211,9 +323,7 @@ def _remedy(label: str, remedy: Remedy) -> Iterator[Line]:
 
 def _next(diagnosis: Diagnosis) -> Iterator[Line]:
     yield Line()
-    for text in diagnosis.general:
-        yield _labelled(_("try"), text)
-    if diagnosis.shows_fault and diagnosis.explanations:
+    if diagnosis.shows_fault and diagnosis.explanations and diagnosis.explanations[0].band != "long shot":
         command = f"compatcheck explain {diagnosis.explanations[0].finding.id}"
         yield Line(_("next: {command}").format(command=command), "dim")
     elif diagnosis.healthy and diagnosis.run:
@@ -235,83 +345,3 @@ def moment_in_words(moment: Moment, path: str) -> str:
 
 def _labelled(label: str, text: str, style: str = "") -> Line:
     return Line(text, style, label, "", _INDENT)
-
-
-def _shape(diagnosis: Diagnosis) -> Mapping[str, Any]:
-    case = diagnosis.case
-    return {
-        "matrix": matrix_shape(diagnosis),
-        "environment": diagnosis.environment.dump(),
-        "inferred": inferred_shape(diagnosis.inferred),
-        "facts": [
-            {"path": each.path, "value": each.value, "how": each.how, "doubt": each.doubt, **each.location._asdict()}
-            for each in case.said
-        ],
-        "contrasts": [{**each._asdict(), "location": each.location._asdict()} for each in case.contrasts],
-        "symptoms": [{**each._asdict(), "location": each.location._asdict()} for each in case.sightings],
-        "log": diagnosis.log and diagnosis.log.path,
-        "healthy": diagnosis.healthy and diagnosis.run is not None and diagnosis.run.signature.judged,
-        "run": diagnosis.run and _run_shape(diagnosis.run),
-        "logs": [
-            {"path": log.path, "runs": [_run_shape(run) for run in log.runs], "notes": log.notes}
-            for log in diagnosis.logs
-        ],
-        "mismatch": [_evidence_shape(each) for each in diagnosis.mismatch],
-        "explanations": [_explanation_shape(explanation) for explanation in diagnosis.explanations],
-        "next_steps": diagnosis.general,
-    }
-
-
-def _evidence_shape(evidence: Evidence) -> dict[str, object]:
-    return {"text": evidence.text, "location": evidence.location and evidence.location._asdict()}
-
-
-def _run_shape(run: Run) -> dict[str, Any]:
-    signature = run.signature
-    return {
-        "signature": signature.name,
-        "words": signature.words,
-        "symptoms": sorted(signature.symptoms),
-        "benign": signature.benign,
-        "details": signature.details,
-        "lines": [run.first_line, run.last_line],
-        "readings": run.readings,
-        "onset": _moment_shape(run.onset),
-        "last_healthy": _moment_shape(run.healthy),
-        "last": _moment_shape(run.last),
-        "notes": [note.name for note in run.notes],
-        "error": run.crash
-        and {
-            "kind": run.crash.kind,
-            "text": run.crash.text,
-            "location": run.crash.location._asdict(),
-            "frames": run.crash.frames,
-            "ranks": run.crash.ranks,
-        },
-        "curves": [curve._asdict() for curve in run.curves],
-    }
-
-
-def _moment_shape(moment: Moment | None) -> dict[str, object] | None:
-    if moment is None:
-        return None
-    return {
-        "step": moment.step,
-        "about": moment.about,
-        "epoch": moment.epoch,
-        "values": dict(moment.values),
-        "location": moment.location._asdict(),
-    }
-
-
-def _explanation_shape(explanation: Explanation) -> dict[str, object]:
-    return {
-        "probability": round(explanation.probability, 4),
-        "band": explanation.band,
-        "fit": explanation.fit,
-        "for": [_evidence_shape(each) for each in explanation.speaks_for],
-        "against": [_evidence_shape(each) for each in explanation.against],
-        "asks": [each._asdict() for each in explanation.asks],
-        "misleading": explanation.misleading,
-        "finding": finding_shape(explanation.finding),
-    }
