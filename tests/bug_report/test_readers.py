@@ -31,6 +31,8 @@ FACTS: list[tuple[str, str, Any]] = [
     ('File "/usr/local/Ascend/ascend-toolkit/8.1.RC1/python/site-packages/tbe/dsl.py"', "npu.cann", "8.1.rc1"),
     ("FROM quay.io/ascend/cann:8.0.rc3-910b-ubuntu22.04-py3.10", "npu.cann", "8.0.rc3"),
     ("FROM nvidia/cuda:12.6.0-devel-ubuntu22.04", "cuda.toolkit", "12.6"),
+    ("FROM nvidia/cuda:12.6.0-devel-ubuntu22.04", "platform.libc", "glibc 2.35"),
+    ("in nvidia/cuda:12.6.0-devel-ubuntu22.04 with torch 2.6.0", "distributions.torch", "2.6.0"),
     ("INFO 04-28 [api_server.py:1043] vLLM API server version 0.8.5.post1", "distributions.vllm", "0.8.5.post1"),
     (f"{ENGINE} model='acme/bar-7b', tensor_parallel_size=2, seed=0", "model.name", "acme/bar-7b"),
     (f"{ENGINE} model='acme/bar-7b', tensor_parallel_size=2, seed=0", "training.several_ranks", True),

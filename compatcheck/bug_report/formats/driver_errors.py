@@ -9,6 +9,7 @@ from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
 
 TITLE = "torch's message on an old driver"
+WITHIN_PROSE = True
 _FOUND = re.compile(r"driver on your system is too old \(found version (\d{1,2})0(\d)\d\)")
 
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
+from compatcheck.bug_report._platform import platform_claims
 from compatcheck.packages.container_images import Contents, contents_of, mentioned
 
 TITLE = "the tag of a container image"
 TYPED = True
+WITHIN_PROSE = True
 
 
 def recognises(block: Block) -> tuple[Line, ...]:
@@ -18,6 +20,8 @@ def recognises(block: Block) -> tuple[Line, ...]:
 
 def read(lines: Sequence[Line]) -> Iterator[Claim]:
     for line in lines:
+        for image in mentioned(line.text):
+            yield from (claim for claim in platform_claims(image, line.number) if claim.path == "platform.libc")
         for contents in _contents(line):
             stated = {
                 "platform.system": "Linux",

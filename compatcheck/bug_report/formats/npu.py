@@ -10,6 +10,7 @@ from compatcheck.bug_report._claims import Claim, version_claim
 from compatcheck.bug_report._gpus import CANN_RELEASE, gpu
 
 TITLE = "npu-smi and CANN's version.cfg"
+WITHIN_PROSE = True
 _HEAD = re.compile(r"\|?\s{0,4}npu-smi\s+v?\d[\w.]{1,20}\s.{0,40}?Version:\s{0,8}v?(\d{2}\.\d(?:\.\w{1,8}){0,3})")
 _ROW = re.compile(
     r"\s{0,4}\|\s{0,6}(\d{1,3})\s{1,8}((?:Ascend ?)?(?:910|310)\w{0,6})\s{1,24}\|\s{0,4}(?:OK|Warning|Alarm)", re.I
