@@ -23,7 +23,7 @@ _ENDS = re.compile(r"[.。!！?？:：;；]\s*\Z")
 _MARKUP = re.compile(r"[`*\"“”‘’「」《》]|(?<!\w)'|'(?!\w)")
 _CUT = re.compile(
     r",(?!\d{3}\b)|[;、\[\]→\n]|\((?!\))|(?<!\()\)|(?P<end>[。!?]+|\.+(?=\s|\Z))|:(?!\s*(?:-?\d[\d.]*|nan|inf|none)\b)(?=\s|\Z|[^\x00-\x7f])|\s[-–]+\s|—+|=>|"
-    r"\b(?:but|however|whereas)\b|但是?|不过|然而|可是|却|而(?!不是|言|且|已)",
+    r"\b(?:but|however|whereas)\b|但是?|(?<!编译)(?<!通)(?<!跑)不过|然而|可是|却|而(?!不是|言|且|已)",
     re.ASCII | re.IGNORECASE,
 )
 _LONGEST = 400
