@@ -31,6 +31,7 @@ SENTENCES = (
     "{name} {good}: fine\n{name} {bad}: garbage output",
     "{good}: fine. {bad}: garbage output ({name}).",
     "Using {name} {bad} instead of {good} crashes.",
+    "With {name} {good} instead of {name} {bad} it works.",
     "Old environment (works):\n{name} {good}\n\nNew environment (fails):\n{name} {bad}",
     "Before\n```\n{name}=={good}\n```\nAfter\n```\n{name}=={bad}\n```",
     "{name} 从 {good} 升级到 {bad} 之后报错",
@@ -96,6 +97,8 @@ SETTINGS = (
     Setting("用 zero2 训练 loss 是 nan，换成 zero3 正常，但是速度慢很多", STAGE, 2, 3),
     Setting("Training in bf16 instead of fp16 cures it.", DTYPE, "float16", "bfloat16"),
     Setting("全参微调，fp16，loss 是 nan。换成bf16就正常了", DTYPE, "float16", "bfloat16"),
+    Setting("把 --fp16 True 改成 --bf16 True，训练就正常了", DTYPE, "float16", "bfloat16"),
+    Setting("Switching from ZeRO-2 to ZeRO-3 makes training work without errors.", STAGE, 2, 3),
     Setting("LoRA training with --fp16 True dies, with --bf16 True it is fine.", DTYPE, "float16", "bfloat16"),
 )
 
