@@ -31,6 +31,9 @@ _OVERLAPPING = 0.5
 _FALSE_ALARM = 0.05
 """How often the probe of an entry fails where that entry is not the cause."""
 
+_WORTH_OF_A_PROBE = 0.5
+"""What a probe has to divide more than a fact to be asked for first: it takes the machine that failed."""
+
 
 def asks(finding: Finding, ranked: Ranked, explained: Sequence[Ranked], answers: Sequence[Answer] = ()) -> list[Ask]:
     """The questions that would decide about one explanation, the one that divides best first."""
@@ -46,7 +49,7 @@ def asks(finding: Finding, ranked: Ranked, explained: Sequence[Ranked], answers:
         chances = [_SURE if each is ranked else _FALSE_ALARM for each in explained]
         text = _("run {command} in the environment that failed").format(command=command)
         found.append(Ask(text, command, divides=expected_change(explained, chances, _FALSE_ALARM)))
-    return sorted(found, key=lambda ask: -ask.divides)[:_MOST]
+    return sorted(found, key=lambda ask: -ask.divides * (1 if ask.fact else _WORTH_OF_A_PROBE))[:_MOST]
 
 
 def expected_change(explained: Sequence[Ranked], chances: Sequence[float], elsewhere: float) -> float:

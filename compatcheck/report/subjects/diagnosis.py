@@ -235,6 +235,8 @@ def _explained(diagnosis: Diagnosis, verbose: bool, everything: bool) -> Iterato
         return
     shown = diagnosis.explanations if everything else first_explanations(diagnosis)
     if not shown or shown[0].band == "long shot":
+        if diagnosis.general:
+            yield Line()
         for at, text in enumerate(diagnosis.general):
             yield _labelled("" if at else _("try"), text)
         yield Line()
