@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -387,3 +388,11 @@ def test_tokens_of_the_table_are_told_apart(known: matrix.Matrix) -> None:
         for word in re.findall("[A-Z]{3,}", each.replace("FILL", " "))
     }
     assert used <= tokens
+
+
+@pytest.mark.parametrize("filling", ["loss ", "一直", "no ", "loss,", "a step was done and then\n", "(", "'"])
+def test_long_and_odd_texts_take_no_longer(filling: str) -> None:
+    text = "the loss is nan\n\n" + filling * (400_000 // len(filling))
+    start = time.process_time()
+    assert "loss-nan" in names(text)
+    assert time.process_time() - start < 10

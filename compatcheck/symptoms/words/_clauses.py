@@ -27,7 +27,7 @@ _CUT = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _LONGEST = 400
-_LONGEST_SENTENCE = 8
+_MOST_JOINED = 12
 
 
 class Clause(NamedTuple):
@@ -73,7 +73,7 @@ def _paragraphs(text: str) -> Iterator[_Paragraph]:
         fence = _FENCE.match(line)
         fenced ^= fence is not None
         skipped = fenced or fence or not line.strip() or _MACHINE.match(line) or _CODE.match(line)
-        goes_on = parts and not skipped and line[:1].islower() and not _ENDS.search(parts[-1])
+        goes_on = 0 < len(parts) < _MOST_JOINED and line[:1].islower() and not skipped and not _ENDS.search(parts[-1])
         if parts and not goes_on:
             yield _Paragraph(" ".join(parts), tuple(starts))
             parts, starts = [], []
