@@ -35,7 +35,7 @@ _OTHERS = (
     r"intel arc [a-z0-9]{3,8}",
 )
 _BEFORE = r"(?:(?<![a-z0-9_./\\@-])|(?<=\d[x×*]))(?:nvidia[- ]?)?"
-_AFTER = r"(?:(?<=\d)s(?![a-z0-9]))?(?![a-wyz0-9_/\\]|x(?!\d)|\.\w)"
+_AFTER = r"(?:(?<=\d)s(?![a-z0-9]))?(?![a-wyz0-9_/\\]|x(?!\d)|\.\w)(?!\s?(?:series|系列))"
 _ANY = re.compile(
     rf"{_BEFORE}(?:(?P<other>{'|'.join(_OTHERS)})|(?P<certain>{'|'.join(_CERTAIN)})"
     rf"|(?P<loose>{'|'.join(_IN_CONTEXT)})){_AFTER}",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compatcheck.bug_report._blocks import Block, Line
-from compatcheck.bug_report._claims import Claim, distribution_claim, version_claim
+from compatcheck.bug_report._claims import WORDS, Claim, distribution_claim, version_claim
 from compatcheck.bug_report._gpus import CANN_RELEASE, Gpus, gpus_in
 from compatcheck.bug_report._mentions import Phrase, manner_of, phrases
 from compatcheck.bug_report._names import distribution
@@ -104,7 +104,7 @@ def _claims(phrase: Phrase, versions: Versions) -> Iterator[Claim]:
     yield from versions.claims(phrase)
     rest = (*_of_python(text, number), *_of_system(text, number), *_cuda(text, number), *_gpus(phrase))
     for claim in (*rest, *platform_claims(text, number)):
-        yield claim._replace(how=phrase.how, weight=phrase.manner.weight)
+        yield claim._replace(how=phrase.how, weight=max(phrase.manner.weight, WORDS))
 
 
 def _of_python(text: str, number: int) -> Iterator[Claim]:
