@@ -55,7 +55,7 @@ def _symptoms(tokens: str, carried: bool = False) -> Iterator[str]:
     if against.clause.search(tokens):
         return
     for phrase in phrases():
-        match = None if carried and not phrase.reach else phrase.regex.search(tokens)
+        match = None if carried and not phrase.reach else phrase.search(tokens)
         if match is None or carried and match.end() > phrase.reach:
             continue
         gone = against.before.search(tokens[: match.start()]) or against.after.search(tokens[match.end() :])

@@ -12,12 +12,29 @@ from compatcheck.packages.shipped_tables import shipped_table
 _GAP, _WIDE = "[^A-Z]{0,40}?", ".{0,50}?"
 
 
+_ESCAPED, _GROUP = re.compile(r"\\."), re.compile(r"\([^()]*\)(?:[?*]|\{[^}]*\})?")
+_TOKEN = re.compile(r"\b[A-Z]{3,}\b(?!\?)")
+
+
+class Way(NamedTuple):
+    """One way to say a symptom: the tokens without which it is not said, and the expression."""
+
+    tokens: frozenset[str]
+    regex: str
+
+
 class Phrase(NamedTuple):
     """What says a symptom; ``reach`` is how long a match may be that has its subject in a clause before it."""
 
     symptom: str
-    regex: re.Pattern[str]
+    ways: tuple[Way, ...]
     reach: int
+
+    def search(self, clause: str) -> re.Match[str] | None:
+        """The first match in a clause of tokens; of those that start alike, that of the first way."""
+        said = frozenset(_TOKEN.findall(clause))
+        matches = (_compiled(way.regex).search(clause) for way in self.ways if way.tokens <= said)
+        return min((match for match in matches if match), key=lambda match: match.start(), default=None)
 
 
 class Polarity(NamedTuple):
@@ -32,13 +49,29 @@ class Polarity(NamedTuple):
 def phrases() -> tuple[Phrase, ...]:
     rows = shipped_table("symptom-phrases")
     fill = f"(?: ?{rows['fill']}){{0,12}} ?"
-    found = []
-    for row in rows["phrases"]:
-        joined = (
-            "|".join(row["patterns"]).replace(" ~", " ?~").replace("~~", "\0").replace("~", _GAP).replace("\0", _WIDE)
-        )
-        found.append(Phrase(row["symptom"], re.compile(joined.replace("FILL", fill), re.ASCII), row.get("reach", 0)))
-    return tuple(found)
+    return tuple(
+        Phrase(row["symptom"], tuple(_way(pattern, fill) for pattern in row["patterns"]), row.get("reach", 0))
+        for row in rows["phrases"]
+    )
+
+
+def _way(pattern: str, fill: str) -> Way:
+    spelt = pattern.replace(" ~", " ?~").replace("~~", "\0").replace("~", _GAP).replace("\0", _WIDE)
+    return Way(_needed(pattern.replace("FILL", " ")), spelt.replace("FILL", fill))
+
+
+def _needed(pattern: str) -> frozenset[str]:
+    """The tokens that stand in every match: those outside of groups and choices."""
+    text = _ESCAPED.sub(" ", pattern)
+    while (shorter := _GROUP.sub(" ", text)) != text:
+        text = shorter
+    return frozenset(() if "|" in text else _TOKEN.findall(text))
+
+
+@cache
+def _compiled(regex: str) -> re.Pattern[str]:
+    """Compiled where a clause has its tokens: most texts need few of two hundred."""
+    return re.compile(regex, re.ASCII)
 
 
 @cache
