@@ -131,7 +131,8 @@ class ErrorPattern(_Part):
     """A regular expression for the error line that this entry explains, a line it matches, and lines it must not."""
 
     regex: Annotated[str, AfterValidator(check_regex)] = Field(
-        min_length=8, description="searched in each line of a log; two open repeats at most, none nested"
+        min_length=8,
+        description="searched in each line in any letter case, and without the exception's name; no repeat nested",
     )
     example: str = Field(
         min_length=8,
