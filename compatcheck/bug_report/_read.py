@@ -10,6 +10,7 @@ from compatcheck.bug_report._blocks import Block, Line, split
 from compatcheck.bug_report._claims import RECORD, WEAK, Claim, join_claims, said
 from compatcheck.bug_report._contrasts import contrasts
 from compatcheck.bug_report._days import doubt_later_releases
+from compatcheck.bug_report._implied import framework_claims
 from compatcheck.bug_report._input import plain_text
 from compatcheck.bug_report._mentions import Phrase, phrases, sides
 from compatcheck.bug_report._repeats import without_repeats
@@ -57,6 +58,7 @@ def _read_one(text: str, source: str, filed: Environment | None = None) -> Accou
     claims += _mentioned((*_settings.claims(blocks), *_code.own_training(blocks)), headed)
     known = filed.facts if filed else {}
     claims = list(doubt_later_releases(claims, known.get("report", {}).get("date")))
+    claims += framework_claims(claims)
     joined, variants = join_claims(claims, source)
     stated = {**known, **joined.facts}
     report = {**known.get("report", {}), **joined.section("report")}

@@ -130,6 +130,21 @@ RUNS: list[tuple[str, str, dict[str, Any]]] = [
         {"training.dtype": "bfloat16", "training.framework": "trl", "training.per_device_train_batch_size": Unknown()},
     ),
     (
+        "the package of a training program, and a training",
+        "llamafactory 0.9.2, torch 2.5.1, LoRA fine-tuning in bf16: the loss is 0",
+        {"training.framework": "llama-factory"},
+    ),
+    (
+        "the package of a training program, and a chat",
+        "llamafactory 0.9.2: chat fails",
+        {"training.framework": Unknown()},
+    ),
+    (
+        "the packages of two training programs",
+        "- llamafactory version: 0.9.2\n- ms-swift version: 3.1.0\n\nLoRA fine-tuning: the loss is 0",
+        {"training.framework": Unknown()},
+    ),
+    (
         "words that only begin as a command does",
         "deepspeed is slow, accelerate launch hangs and python train takes long",
         {"training.launcher": Unknown(), "training.world_size": Unknown()},
