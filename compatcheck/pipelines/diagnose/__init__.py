@@ -11,10 +11,12 @@ from compatcheck.explanation.features import Context
 from compatcheck.explanation.ranking import Ranked, band, rank
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
+from compatcheck.matrix.matching.by_day import remedies_by
 from compatcheck.pipelines.diagnose._case import Given, Reading, case_of_text, judged_log, read_case
 from compatcheck.pipelines.diagnose._mismatch import mismatches
 from compatcheck.results.cases import Case
 from compatcheck.results.diagnoses import Answer, Diagnosis, Evidence, Explanation
+from compatcheck.results.findings import Finding
 from compatcheck.results.logs import Fit, Log, Run, Signature
 
 __all__ = ["Given", "Reading", "case_of_text", "diagnose", "explain", "read_case"]
@@ -68,7 +70,7 @@ def _explanation(
 ) -> Explanation:
     weighing = ranked.weighing
     finding = matrix.finding_of(known, weighing.row, weighing.verdict, context.judged)
-    (finding,) = advice.recommend(context.judged.view, [finding])
+    (finding,) = advice.recommend(context.judged.view, [_of_its_day(finding, context, known)])
     return Explanation(
         finding,
         ranked.probability,
@@ -79,6 +81,12 @@ def _explanation(
         tuple(questions.asks(finding, ranked, explained, answers)),
         matrix.misleading(known, weighing.row),
     )
+
+
+def _of_its_day(finding: Finding, context: Context, known: matrix.Matrix) -> Finding:
+    """The finding with the remedies that were out on the day of the report, where there are any."""
+    existing = remedies_by(finding.remedies, context.day, known.table("release-history")["releases"])
+    return finding._replace(remedies=existing or finding.remedies)
 
 
 def _answers(ranked: Ranked, answers: Sequence[Answer], *, holds: bool) -> tuple[Evidence, ...]:
