@@ -46,7 +46,7 @@ _PROGRAM = re.compile(
     r"[\w.]*(?:Error|Exception|Warning)\b|'[^']{0,100}'|\"[^\"]{0,100}\"|\b(?:ERROR|WARN|WARNING|CRITICAL|FATAL|INFO|"
     r"error|warning|fatal|Error|Warning|Failed|rank\d+)\b|[\w./~-]*[/.][\w./~-]+(?::\d+)*"
 )
-_WORDS = re.compile(r"[^\W\d_]{2}")
+_WORDS = re.compile(r"[a-z]{2}|[\u3400-\u9fff]")
 
 
 class Line(NamedTuple):

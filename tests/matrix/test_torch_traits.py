@@ -12,7 +12,6 @@ from compatcheck.environment import Environment, Unknown
 from compatcheck.matrix.traits import (
     awq_kernels_of_another_torch,
     bitsandbytes_lacks_cuda_library,
-    flash_attn_of_another_cuda,
     flash_attn_of_another_torch,
     nccl_built_with_cuda_11_0,
     torchvision_lacks_operators,
@@ -102,26 +101,6 @@ def test_the_label_of_a_wheel_names_its_torch(known: matrix.Matrix, wheel: str, 
     assert (
         flash_attn_of_another_torch.find(environment(None, flash_attn=wheel, torch=torch), known.table).holds is holds
     )
-
-
-@pytest.mark.parametrize(
-    ("wheel", "runtime", "holds"),
-    [
-        ("2.8.3+cu12torch2.9cxx11abiTRUE", "13.0", True),
-        ("2.8.3+cu12torch2.8cxx11abiFALSE", "12.8", False),
-        ("2.5.8+cu118torch2.1cxx11abiFALSE", "12.1", True),
-        ("2.5.8+cu122torch2.2cxx11abiFALSE", "12.1", False),
-        ("2.8.3", "13.0", None),
-        ("2.8.4", "13.0", False),
-        ("2.8.3", "12.8", False),
-        ("2.7.0", "11.8", False),
-    ],
-)
-def test_the_label_of_a_wheel_names_its_cuda(
-    known: matrix.Matrix, wheel: str, runtime: str, holds: bool | None
-) -> None:
-    facts = {"distributions": {"flash-attn": wheel}, "cuda": {"runtime": runtime}}
-    assert flash_attn_of_another_cuda.find(Environment(facts), known.table).holds is holds
 
 
 @pytest.mark.parametrize("line", SOLUTIONS.read_text(encoding="utf-8").splitlines())

@@ -110,6 +110,8 @@ CODE = Pattern("CC-3", "gauge\\.kappa = 3", ("gauge.kappa = 3",), (), True)
         ("I believe that gauge delta is unset", [("CC-1", 1, 0, False)]),
         ("2024-05-01 10:00:00 [ERROR] (main.py:7) OddError: gauge delta is unset", [("CC-1", 1, 0, True)]),
         ("/opt/a.py:12: UserWarning: gauge delta is unset", [("CC-1", 1, 0, True)]),
+        ("RuntimeError: CUDA error: gauge delta is unset", [("CC-1", 1, 0, True)]),
+        ("报gauge delta is unset", [("CC-1", 1, 0, False)]),
         ("all is well\nso far as gauge\ndelta is unset", [("CC-1", 2, 0, False)]),
         ("gauge delta\n\nis unset", []),
         ("GAUGE Delta is Unset", [("CC-1", 1, 0, True)]),
