@@ -255,6 +255,7 @@ def test_a_list_of_other_pages_goes_on_to_the_end(heading: str) -> None:
         "Downloading the model fails on Windows 11",
         "我从魔搭下载了模型，系统是 Windows 11",
         "Download of the shards is stuck, the system is Windows 11",
+        "- Download weights with Windows 11",
         "OS: Windows 11",
         "platform | Windows 11 | x64",
     ],
@@ -289,3 +290,21 @@ def test_a_long_list_of_packages_is_no_repetition() -> None:
     ]
     rows = "\n".join(f"{name}=={number}.{number % 7}.1" for number, name in enumerate(names))
     assert len(read_report(rows, "requirements.txt").facts["distributions"]) == len(set(names))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.binary(max_size=300)
+    | st.text(max_size=150).flatmap(
+        lambda text: st.sampled_from(
+            [text.encode(each, "ignore") for each in ("utf-8", "gb18030", "utf-16", "utf-16-le", "latin-1")]
+        )
+    )
+)
+def test_any_bytes_are_a_text_or_are_refused(raw: bytes) -> None:
+    try:
+        text = decoded(raw, "report")
+    except InputError as refused:
+        assert "\n" not in str(refused)
+    else:
+        read_report(text, "report")
