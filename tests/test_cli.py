@@ -494,5 +494,17 @@ def test_formats_lists_what_check_reads(tmp_path: Path) -> None:
     done = run_command(sys.executable, "formats", cwd=tmp_path)
     assert done.returncode == 0 and not done.stderr
     lines = done.stdout.splitlines()
-    assert [line for line in lines if not line.startswith("  ")] == ["training", "models", "packages"]
-    assert {"  a DeepSpeed JSON", "  a model folder with config.json", "  a uv.lock"} <= {*lines}
+    assert [line for line in lines if not line.startswith("  ")] == [
+        "training",
+        "models",
+        "packages",
+        "reports",
+        "logs",
+    ]
+    assert {
+        "  a DeepSpeed JSON",
+        "  a model folder with config.json",
+        "  a uv.lock",
+        "  nvidia-smi",
+        "  a TensorBoard event file",
+    } <= {*lines}

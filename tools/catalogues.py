@@ -16,7 +16,7 @@ import click
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import write_po
 
-from compatcheck import errors
+from compatcheck import bug_report, errors
 from compatcheck.cli import cli
 from compatcheck.language import po_files
 from compatcheck.matrix.compile import read_entries, read_toml
@@ -157,7 +157,7 @@ def _of_tables() -> Iterator[tuple[str, Text]]:
 
 def _of_formats() -> Iterator[tuple[str, Text]]:
     """What `compatcheck formats` lists."""
-    for title in chain.from_iterable(formats()):
+    for title in chain(*formats(), bug_report.titles()):
         yield "a format", title
 
 

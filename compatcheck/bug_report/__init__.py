@@ -21,6 +21,13 @@ def read_account(text: str, source: str) -> Account:
     return _read.read_account(text, source)
 
 
+def titles() -> tuple[str, ...]:
+    """What the formats of reports are called, besides prose."""
+    from compatcheck.bug_report import _read
+
+    return tuple(unit.TITLE for unit in _read.formats())
+
+
 def read_report(text: str, source: str) -> Environment:
     """The environment that the text of a bug report states; what its lines contradict is unknown, with the reason."""
     return read_account(text, source).environment

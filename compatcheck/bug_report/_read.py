@@ -25,6 +25,8 @@ Hows = Mapping[int, How]
 
 
 class Format(Protocol):
+    TITLE: str
+
     def recognises(self, block: Block) -> tuple[Line, ...]: ...
 
     def read(self, lines: Sequence[Line]) -> Iterator[Claim]: ...

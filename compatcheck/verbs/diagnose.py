@@ -10,6 +10,7 @@ from typing import NoReturn
 import click
 
 from compatcheck import language
+from compatcheck.language import gettext as _
 from compatcheck.results import exit_status
 from compatcheck.verbs import _options
 from compatcheck.verbs._output import screen_of, write
@@ -21,7 +22,7 @@ EXAMPLES = (
 
 
 @click.command()
-@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.argument("inputs", nargs=-1, metavar="INPUT...")
 @_options.python
 @_options.snapshot
 @_options.assume
@@ -72,11 +73,13 @@ def command(
     from compatcheck.verbs import _questions
 
     paths = tuple(dict.fromkeys((*inputs, *paths)))
+    if not (paths or python or snapshot or assume):
+        raise click.UsageError(_("Missing argument 'INPUT...'."))
     if asking:
         _questions.require_terminal(paths)
     known = matrix.load()
     reading = read_case(Given(paths, python, snapshot, assume), known)
-    _speak_as(text for _source, text in reading.case.texts)
+    _speak_as(text for _name, text in reading.case.texts)
     if env_only or snapshot_out is not None:
         facts = json.dumps(reading.case.environment.dump(), indent=2, ensure_ascii=False) + "\n"
         if snapshot_out is not None:

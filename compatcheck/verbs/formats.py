@@ -5,23 +5,34 @@ from __future__ import annotations
 import click
 
 from compatcheck.language import gettext as _
+from compatcheck.language import marked
 
 EXAMPLES = (
     "compatcheck formats",
     "compatcheck formats | grep -i yaml",
 )
+LOGS = (
+    marked("the output of a Trainer, of torchtune, MMEngine or DeepSpeed"),
+    marked("trainer_state.json, or a log of one JSON object per line"),
+    marked("a TensorBoard event file"),
+    marked("a traceback, or an error line alone"),
+    marked("lines of the kernel, NCCL, CANN and ROCm"),
+    marked("any of these compressed with gzip"),
+)
 
 
 @click.command()
 def command() -> None:
-    """List the project files that compatcheck reads.
+    """List what compatcheck reads: project files, and the reports and logs that `diagnose` takes.
 
-    They are recognised by their content. `diagnose` also reads reports, logs, tracebacks and event files.
+    All are recognised by their content.
     """
+    from compatcheck import bug_report
     from compatcheck.project.sources import formats
 
     training, models, packages = formats()
-    for heading, titles in ((_("training"), training), (_("models"), models), (_("packages"), packages)):
+    parts = ((_("training"), training), (_("models"), models), (_("packages"), packages))
+    for heading, titles in (*parts, (_("reports"), bug_report.titles()), (_("logs"), LOGS)):
         click.echo(heading)
         for title in titles:
             click.echo(f"  {_(title)}")

@@ -9,7 +9,10 @@ import click
 from compatcheck.language import gettext as _
 from compatcheck.verbs import diagnose
 
-EXAMPLES = diagnose.EXAMPLES
+EXAMPLES = (
+    "compatcheck triage issue.md train.log",
+    "gh issue view 35 --json title,body,createdAt,comments | compatcheck triage -",
+)
 
 
 class _Alias(click.Command):

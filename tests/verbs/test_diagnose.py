@@ -340,3 +340,11 @@ def test_a_chinese_text_is_answered_in_chinese(
     arguments = ["diagnose", *written(tmp_path, report=text), *options]
     done = run_command(sys.executable, *arguments, cwd=ROOT, **{**unset, "PYTHONUTF8": "1", **environment})
     assert ("\n依据 " in done.stdout) is is_chinese and ("\nfor " in done.stdout) is not is_chinese, done.stdout
+
+
+def test_an_environment_alone_is_an_input_and_nothing_is_not() -> None:
+    snapshot = str(ROOT / "tests" / "machines" / "glm-4-batch-2-torch-2.5.0.json")
+    found = found_in("--snapshot", snapshot)
+    assert found["environment"]["distributions"]["torch"].startswith("2.5.0") and found["explanations"]
+    done = diagnose()
+    assert (done.returncode, done.stdout) == (2, "") and "INPUT" in done.stderr

@@ -38,7 +38,10 @@ def texts(diagnosis: Diagnosis, shown: Sequence[Explanation]) -> Html:
         ours = {line: kind for (file, line), kind in marks.items() if file == source}
         used = {line: numbers for (file, line), numbers in uses.items() if file == source}
         if ours or used:
-            parts += [tag("h3", source), tag("pre", *_lines(text, ours, used), class_="read", tabindex="0")]
+            parts += [
+                tag("h3", source),
+                tag("pre", *_lines(text, ours, used), class_="read", tabindex="0", role="region", aria_label=source),
+            ]
     legend = tag("p", *_legend(), class_="meta")
     return section(_("What was read"), legend, *parts) if parts else Html()
 
