@@ -50,7 +50,8 @@ _FEWEST_OF_MENU = 4
 _BETWEEN = re.compile(r"\s{2,}|[|/·•›»>\t,]|\s-\s")
 _TITLE = re.compile(
     r"\W{0,6}(?:(?:free |official |click to )?downloads? (?!the\b|a\b|it\b)(?:[^.,;]|\.(?=\d)){0,120}"
-    r"\b(?:for (?:windows|linux|mac|macos|ubuntu|android|ios|pc)|drivers?|installer|setup|free|now)\b[^.,;]{0,40}"
+    r"\b(?:for (?:windows|linux|mac|macos|ubuntu|android|ios|pc)|drivers?|installer|setup|free|now)\b"
+    r"(?:[^.,;]|\.(?=\d)){0,40}"
     r"|[^，。,;；！？!?]{2,120}\bdownloads?(?: now| center| page| free)?"
     r"|[^，。,;；！？!?]{0,120}(?:免费|资源|官方|高速|驱动)下载[^，。,;；！？!?]{0,80}"
     r"|[^，。,;；！？!?]{4,120}下载(?:地址|链接|介绍|指南|安装包?|专区|中心|页面)?)\W{0,6}\Z",
