@@ -18,6 +18,10 @@ WEAK, WORDS, FAILING, RECORD = range(4)
 the present, and what code, a configuration or a program's output has."""
 _MOST_VARIANTS = 4
 _MOST_VALUES = 8
+_CIRCUMSTANCES = (
+    *("model.name", "gpus", "python", "platform.", "cuda.", "npu.", "training.method", "training.framework"),
+    *("training.objective", "training.world_size", "training.several_ranks"),
+)
 _HOWS = {
     "worked": "says that it works, not that it fails",
     "tried": "speaks of what was tried, and not of how it ended",
@@ -114,6 +118,27 @@ def standing(group: Sequence[Claim]) -> list[Claim]:
     if strong:
         return strong
     return [claim for claim in factual if claim.weight > WEAK]
+
+
+def without_bystanders(claims: Sequence[Claim]) -> list[Claim]:
+    """The claims; circumstances that a contrast names and never varies are stated, as they hold in both cases."""
+    groups = by_path(claims)
+    contrasts: set[int] = set()
+    for path, group in groups.items():
+        factual = values_of(path, [claim for claim in group if claim.doubt is None and claim.how in FACTUAL])
+        worked = (claim for claim in group if claim.doubt is None and claim.how == "worked")
+        contrasts |= {claim.line for claim in worked if any(not same(path, claim.value, each) for each in factual)}
+    alone = {
+        path
+        for path, group in groups.items()
+        if path.startswith(_CIRCUMSTANCES) and not any(claim.how in FACTUAL for claim in group)
+    }
+    return [
+        claim._replace(how="stated", weight=WORDS)
+        if claim.how == "worked" and claim.path in alone and claim.line in contrasts
+        else claim
+        for claim in claims
+    ]
 
 
 def values_of(path: str, claims: Iterable[Claim]) -> list[Any]:

@@ -13,8 +13,9 @@ _TOGETHER = r"\([^()]{0,120}\)|\[[^\[\]]{0,120}\]"
 _WORDS = (
     r"\s(?=(?:until|till)\s(?:i|we|the|it|my|our|yesterday|last)\s)|\s(?=(?:but|while|whereas|however|yet|though"
     r"|although)\s)|\s(?=and (?:not|now|then|the|it|i|we|get|gets|got|works?|fails?|crash\w*|hangs?|going|with|did"
-    r"|ran|have|had|use|used|installed)\s)|\s(?=(?:as|because|since)\s(?:the\s)?[\w-]{1,20}\s(?:needs?|wants?"
-    r"|requires?|demands?|says?|recommends?|asks?)\b)|(?=但是?|不过|可是|然而|而(?!且|不是|言))"
+    r"|ran|have|had|use|used|installed)\s)|(?<=[✅✔❌✗])\s|\s(?=as (?:required|needed|recommended|demanded"
+    r"|suggested)\b)|\s(?=(?:as|because|since)\s(?:the\s)?[\w-]{1,20}\s(?:needs?|wants?|requires?|demands?|says?"
+    r"|recommends?|asks?)\b)|(?=但是?|不过|可是|然而|而(?!且|不是|言))"
 )
 _ASIDE = (
     r"(?=\((?=[^()]{0,80}(?:\b(?:other|before|works?|worked|fine|fails?|failed|ok|requires?|required|supports?"
@@ -22,8 +23,8 @@ _ASIDE = (
 )
 _CLAUSES = re.compile(
     rf"({_ASIDE})|{_TOGETHER}|(,(?=\s|[^\x00-\x7f])|(?<=[^\x00-\x7f]),|、|;"
-    rf"|(?<=[\u4e00-\u9fff])\s(?=[\u4e00-\u9fff])|\s-{{1,2}}\s|\s?[–—]+\s?"
-    rf"|(?<!\d)(?<!for)(?<!with):(?=\s(?!v?\d))|{_WORDS})",
+    rf"|(?<=[\u4e00-\u9fff])\s(?=[\u4e00-\u9fff])|\s-{{1,2}}\s|\s?[–—]+\s?|(?<!\d)(?<!for)(?<!with):(?=\s(?!v?\d))"
+    rf"|{_WORDS})",
     re.I,
 )
 

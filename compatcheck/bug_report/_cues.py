@@ -38,17 +38,18 @@ _FAILS_TO_WORK = re.compile(
     r"\b(?:(?:does|did|do|is|are|was|were|could|can|would|will|has|have)(?: not|n'?t)|cannot|can't|never|no longer"
     r"|not|stopp?(?:s|ed))(?: \w{1,12}){0,2} (?:work(?:s|ed|ing)?|fix(?:ed)?|help(?:ed|s)?|solved?|resolved?|succeed"
     r"|support(?:s|ed)?|compatible|fine|ok|correct(?:ly)?|converge\w*|accept(?:ed)?|load(?:ed)?|train|run|import"
-    r"|start|finish|possible|usable)\b|(?:不|没有?|无法|未|不太|不能)(?:再|够)?(?:支持|兼容|可以|能[跑用]?|正常|成功"
-    r"|解决|可行|行(?!数)|收敛)",
+    r"|start|finish|possible|usable)\b|\b(?:does|do|did|is|are|was|were)(?: not|n'?t)\W{0,2}\Z|(?:不|没有?|无法|未"
+    r"|不太|不能)(?:再|够)?(?:支持|兼容|可以|能[跑用]?|正常|成功|解决|可行|行(?!数)|收敛)",
     re.I | re.A,
 )
 _FAILS_NOT = re.compile(
-    r"\b(?:fix(?:e[sd])?|solve[sd]?|resolve[sd]?|cure[sd]?|rid of|avoid(?:s|ed)?|eliminat\w+|prevent(?:s"
-    r"|ed)?)\b[^,;]{0,40}\b(?:nans?|errors?|crash\w*|hangs?|oom|problems?|issues?|bugs?|leaks?|failures?"
-    r"|deadlocks?)\b|\b(?:no|without(?: any)?|not any|free of|never)(?: \w{1,12}){0,2} (?:issues?|problems?|errors?"
-    r"|nans?|crash\w*|hangs?|failures?|bugs?|oom|warnings?)\b|\b(?:does|did|do|is|are|was|were|has|have|will"
-    r"|would)(?: not|n'?t)(?: \w{1,12}){0,2} (?:occur|happen|appear|fail|crash|hang|show|exist|arise|reproduce"
-    r"|present|there|oom|break|affected)\b|\b(?:errors?|problems?|issues?|bugs?|nans?|crash(?:es)?|hangs?"
+    r"\b(?:cannot|can'?t|could(?: not|n'?t)|unable to|not able to) reproduce|\bnot reproducible|\b(?:fix(?:e[sd])?"
+    r"|solve[sd]?|resolve[sd]?|cure[sd]?|rid of|avoid(?:s|ed)?|eliminat\w+|prevent(?:s|ed)?)\b[^,;]{0,40}\b(?:nans?"
+    r"|errors?|crash\w*|hangs?|oom|problems?|issues?|bugs?|leaks?|failures?|deadlocks?)\b|\b(?:no|without(?: any)?"
+    r"|not any|free of|never)(?: \w{1,12}){0,2} (?:issues?|problems?|errors?|nans?|crash\w*|hangs?|failures?|bugs?"
+    r"|oom|warnings?)\b|\b(?:does|did|do|is|are|was|were|has|have|will|would)(?: not"
+    r"|n'?t)(?: \w{1,12}){0,2} (?:occur|happen|appear|fail|crash|hang|show|exist|arise|reproduce|present|there|oom"
+    r"|break|affected)\b|\b(?:errors?|problems?|issues?|bugs?|nans?|crash(?:es)?|hangs?"
     r"|leaks?)(?: \w{1,10}){0,2} (?:(?:is|are|was) gone|disappear\w*|vanish\w*|went away|goes away)\b|(?:不|没有?|未"
     r"|无|不会|不再)(?:再|会|再?出现|有|发生|任何|这个|该|此|什么){0,3}(?:报错|出错|错误|问题|异常|崩溃?|卡[住死]"
     r"|nan|溢出|oom|爆显存|出现|复现|发生)|(?:错误|问题|报错|现象)(?:就|也|都)?(?:得到|被)?(?:消失|没了|不见|解决)"
@@ -59,25 +60,29 @@ _WORKS = re.compile(
     r"(?<=[\w)] )(?:trains|runs|loads|starts)(?=\s?(?:[.,;]|too|again|\Z))|\b(?:works?|worked|working|(?:runs?|ran"
     r"|trains?|trained|goes|went|behaves?) (?:fine|well|through|smoothly)|fine(?![- ]?(?:tun|grain))|okay|ok"
     r"|succeed(?:s|ed)?|success(?:ful(?:ly)?)?|normal(?:ly)?|fix(?:ed|es)|solve[sd]|resolve[sd]|cure[sd]?|help(?:s"
-    r"|ed)|healthy|(?:all|everything) (?:is|was) (?:well|good)|as expected|(?:i|we) (?:can|could)(?! ?not| only)"
-    r"|was able|(?:loads?|imports?|trains?|runs?|starts?) again|properly|(?:has|have|contains?|includes?"
-    r"|with) (?:the|a) fix|correctly)\b|(?:: ?|\b(?:is|was|ran|runs|stays) )(?:fast|flat)\b|(?<!不)正常|就好|好了"
-    r"|好用|可行|就行|成功|解决了?|能跑|能用|跑通|即可|就没(?!法)|恢复|没事|可以(?:了|跑|训练|正常)|就可以"
-    r"|(?<!不)(?:就|都)?可以\W{0,3}\Z",
+    r"|ed)|healthy|(?:all|everything) (?:is|was) (?:well|good)|as expected|(?:i|we) (?:can|could)(?! ?not| only"
+    r"|(?: also| still)? (?:reproduce|see|confirm))|was able|(?:loads?|imports?|trains?|runs?|starts?) again"
+    r"|properly|(?:has|have|contains?|includes?|with) (?:the|a) fix|correctly)\b|(?:: ?|\b(?:is|was|ran|runs"
+    r"|stays) )(?:fast|flat)\b|[✅✔√]|(?<!不)正常|就好|好了|好用|可行|就行|成功|解决了?|能跑|能用|跑通|即可"
+    r"|就没(?!法)|恢复|没事|可以(?:了|跑|训练|正常)|就可以|(?<!不)(?:就|都)?可以\W{0,3}\Z",
     re.I | re.A,
 )
 _FAILS = re.compile(
     r"\b(?:fail(?:s|ed|ing)?|crash\w*|errors?|\w{2,40}error|exceptions?|breaks?|broken?|nans?|inf|oom|out of memory"
     r"|hangs?|hung|stuck|freez\w+|frozen|garbage|gibberish|wrong|die[sd]|raise[sd]?|throws?|segfault\w*|diverg\w+"
     r"|explod\w+|refuses?|rejects?|undefined|mismatch\w*|incompatible|unable|cannot|can't|could(?: not|n'?t)"
-    r"|traceback|leak\w*|deadlock\w*|tim(?:ed|es) ?out|higher|regress\w*|stays|lost|missing|zero loss)\b|报错|出错"
-    r"|错误|失败|不行|无法|不能|崩|卡[住死]|挂[了掉]|溢出|爆显存|[爆炸]了|就炸|异常|nan|乱码|变慢|就成了|变成|变得"
-    r"|[为是]\s?0(?!\.\d*[1-9])|一直\s?0|有问题|泄[漏露]|很[高大慢]|[oO]{2}[mM]|(?<!不)不(?:下降|收敛)"
+    r"|traceback|leak\w*|deadlock\w*|tim(?:ed|es) ?out|higher|regress\w*|stays|lost|missing|zero loss)\b|[❌✗✘]|报错"
+    r"|出错|错误|失败|不行|无法|不能|崩|卡[住死]|挂[了掉]|溢出|爆显存|[爆炸]了|就炸|异常|nan|乱码|变慢|就成了|变成"
+    r"|变得|[为是]\s?0(?!\.\d*[1-9])|一直\s?0|有问题|泄[漏露]|很[高大慢]|[oO]{2}[mM]|(?<!不)不(?:下降|收敛)"
     r"|卡[^,]{0,4}不动|一动不动|没有下降",
     re.I | re.A,
 )
 _SLOW = re.compile(r"\bslow(?:er|s|ed)?\b|慢(?![慢速])", re.I | re.A)
-_TROUBLE = re.compile(r"\b(?:bugs?|issues?|problems?)\b|问题|(?<![不再])报(?!告)", re.I | re.A)
+_TROUBLE = re.compile(
+    r"\b(?:bugs?|issues?|problems?|happens?|reproduce[sd]?|still (?:see|get|have|there|present|occurs))\b|问题"
+    r"|(?<![不再])报(?!告)",
+    re.I | re.A,
+)
 _TROUBLES = re.compile(
     r"\b(?:errors?|problems?|issues?|bugs?|crash(?:es)?|nans?|exceptions?|warnings?|hangs?|failures?)\b|报错|错误"
     r"|问题|异常",
@@ -118,7 +123,9 @@ _SINCE = re.compile(
 _FROM_ON = re.compile(rf"\b(?:from|starting from)\s{_VERSION}[\w.]*\s(?:on|onwards?|upwards?)\b", re.I | re.A)
 _UNTIL = re.compile(rf"\b(?:before|prior to|earlier than|older than)\s(?={_VERSION})", re.I | re.A)
 _NOW = re.compile(
-    r"\b(?:now|currently|at the moment|at present|recently|just)\b|现在|目前|当前|如今|最近|刚", re.I | re.A
+    r"\b(?:now|currently|at the moment|at present|recently|just|so (?:i|we) (?:use|used|took|installed|went))\b"
+    r"|所以(?:就)?(?:用|装|换)|现在|目前|当前|如今|最近|刚",
+    re.I | re.A,
 )
 _BEFORE = re.compile(
     r"\b(?:previously|originally|formerly|earlier|used to|in the past|once ran|before(?=\s*(?:[,.;)]|\Z|and\b"
@@ -186,6 +193,11 @@ _TURNS = re.compile(
     r"|然而|而)",
     re.I | re.A,
 )
+_STAGES = re.compile(
+    r"\A\W{0,3}(?:推理|训练|保存|评估|验证|生成|加载|导出|多卡|多机|inference|training|saving|evaluat|generat"
+    r"|loading|resum|multi)",
+    re.I | re.A,
+)
 _ENDS = re.compile(r"\A\W{0,3}(?:until|till)\b", re.I | re.A)
 _THEREUPON = re.compile(
     r"\A\W{0,3}(?:and |but )?(?:now|then|it|this|that|which|everything|all|the (?:error|problem|issue|loss|bug"
@@ -228,6 +240,7 @@ class Signs(NamedTuple):
     opens: bool
     flips: bool
     turns: bool
+    stages: bool
     ends: bool
     thereupon: bool
     bare: bool
@@ -270,6 +283,7 @@ def signs(clause: str) -> Signs:
         elsewhere=_ELSEWHERE.search(text) is not None,
         opens=_OPENS.search(text) is not None,
         flips=_FLIPS.match(text) is not None,
+        stages=_STAGES.match(text) is not None,
         ends=_ENDS.match(text) is not None,
         turns=_TURNS.match(text) is not None,
         thereupon=_THEREUPON.match(text) is not None,

@@ -87,7 +87,18 @@ def _manners(found: Sequence[Clause]) -> list[Manner]:
         heads = after.signs.starts and not after.signs.moves and after.signs.mentions
         if heads and manners[index].how == "stated" and manners[index + 1].how in ("worked", "asked", "elsewhere"):
             manners[index] = manners[index + 1]
+    for index, clause in enumerate(found):
+        if manners[index].how == "elsewhere" and clause.signs.before:
+            manners[index] = _before_the_change(found, manners, index)
     return manners
+
+
+def _before_the_change(found: Sequence[Clause], manners: Sequence[Manner], index: int) -> Manner:
+    """The manner of what was there before a change that the clause beside it speaks of."""
+    for beside in (index - 1, index + 1):
+        if 0 <= beside < len(found) and found[beside].sentence == found[index].sentence and manners[beside].moves:
+            return Manner(opposite(manners[beside].how), FAILING)
+    return manners[index]
 
 
 def _is_plain(one: Signs) -> bool:

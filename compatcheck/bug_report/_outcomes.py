@@ -42,7 +42,8 @@ def outcome(found: Sequence[Clause], index: int) -> Outcome:
         if not _goes_on(clause, other, step == 1, waits, ended.works or ended.fails):
             break
         theirs = other.signs
-        if theirs.turns and ended.works and theirs.fails and not (theirs.works or theirs.slow):
+        turns = theirs.turns or (theirs.stages and not own.moves)
+        if turns and ended.works and theirs.fails and not (theirs.works or theirs.slow):
             return Outcome(False, True, theirs.still)
         if own.works or own.fails:
             continue

@@ -7,7 +7,7 @@ from typing import Protocol, cast
 
 from compatcheck.bug_report import _assignments, _code, _issue, _models, _newest, _prose, _settings, _training_phrases
 from compatcheck.bug_report._blocks import Block, Line, split
-from compatcheck.bug_report._claims import RECORD, WEAK, Claim, join_claims, said
+from compatcheck.bug_report._claims import RECORD, WEAK, Claim, join_claims, said, without_bystanders
 from compatcheck.bug_report._contrasts import contrasts
 from compatcheck.bug_report._days import doubt_later_releases
 from compatcheck.bug_report._implied import framework_claims
@@ -59,7 +59,7 @@ def _read_one(text: str, source: str, filed: Environment | None = None) -> Accou
     claims = [claim for block in blocks for claim in _claims(block, headed)]
     claims += _mentioned((*_settings.claims(blocks), *_code.own_training(blocks)), headed)
     known = filed.facts if filed else {}
-    claims = list(doubt_later_releases(claims, known.get("report", {}).get("date")))
+    claims = without_bystanders([*doubt_later_releases(claims, known.get("report", {}).get("date"))])
     claims += framework_claims(claims)
     joined, variants = join_claims(claims, source)
     stated = {**known, **joined.facts}

@@ -136,7 +136,7 @@ _STATEMENTS: tuple[tuple[str, str, object], ...] = (
         r"(?:gpus?|cards|\d{2,3} ?gi?b|[avhl]\d{2,3}s?)\b",
         int,
     ),
-    ("training.world_size", r"(?<![\d.])(\d{1,3}) ?(?:张|块)?(?:卡|显卡)", int),
+    ("training.world_size", r"(?<![\d.])(\d{1,3}) ?(?:张|块)?(?:卡(?![住死在顿])|显卡)", int),
     *(
         (
             "training.world_size",

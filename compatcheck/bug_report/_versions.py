@@ -59,7 +59,8 @@ _PAIR = re.compile(
     re.I,
 )
 _LONE = re.compile(
-    r"(?:(?P<origin>\bfrom|从|\binstead of|\brather than|而不是)|\b(?:to|with|on|using|under|in|versions?|than|is"
+    r"(?:(?P<origin>\bfrom|从|\binstead of|\brather than|\bcompared (?:to|with)|而不是|比)|\b(?:to|with|on|using"
+    r"|under|in|versions?|than|is"
     r"|for|at|of|until"
     r"|since|by|and|or|both|when|use|put|got|have|installed|before|after)|[到至用为成在是的回本了或和从时与,、(:/;]"
     r"|\A)[^\w<>=!~]{0,2}(?:versions?\s"
@@ -75,7 +76,12 @@ _HAVING = re.compile(
 )
 _LEADING = re.compile(rf"\W{{0,3}}(?:with |in |on )?{_BARE}{_UNITS}", re.I)
 _UPWARDS = re.compile(r"\s(?:on|onwards?|upwards?|and (?:up|later|newer))\b", re.I)
-_ORIGIN = re.compile(r"(?:(\bfrom|从|由)|\binstead of|\brather than|而不是)\s{0,2}(?:the |versions? )?\Z", re.I)
+_ORIGIN = re.compile(
+    r"(?:(\bfrom|从|由)|\binstead of|\brather than|\bcompared (?:to|with)|\bthan(?: with| in| on)?|\bunlike(?: with"
+    r"| in)?"
+    r"|而不是|比)\s{0,2}(?:the |versions? )?\Z",
+    re.I,
+)
 _NAME = re.compile(rf"(?<![a-z0-9_./\\@-])(?:{SPOKEN})(?![a-z0-9_./-]*[a-z])", re.I)
 _OTHERS = re.compile(
     r"(?:python|(?<![a-z])py|cuda|cudnn|nccl|driver|驱动|nvcc|nvidia-smi|gcc|libc|ubuntu|debian|centos|linux|windows"

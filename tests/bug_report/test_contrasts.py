@@ -32,6 +32,12 @@ SENTENCES = (
     "{good}: fine. {bad}: garbage output ({name}).",
     "Using {name} {bad} instead of {good} crashes.",
     "With {name} {good} instead of {name} {bad} it works.",
+    "It only happens on {name} {bad}; on {good} I cannot reproduce it.",
+    "With {name} {good} the script runs. With {bad} it does not.",
+    "{name}: {good} (works) / {bad} (broken)",
+    "Saving is slow with {name} {bad} compared to {good}.",
+    "{name} {good} ✅ {name} {bad} ❌",
+    "升级 {name} 到 {good} 就可以了，原来是 {bad}",
     "Old environment (works):\n{name} {good}\n\nNew environment (fails):\n{name} {bad}",
     "Before\n```\n{name}=={good}\n```\nAfter\n```\n{name}=={bad}\n```",
     "{name} 从 {good} 升级到 {bad} 之后报错",
@@ -140,6 +146,12 @@ def test_what_is_no_contrast_makes_none(text: str) -> None:
     account = read_account(text, "report")
     assert account.contrasts == ()
     assert account.environment.get("distributions.torch") == "2.5.0"
+
+
+def test_what_both_sides_of_a_contrast_share_is_stated() -> None:
+    account = read_account("LoRA 训练用 bf16 正常，fp16 出现 nan", "report")
+    assert [contrast[:3] for contrast in account.contrasts] == [(DTYPE, "float16", "bfloat16")]
+    assert account.environment.get("training.method") == "lora"
 
 
 def test_several_that_work_are_several_contrasts() -> None:
