@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -83,11 +84,12 @@ def compile_rows(
 ) -> tuple[list[list[object]], dict[str, int]]:
     """A row of plain JSON for each entry, and the vocabulary: in how many entries each word stands, in its order.
 
-    ``texts`` holds by language what the entries say there.
+    ``texts`` holds by language what the entries say there. Words are numbered by how often they stand, those of one
+    entry in a row, and each row holds the steps from one number to the next: so both compress to half.
     """
-    held = [set(split_words(" ".join(_prose(entry, texts)))) for entry in entries]
+    held = [sorted(set(split_words(" ".join(_prose(entry, texts))))) for entry in entries]
     found = Counter(word for each in held for word in each)
-    vocabulary = dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    vocabulary = dict(sorted(found.items(), key=lambda item: -item[1]))
     numbers = {word: number for number, word in enumerate(vocabulary)}
     rows: list[list[object]] = [
         [
@@ -98,11 +100,15 @@ def compile_rows(
             entry.confidence,
             entry.impact,
             len({str(evidence.url) for evidence in entry.evidence}),
-            sorted(numbers[word] for word in each),
+            _steps(sorted(numbers[word] for word in each)),
         ]
         for entry, each in zip(entries, held)
     ]
     return rows, vocabulary
+
+
+def _steps(numbers: Sequence[int]) -> list[int]:
+    return [number - before for before, number in zip([0, *numbers], numbers)]
 
 
 def _prose(entry: Entry, texts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
@@ -123,11 +129,11 @@ def parse_rows(rows: Iterable[Any], conditions: Iterable[Mapping[str, Any]]) -> 
             confidence,
             impact,
             sources,
-            tuple(terms),
+            tuple(accumulate(steps)),
             tuple(judged["affected"]),
             (judged["at"][0], judged["at"][1]),
         )
-        for (name, symptoms, packages, published, confidence, impact, sources, terms), judged in zip(rows, conditions)
+        for (name, symptoms, packages, published, confidence, impact, sources, steps), judged in zip(rows, conditions)
     )
 
 
