@@ -12,7 +12,8 @@ _PLEAS = re.compile(
     r"|anybody)(?: else)?\b[^,.;?]{0,30}\?+|\b(?:any (?:help|ideas?|suggestions?|workarounds?|fix|hints?|advice)"
     r"|thanks?(?: you)?)\b[^,.;?]{0,40}\??|\bhow (?:to|do i|can i|should i|do we|can we) (?:fix|solve|resolve"
     r"|get rid of)[^,.;?]{0,40}\??|\b(?:what (?:should|can) (?:i|we) do|please (?:advise|fix"
-    r"|look))\b[^,.;?]{0,30}\??|\bsuccessfully (?:un)?installed\b|\bnothing (?:else )?(?:was |has )?changed"
+    r"|look))\b[^,.;?]{0,30}\??|\bsuccessfully (?:un)?installed\b|\binstall(?:s|ed) (?:fine|ok|successfully"
+    r"|correctly)\b|安装(?:都|也)?(?:成功|正常)|装好了|\bnothing (?:else )?(?:was |has )?changed"
     r"|\bnothing changes|\bhad (?:always |been )?work(?:ed|ing)\b|\bofficial(?:ly)?\b|\bpretrained\b|\bworking (?:on"
     r"|with|dir\w*)\b|\bexpected behaviou?r\b|(?:求助|求解决?|跪求|请问|请教|求教|求指[点教]|急|官方的?|谢谢|感谢"
     r"|帮忙|麻烦|大佬们?|各位)|(?:请?问?(?:怎么|如何|怎样)(?:才能)?(?:解决|处理|办|修复?)|怎么办|有没有(?:解决"
@@ -60,7 +61,8 @@ _WORKS = re.compile(
     r"(?<=[\w)] )(?:trains|runs|loads|starts)(?=\s?(?:[.,;]|too|again|\Z))|\b(?:works?|worked|working|(?:runs?|ran"
     r"|trains?|trained|goes|went|behaves?) (?:fine|well|through|smoothly)|fine(?![- ]?(?:tun|grain))|okay|ok"
     r"|succeed(?:s|ed)?|success(?:ful(?:ly)?)?|normal(?:ly)?|fix(?:ed|es)|solve[sd]|resolve[sd]|cure[sd]?|help(?:s"
-    r"|ed)|healthy|(?:all|everything) (?:is|was) (?:well|good)|as expected|(?:i|we) (?:can|could)(?! ?not| only"
+    r"|ed)|healthy|(?:all|everything) (?:is|was) (?:well|good)|as expected|(?:is|are|was|were) good|(?:i|we) (?:can"
+    r"|could)(?! ?not| only"
     r"|(?: also| still)? (?:reproduce|see|confirm))|was able|(?:loads?|imports?|trains?|runs?|starts?) again"
     r"|properly|(?:has|have|contains?|includes?|with) (?:the|a) fix|correctly)\b|(?:: ?|\b(?:is|was|ran|runs"
     r"|stays) )(?:fast|flat)\b|[✅✔√]|(?<!不)正常|就好|好了|好用|可行|就行|成功|解决了?|能跑|能用|跑通|即可"
@@ -72,7 +74,7 @@ _FAILS = re.compile(
     r"|hangs?|hung|stuck|freez\w+|frozen|garbage|gibberish|wrong|die[sd]|raise[sd]?|throws?|segfault\w*|diverg\w+"
     r"|explod\w+|refuses?|rejects?|undefined|mismatch\w*|incompatible|unable|cannot|can't|could(?: not|n'?t)"
     r"|traceback|leak\w*|deadlock\w*|tim(?:ed|es) ?out|higher|regress\w*|stays|lost|missing|zero loss)\b|[❌✗✘]|报错"
-    r"|出错|错误|失败|不行|无法|不能|崩|卡[住死]|挂[了掉]|溢出|爆显存|[爆炸]了|就炸|异常|nan|乱码|变慢|就成了|变成"
+    r"|出错|错误|失败|不行|无法|不能|崩|卡[住死在]|挂[了掉]|溢出|爆显存|[爆炸]了|就炸|异常|nan|乱码|变慢|就成了|变成"
     r"|变得|[为是]\s?0(?!\.\d*[1-9])|一直\s?0|有问题|泄[漏露]|很[高大慢]|[oO]{2}[mM]|(?<!不)不(?:下降|收敛)"
     r"|卡[^,]{0,4}不动|一动不动|没有下降",
     re.I | re.A,
@@ -108,7 +110,7 @@ _AFTER = re.compile(
     r"|switch\w*|mov\w+|chang\w+|migrat\w+)|以后|之后|(?<=[\da-z\s到])后(?![端面续台处])",
     re.I | re.A,
 )
-_UP = re.compile(r"\b(?:upgrad\w+|updat\w+|bump\w*)\b|升", re.I | re.A)
+_UP = re.compile(r"\b(?:upgrad\w+|updat\w+|bump\w*)\b|升|更新", re.I | re.A)
 _DOWN = re.compile(
     r"\b(?:downgrad\w*|revert\w*|roll\w*[ -]?back|rollback|back (?:to|on))\b|(?:go|going|went|gone) back|降|退[回到]"
     r"|回退|回滚|换回",

@@ -57,6 +57,7 @@ _COMMAND = re.compile(
 )
 _QUESTION = re.compile(r"\((?:[CGT]PU|accelerator)[^()]{0,30}\?\)|\?(?=\s*:)")
 _DIGIT = re.compile(r"\d")
+_NEWEST = re.compile(r"latest|newest|最新", re.I)
 _WHICH = "is ambiguous: CUDA {} could be torch's, the driver's or the toolkit's"
 _AROUND = 2
 _WHEELS_PLACE = "wheel-0.0"
@@ -67,7 +68,11 @@ def spoken(lines: Iterable[Line], fenced: bool) -> list[Line]:
 
     Of what stands in a fence, only those count that may claim something.
     """
-    rest = (line for line in lines if not _COMMAND.match(line.text) and not (fenced and not _may_claim(line.plain)))
+    rest = (
+        line
+        for line in lines
+        if not _COMMAND.match(line.text) and (not fenced or _may_claim(line.plain) or _NEWEST.search(line.plain))
+    )
     return [line._replace(plain=_QUESTION.sub(" ", _without_locations(_WHEEL.sub(" ", line.plain)))) for line in rest]
 
 
@@ -88,7 +93,7 @@ def read(phrases: Sequence[Phrase]) -> Iterator[Claim]:
 
 
 def _may_claim(text: str) -> bool:
-    return _DIGIT.search(text) is not None or "latest" in text or text.lower().startswith(("os", "system"))
+    return _DIGIT.search(text) is not None or text.lower().startswith(("os", "system"))
 
 
 def _without_locations(text: str) -> str:

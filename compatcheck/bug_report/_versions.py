@@ -69,7 +69,8 @@ _LONE = re.compile(
     re.I | re.A,
 )
 _HAVING = re.compile(
-    r"(?:装了?|装的是?|(?:显示|看到)的?[^\d,;]{0,6}|用的是?|我(?:这里|这边)?是|\bi(?:'m| am) on|\b(?:installed|have"
+    r"(?:装了?|装的是?|(?:显示|看到)的?[^\d,;]{0,6}|用的是?|我(?:这里|这边|的|的版本)?是|\bi(?:'m| am) on"
+    r"|\b(?:installed|have"
     r"|got))\s?"
     rf"(?:最新的?\s?|版本\s?|version )?{_BARE}{_UNITS}",
     re.I,
