@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -348,3 +349,12 @@ def test_an_environment_alone_is_an_input_and_nothing_is_not() -> None:
     assert found["environment"]["distributions"]["torch"].startswith("2.5.0") and found["explanations"]
     done = diagnose()
     assert (done.returncode, done.stdout) == (2, "") and "INPUT" in done.stderr
+
+
+def test_an_error_of_another_field_shows_nothing_that_nothing_speaks_for(tmp_path: Path) -> None:
+    frame = '  File "/usr/lib/python3.10/site-packages/django/db/utils.py", line 9, in connect\n    open_it()\n'
+    text = f"Traceback (most recent call last):\n{frame}django.db.utils.OperationalError: no such table: users\n"
+    done = diagnose(*written(tmp_path, trace=text))
+    shown = re.split(r"(?m)^ \d\. ", done.stdout)[1:]
+    assert all("\nfor " in each for each in shown) and "likely" not in done.stdout
+    assert "add what goes wrong" not in done.stdout

@@ -113,7 +113,7 @@ def _general(found: Diagnosis) -> tuple[str, ...]:
         return ()
     line = found.run.crash.text if found.run and found.run.crash else ""
     steps = symptoms.next_steps(_seen(found.case, found.run), line)
-    if steps or found.case.sightings or found.case.hits:
+    if steps or found.case.sightings or found.case.hits or (found.run and not found.run.signature.benign):
         return steps
     return (_("add what goes wrong: the error line, the losses, or what the program does instead"),)
 

@@ -251,8 +251,8 @@ def _explained(diagnosis: Diagnosis, verbose: bool, everything: bool) -> Iterato
 
 
 def first_explanations(diagnosis: Diagnosis) -> tuple[Explanation, ...]:
-    """The three most probable; beside one that is plausible only those that are not far behind."""
-    first = diagnosis.explanations[:_MOST_SHOWN]
+    """The three most probable for which anything speaks; beside a plausible one only those not far behind."""
+    first = [each for each in diagnosis.explanations if each.band != "long shot" or each.speaks_for][:_MOST_SHOWN]
     plausible = any(each.band != "long shot" for each in first)
     return tuple(each for each in first if each.probability >= _WORTH_SHOWING or not plausible)
 
