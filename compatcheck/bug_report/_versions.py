@@ -76,6 +76,7 @@ _HAVING = re.compile(
     re.I,
 )
 _LEADING = re.compile(rf"\W{{0,3}}(?:with |in |on )?{_BARE}{_UNITS}", re.I)
+_PARALLEL = re.compile(rf"(?:\A|:)\W{{0,3}}(?:with |in |on )?{_BARE}{_UNITS}", re.I)
 _UPWARDS = re.compile(r"\s(?:on|onwards?|upwards?|and (?:up|later|newer))\b", re.I)
 _ORIGIN = re.compile(
     r"(?:(\bfrom|从|由)|\binstead of|\brather than|\bcompared (?:to|with)|\bthan(?: with| in| on)?|\bunlike(?: with"
@@ -134,7 +135,7 @@ class Versions:
             lone = [*self._lone(_blanked(text, spans), phrase)]
             self._remember(lone)
             found += lone
-        self._judged = phrase.line if judged and found and _LEADING.match(text) else self._judged
+        self._judged = phrase.line if judged and found and _PARALLEL.search(text) else self._judged
         yield from found
         if any(claim.path == "distributions.torch" for claim in found):
             yield from _built_with(text, phrase)

@@ -38,6 +38,7 @@ SENTENCES = (
     "Saving is slow with {name} {bad} compared to {good}.",
     "{name} {good} ✅ {name} {bad} ❌",
     "升级 {name} 到 {good} 就可以了，原来是 {bad}",
+    "{name} 版本问题：{good} 正常；{bad} 的 loss 没有除以累积步数",
     "{name} {bad} introduced this regression, {good} is good.",
     "Old environment (works):\n{name} {good}\n\nNew environment (fails):\n{name} {bad}",
     "Before\n```\n{name}=={good}\n```\nAfter\n```\n{name}=={bad}\n```",
