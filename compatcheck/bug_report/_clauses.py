@@ -23,7 +23,7 @@ _ASIDE = (
 )
 _CLAUSES = re.compile(
     rf"({_ASIDE})|{_TOGETHER}|(,(?=\s|[^\x00-\x7f])|(?<=[^\x00-\x7f]),|、|;"
-    rf"|(?<=[\u4e00-\u9fff])\s(?=[\u4e00-\u9fff])|\s-{{1,2}}\s|\s?[–—]+\s?|(?<!\d)(?<!for)(?<!with):(?=\s(?!v?\d))"
+    rf"|(?-i:(?<=[\u4e00-\u9fff])\s(?=[\u4e00-\u9fff]))|\s-{{1,2}}\s|\s?[–—]+\s?|(?<!\d)(?<!for)(?<!with):(?=\s(?!v?\d))"
     rf"|{_WORDS})",
     re.I,
 )

@@ -41,8 +41,17 @@ _FILE = re.compile(
 )
 TRAINERS = "SFT|DPO|KTO|ORPO|CPO|BCO|GRPO|PPO|RLOO|GKD|Reward"
 """How the names of trl's trainers begin."""
-SPOKEN = "|".join(re.escape(name).replace("\\-", "[-_ ]?").replace("\\ ", "[-_ ]?") for name in _IN_PROSE)
-"""The alternatives of a regular expression for the names that free text is searched for."""
+_SPOKEN = [
+    (name.replace("-", " ").split(), re.escape(name).replace("\\-", "[-_ ]?").replace("\\ ", "[-_ ]?"))
+    for name in _IN_PROSE
+]
+_NO_NAME = "(?!)"
+
+
+def spoken_in(text: str) -> str:
+    """The alternatives of a regular expression for the names that free text may hold, of hundreds that are known."""
+    lower = text.lower()
+    return "|".join(regex for words, regex in _SPOKEN if all(word in lower for word in words)) or _NO_NAME
 
 
 def distribution(name: str) -> str | None:

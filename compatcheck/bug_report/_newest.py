@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
+from typing import NamedTuple
 
 from compatcheck.bug_report._claims import Claim
 from compatcheck.bug_report._mentions import Phrase
-from compatcheck.bug_report._names import SPOKEN, distribution
+from compatcheck.bug_report._names import distribution, spoken_in
 from compatcheck.packages.names import normalised
 
 _LONGEST, _MOST = 400, 3
 _BEFORE, _AFTER = 100, 160
 _WORD = re.compile(r"\b(?:latest|newest|most recent)\b|最新(?:版本?|稳定版|发布版)?", re.I | re.A)
-_NAME = (
-    rf"(?<![a-z0-9_./\\@-])(?:{SPOKEN})(?![a-z0-9_./\\@-]*[a-z0-9])"
+_END = (
+    r"(?![a-z0-9_./\\@-]*[a-z0-9])"
     r"(?!['’]|\s(?:models?|checkpoints?|weights|formats?|api|prs?|pull|configs?|blog|examples?|scripts?|runs?|docs?)\b)"
 )
-_NAMES = rf"({_NAME}(?:\s?(?:,|&|/|、|\band\b|\bplus\b|和|与|及)\s?{_NAME}){{0,8}})"
 _OF = r"(?:\s(?:stable|official|pypi|pip|released?|available|versions?|releases?|of|the|hugging ?face|hf)\b){0,4}"
-_BEHIND = re.compile(rf"(?:{_OF}\s|(?:的|版本?|稳定版|发布版){{0,2}}\s?){_NAMES}", re.I | re.A)
-_AHEAD = re.compile(
-    rf"{_NAMES}(?:(?:\sversions?)?\s?(?:[:：=(]|\b(?:is|are|version)\b)\s?(?:the\s)?"
-    r"|\s?(?:版本)?(?:[都均也]|已经?)?(?:用的)?[是为用]?\s?[:：]?\s?的?)\Z",
-    re.I | re.A,
-)
 _UNRELEASED = re.compile(
     r"(?<![a-z])(?:main|master|nightly|nightlies|source|git|github|commits?|branch|dev|code|docker|image)(?![a-z])"
     r"|源码|主分支|代码|镜像",
@@ -36,6 +31,29 @@ _NOT = re.compile(
     re.I | re.A,
 )
 _NEXT = re.compile(r"\s(?:but one|commit|main)\b|一次", re.I | re.A)
+
+
+class _Places(NamedTuple):
+    """The names behind the word for the newest, those ahead of it, and each of them."""
+
+    behind: re.Pattern[str]
+    ahead: re.Pattern[str]
+    name: re.Pattern[str]
+
+
+@lru_cache(64)
+def _places(spoken: str) -> _Places:
+    name = rf"(?<![a-z0-9_./\\@-])(?:{spoken}){_END}"
+    names = rf"({name}(?:\s?(?:,|&|/|、|\band\b|\bplus\b|和|与|及)\s?{name}){{0,8}})"
+    return _Places(
+        re.compile(rf"(?:{_OF}\s|(?:的|版本?|稳定版|发布版){{0,2}}\s?){names}", re.I | re.A),
+        re.compile(
+            rf"{names}(?:(?:\sversions?)?\s?(?:[:：=(]|\b(?:is|are|version)\b)\s?(?:the\s)?"
+            r"|\s?(?:版本)?(?:[都均也]|已经?)?(?:用的)?[是为用]?\s?[:：]?\s?的?)\Z",
+            re.I | re.A,
+        ),
+        re.compile(spoken, re.I | re.A),
+    )
 
 
 def read(phrases: Iterable[Phrase]) -> Iterator[Claim]:
@@ -49,11 +67,12 @@ def read(phrases: Iterable[Phrase]) -> Iterator[Claim]:
 
 
 def _newest_names(sentence: str) -> Iterator[str]:
+    places = _places(spoken_in(sentence))
     for word in islice(_WORD.finditer(sentence), _MOST):
         before, after = sentence[max(word.start() - _BEFORE, 0) : word.start()], sentence[word.end() :][:_AFTER]
         if _NEXT.match(after):
             continue
-        behind, ahead = _BEHIND.match(after), _AHEAD.search(before)
+        behind, ahead = places.behind.match(after), places.ahead.search(before)
         for match, said in ((behind, before), (ahead, before[: ahead.start()] if ahead else "")):
             if match and not _NOT.search(said):
-                yield from (name for each in re.findall(SPOKEN, match[1], re.I | re.A) if (name := distribution(each)))
+                yield from (name for each in places.name.findall(match[1]) if (name := distribution(each)))

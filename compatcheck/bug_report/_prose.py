@@ -11,7 +11,7 @@ from compatcheck.bug_report._gpus import CANN_RELEASE, Gpus, gpus_in
 from compatcheck.bug_report._mentions import Phrase, manner_of, phrases
 from compatcheck.bug_report._names import distribution
 from compatcheck.bug_report._platform import platform_claims
-from compatcheck.bug_report._versions import SAYS, Versions, is_of_torch
+from compatcheck.bug_report._versions import SAYS, Versions
 from compatcheck.results.cases import FACTUAL, How
 
 _PYTHON = re.compile(
@@ -84,9 +84,12 @@ def installed(block: Block, lines: Iterable[Line], given: Mapping[int, How]) -> 
             yield from _command(line, block, given)
 
 
-def read(phrases: Sequence[Phrase]) -> Iterator[Claim]:
-    """The claims of what no format of tools recognises, each in the manner in which its phrase mentions it."""
-    versions = Versions(phrases)
+def read(phrases: Sequence[Phrase], spoken: str) -> Iterator[Claim]:
+    """The claims of what no format of tools recognises, each in the manner in which its phrase mentions it.
+
+    ``spoken`` are the names of packages that the report may hold.
+    """
+    versions = Versions(phrases, spoken)
     for phrase in phrases:
         if _may_claim(phrase.text):
             yield from _claims(phrase, versions)
@@ -107,7 +110,7 @@ def _is_location(word: str) -> bool:
 def _claims(phrase: Phrase, versions: Versions) -> Iterator[Claim]:
     text, number = phrase.text, phrase.line
     yield from versions.claims(phrase)
-    rest = (*_of_python(text, number), *_of_system(text, number), *_cuda(text, number), *_gpus(phrase))
+    rest = (*_of_python(text, number), *_of_system(text, number), *_cuda(text, number, versions), *_gpus(phrase))
     for claim in (*rest, *platform_claims(text, number)):
         yield claim._replace(how=phrase.how, weight=max(phrase.manner.weight, WORDS))
 
@@ -130,7 +133,7 @@ def _of_system(text: str, number: int) -> Iterator[Claim]:
             yield Versions.unless_more(text, match.end(), version_claim(path, match[1].lower(), number))
 
 
-def _cuda(text: str, number: int) -> Iterator[Claim]:
+def _cuda(text: str, number: int, versions: Versions) -> Iterator[Claim]:
     for match in _CUDA.finditer(text):
         kind, version = (match[2] or match[4] or "").lower(), match[3]
         if match[0].lower().startswith("torch.version"):
@@ -139,7 +142,7 @@ def _cuda(text: str, number: int) -> Iterator[Claim]:
             yield Claim("cuda.toolkit", version, number)
         elif kind == "driver" or _OF_DRIVER.search(text):
             yield Claim("cuda.driver_api", version, number)
-        elif not (is_of_torch(text, match.start()) or _SHOWN.search(text[: match.end()])):
+        elif not (versions.is_of_torch(text, match.start()) or _SHOWN.search(text[: match.end()])):
             yield Claim("cuda.runtime", None, number, _WHICH.format(version))
             yield Claim("report.cuda", version, number)
 

@@ -13,6 +13,7 @@ from compatcheck.bug_report._days import doubt_later_releases
 from compatcheck.bug_report._implied import framework_claims
 from compatcheck.bug_report._input import plain_text
 from compatcheck.bug_report._mentions import Phrase, phrases, sides
+from compatcheck.bug_report._names import spoken_in
 from compatcheck.bug_report._repeats import without_repeats
 from compatcheck.bug_report._reports import reports_in
 from compatcheck.bug_report._surroundings import announced_manners, fence_manner, headed_manners, lead_manner
@@ -56,7 +57,8 @@ def read_account(text: str, source: str) -> Account:
 def _read_one(text: str, source: str, filed: Environment | None = None) -> Account:
     blocks = split(without_repeats(plain_text(text)))
     headed = headed_manners(blocks)
-    claims = [claim for block in blocks for claim in _claims(block, headed)]
+    spoken = spoken_in("\n".join(line.plain for block in blocks for line in block.lines))
+    claims = [claim for block in blocks for claim in _claims(block, headed, spoken)]
     claims += _mentioned((*_settings.claims(blocks), *_code.own_training(blocks)), headed)
     known = filed.facts if filed else {}
     claims = without_bystanders([*doubt_later_releases(claims, known.get("report", {}).get("date"))])
@@ -88,7 +90,7 @@ def _is_section(path: str, read: Sequence[Environment]) -> bool:
     return any(isinstance(each.get(path), Mapping) for each in read)
 
 
-def _claims(block: Block, headed: Hows) -> Iterator[Claim]:
+def _claims(block: Block, headed: Hows, spoken: str) -> Iterator[Claim]:
     around = _around(block, headed)
     taken: set[int] = set()
     for unit in formats():
@@ -104,9 +106,9 @@ def _claims(block: Block, headed: Hows) -> Iterator[Claim]:
     yield from _newest.read(found)
     if block.fenced:
         yield from _mentioned((*_assignments.read(block, block.short()), *_code.read(block)), around)
-        yield from (claim._replace(weight=max(claim.weight, RECORD)) for claim in _prose.read(prose))
+        yield from (claim._replace(weight=max(claim.weight, RECORD)) for claim in _prose.read(prose, spoken))
         return
-    yield from _prose.read(prose)
+    yield from _prose.read(prose, spoken)
     yield from _training_phrases.read(prose)
     yield from _models.read(prose)
     yield from _code_between(block, found)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from compatcheck.bug_report._claims import Claim, distribution_claim
 from compatcheck.bug_report._cues import READINGS
 from compatcheck.bug_report._mentions import Phrase, opposite
-from compatcheck.bug_report._names import SPOKEN, distribution
+from compatcheck.bug_report._names import distribution
 from compatcheck.packages.known_releases import standing
 from compatcheck.packages.shipped_tables import shipped_table
 from compatcheck.results.cases import FACTUAL
@@ -18,7 +19,8 @@ SAYS = (
     r"(?:['\"\]),]{0,2}\s{0,2}(?:[库包]的?)?(?:\(?(?:version|versions|ver|版本号?|release)\)?)?\s{0,2}(?:居然|竟然"
     r"|现在|目前|当前"
     r"|装的|用的){0,2}(?:is|was|为|是|=>|-{1,2}>|@|\()?"
-    r"(?:\s?(?:now\s)?(?:pinned\s)?at\b|\swent to\b)?(?:[^\d\s,.;:]{0,6}\s?\w{0,6}\s?[\u4e00-\u9fff]{0,4}装的|最新的)?"
+    r"(?:\s?(?:now\s)?(?:pinned\s)?at\b|\swent to\b)?"
+    r"(?:[^\d\s,.;:]{0,6}\s?\w{0,6}\s?(?-i:[\u4e00-\u9fff]){0,4}装的|最新的)?"
     r"\s{0,2}[:=-]{0,3}\s{0,2}['\"]?v?)"
 )
 _VERSION = (
@@ -26,11 +28,7 @@ _VERSION = (
     r"(?:\+(?!(?:python|torch|cuda|transformers|py\d|[a-z]{3,14}\d+\.\d+\.\d)[\w.]{0,12})[a-z0-9][a-z0-9.]{0,50})?)"
 )
 _AFTER = r"(?![\w]*[a-z]\d{3,}|\.\d|\d|x\d|\.(?:py|sh|log|txt|json|ya?ml|md|ipynb|pth?|bin|out|err)\b)"
-_NAMED = re.compile(rf"(?<![a-z0-9_./\\@:-])({SPOKEN}|nvidia-[a-z-]{{3,20}}-cu\d\d){SAYS}{_VERSION}{_AFTER}", re.I)
 _PINNED = re.compile(rf"(?<![\w./\\@:-])([A-Za-z][\w.-]{{1,60}})(?:\[[\w,]{{1,40}}\])?={{2,3}}{_VERSION}{_AFTER}", re.I)
-_RANGED = re.compile(
-    rf"(?<![a-z0-9_./\\@-])({SPOKEN})\s{{0,2}}(?:\[[\w,]{{1,40}}\])?\s{{0,2}}(>=|<=|>|<|~=|!=|≥|≤)\s{{0,2}}v?\d", re.I
-)
 _MORE = re.compile(
     r"\s{0,2}(?:/|,|、|~|-{1,2}>?|→|to|and|or|&|和|或|到|至|以及)\s{0,2}v?\d{1,2}\.\d{1,3}(?:\.\d|\b)"
     r"(?!\s?(?:gib?|gb?|g|m|b|%|h)\b)",
@@ -54,7 +52,7 @@ _TO = (
     r"|降级?[到至为]|退回到?|回退到?|换[成到为]|改[成为]|到|至)\s?"
 )
 _PAIR = re.compile(
-    rf"(?:(\bfrom|从|由)\s{{0,2}})?(?:(?<![\w.])|(?<=[a-z\u4e00-\u9fff]))(?:versions?\s|版本\s?)?{_BARE}{_TO}"
+    rf"(?:(\bfrom|从|由)\s{{0,2}})?(?:(?<![\w.])|(?<=[a-z])|(?<=(?-i:[\u4e00-\u9fff])))(?:versions?\s|版本\s?)?{_BARE}{_TO}"
     rf"(?:([A-Za-z][\w-]{{1,30}})\s)?(?:versions?\s|版本\s?)?{_BARE}{_UNITS}",
     re.I,
 )
@@ -84,7 +82,6 @@ _ORIGIN = re.compile(
     r"|而不是|比)\s{0,2}(?:the |versions? )?\Z",
     re.I,
 )
-_NAME = re.compile(rf"(?<![a-z0-9_./\\@-])(?:{SPOKEN})(?![a-z0-9_./-]*[a-z])", re.I)
 _OTHERS = re.compile(
     r"(?:python|(?<![a-z])py|cuda|cudnn|nccl|driver|驱动|nvcc|nvidia-smi|gcc|libc|ubuntu|debian|centos|linux|windows"
     r"|macos|kernel"
@@ -106,10 +103,35 @@ class _Recent(NamedTuple):
     line: int
 
 
-class Versions:
-    """The reader of versions in the phrases of one block; it remembers of which packages these spoke."""
+class _Names(NamedTuple):
+    """The names of packages, those with a version behind them, and those with a range."""
 
-    def __init__(self, phrases: Sequence[Phrase]) -> None:
+    name: re.Pattern[str]
+    versioned: re.Pattern[str]
+    ranged: re.Pattern[str]
+
+
+@lru_cache(16)
+def _names(spoken: str) -> _Names:
+    return _Names(
+        re.compile(rf"(?<![a-z0-9_./\\@-])(?:{spoken})(?![a-z0-9_./-]*[a-z])", re.I),
+        re.compile(rf"(?<![a-z0-9_./\\@:-])({spoken}|nvidia-[a-z-]{{3,20}}-cu\d\d){SAYS}{_VERSION}{_AFTER}", re.I),
+        re.compile(
+            rf"(?<![a-z0-9_./\\@-])({spoken})\s{{0,2}}(?:\[[\w,]{{1,40}}\])?"
+            r"\s{0,2}(>=|<=|>|<|~=|!=|≥|≤)\s{0,2}v?\d",
+            re.I,
+        ),
+    )
+
+
+class Versions:
+    """The reader of versions in the phrases of one block; it remembers of which packages these spoke.
+
+    ``spoken`` are the names that its text may hold, as `spoken_in` gives them.
+    """
+
+    def __init__(self, phrases: Sequence[Phrase], spoken: str) -> None:
+        self._names = _names(spoken)
         self._lines: dict[int, str] = {}
         for phrase in phrases:
             self._lines[phrase.line] = f"{self._lines.get(phrase.line, '')} {phrase.text}"
@@ -120,14 +142,14 @@ class Versions:
         """The claims of a phrase, in the manner in which it mentions them."""
         text, found = self._without_pairs(phrase)
         spans = []
-        for match, claim in _named(text, phrase.line):
+        for match, claim in self._named(text, phrase.line):
             spans.append(match.span())
             changed = _ORIGIN.search(text, max(0, match.start() - 30), match.start())
             turned = changed and (not changed[1] or (phrase.manner.moves and not _UPWARDS.match(text, match.end())))
             how = opposite(phrase.how) if turned else phrase.how
             one = claim._replace(how=how, weight=phrase.manner.weight)
             found.append(self.unless_more(text, match.end(), one) if how in FACTUAL else one)
-        found += _ranged(text, phrase.line)
+        found += self._ranged(text, phrase.line)
         self._remember(found)
         judged = phrase.how != "stated" or phrase.manner.moves
         if judged or (self._judged == phrase.line and _LEADING.match(text)) or _HAVING.search(text):
@@ -138,7 +160,7 @@ class Versions:
         self._judged = phrase.line if judged and found and _PARALLEL.search(text) else self._judged
         yield from found
         if any(claim.path == "distributions.torch" for claim in found):
-            yield from _built_with(text, phrase)
+            yield from self._built_with(text, phrase)
 
     @staticmethod
     def unless_more(text: str, end: int, claim: Claim) -> Claim:
@@ -184,7 +206,9 @@ class Versions:
         """The package of a version that stands without a name, None where that is not clear."""
         if not version.strip("0.") or _FOREIGN.search(phrase.text[max(0, start - _NEAR) : start]):
             return None
-        before = [distribution(each[0]) for each in _NAME.finditer(phrase.text, max(0, start - _NEAR), start)]
+        before = [
+            distribution(each[0]) for each in self._names.name.finditer(phrase.text, max(0, start - _NEAR), start)
+        ]
         fitting = (name for name in reversed(before) if name and self._fits(name, version))
         if name := next(fitting, None):
             return name
@@ -198,7 +222,7 @@ class Versions:
         at = max(line.find(phrase.text), 0)
         earlier = " ".join(self._lines.get(phrase.line - back, "")[-_NEAR:] for back in (3, 2, 1))
         for part, last in ((line[max(0, at - _NEAR) : at], True), (earlier, True), (line[at : at + _NEAR], False)):
-            spoken = [distribution(each[0]) for each in _NAME.finditer(part)]
+            spoken = [distribution(each[0]) for each in self._names.name.finditer(part)]
             fits = [name for name in (reversed(spoken) if last else spoken) if name and self._fits(name, version)]
             if fits:
                 return fits[0]
@@ -213,6 +237,33 @@ class Versions:
         """Whether the package is the only one that fits, or was spoken of in a line of its own."""
         lines = {each.name: each.line for each in self._recent if each.name in names}
         return len({*names}) == 1 or [*lines.values()].count(lines[names[0]]) == 1
+
+    def _named(self, text: str, number: int) -> Iterator[tuple[re.Match[str], Claim]]:
+        seen: set[int] = set()
+        for pattern in (self._names.versioned, _PINNED, _MODULE_VERSION):
+            for match in pattern.finditer(text):
+                name = distribution(match[1]) or match[1]
+                if match.start() not in seen and name.lower() not in _NOTHING and not _is_of_cuda(name, match[2]):
+                    seen.add(match.start())
+                    yield match, distribution_claim(name, match[2], number)
+
+    def _ranged(self, text: str, number: int) -> Iterator[Claim]:
+        for match in self._names.ranged.finditer(text):
+            name = distribution(match[1]) or match[1]
+            yield Claim(f"distributions.{name}", None, number, "gives a range, not a version")
+
+    def _built_with(self, text: str, phrase: Phrase) -> Iterator[Claim]:
+        """The CUDA that a version of torch was built with, where it stands behind that."""
+        for match in self._names.versioned.finditer(text):
+            built = _BUILT_WITH.match(text, match.end()) if distribution(match[1]) == "torch" else None
+            if built:
+                runtime = f"{built[1] or built[3]}.{built[2] or built[4]}"
+                yield Claim("cuda.runtime", runtime, phrase.line, how=phrase.how, weight=phrase.manner.weight)
+
+    def is_of_torch(self, text: str, start: int) -> bool:
+        """Whether the CUDA at this place is the one that a version of torch just before it was built with."""
+        before = text[max(0, start - 90) : start + 20]
+        return any(_BUILT_WITH.match(before, match.end()) for match in self._names.versioned.finditer(before))
 
 
 def _may_be(name: str, version: str) -> bool:
@@ -236,37 +287,6 @@ def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
     return text
 
 
-def _named(text: str, number: int) -> Iterator[tuple[re.Match[str], Claim]]:
-    seen: set[int] = set()
-    for pattern in (_NAMED, _PINNED, _MODULE_VERSION):
-        for match in pattern.finditer(text):
-            name = distribution(match[1]) or match[1]
-            if match.start() not in seen and name.lower() not in _NOTHING and not _is_of_cuda(name, match[2]):
-                seen.add(match.start())
-                yield match, distribution_claim(name, match[2], number)
-
-
 def _is_of_cuda(name: str, version: str) -> bool:
     """Whether a version beside torch is that of the CUDA it was built with, as in ``PyTorch (11.7)``."""
     return name == "torch" and _CUDA_ALONE.match(version) is not None
-
-
-def _ranged(text: str, number: int) -> Iterator[Claim]:
-    for match in _RANGED.finditer(text):
-        name = distribution(match[1]) or match[1]
-        yield Claim(f"distributions.{name}", None, number, "gives a range, not a version")
-
-
-def _built_with(text: str, phrase: Phrase) -> Iterator[Claim]:
-    """The CUDA that a version of torch was built with, where it stands behind that."""
-    for match in _NAMED.finditer(text):
-        built = _BUILT_WITH.match(text, match.end()) if distribution(match[1]) == "torch" else None
-        if built:
-            runtime = f"{built[1] or built[3]}.{built[2] or built[4]}"
-            yield Claim("cuda.runtime", runtime, phrase.line, how=phrase.how, weight=phrase.manner.weight)
-
-
-def is_of_torch(text: str, start: int) -> bool:
-    """Whether the CUDA at this place is the one that a version of torch just before it was built with."""
-    before = text[max(0, start - 90) : start + 20]
-    return any(_BUILT_WITH.match(before, match.end()) for match in _NAMED.finditer(before))

@@ -9,7 +9,7 @@ from typing import Any
 
 from compatcheck.bug_report import _issue, read_report
 from compatcheck.bug_report._gpus import Gpus, gpus_in
-from compatcheck.bug_report._names import SPOKEN, distribution
+from compatcheck.bug_report._names import distribution, spoken_in
 from compatcheck.bug_report._platform import platform_claims
 from compatcheck.environment import Environment
 from compatcheck.packages.container_images import contents_of, mentioned
@@ -65,7 +65,8 @@ def snapshot(case: Mapping[str, Any], *, reported: bool = True) -> Environment:
         else:
             reasons[f"distributions.{normalised(name)}"] = f"given as {version}"
     known["distributions"] = versions | _labelled(versions, env, context)
-    for named in re.findall(rf"(?<![\w-])(?:{SPOKEN})(?![\w-])", (context.get("framework") or "").lower()):
+    framework = (context.get("framework") or "").lower()
+    for named in re.findall(rf"(?<![\w-])(?:{spoken_in(framework)})(?![\w-])", framework):
         if (used := distribution(named)) and used not in (*versions, *known.get("distribution_ranges", {})):
             known.setdefault("distribution_ranges", {})[used] = ""
     if reported:
