@@ -14,7 +14,6 @@ from compatcheck.bug_report._claims import Claim
 from compatcheck.bug_report._names import TRAINERS
 from compatcheck.bug_report._surroundings import fence_manner
 from compatcheck.errors import InputError
-from compatcheck.project import scripts
 
 _PART = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,100}[A-Za-z0-9_])?"
 _HUB = rf"({_PART}/{_PART}(?![A-Za-z0-9_/\\-]))"
@@ -155,6 +154,8 @@ def _switched(block: Block, whole: bool) -> Iterator[Claim]:
 
 def _is_whole(block: Block) -> bool:
     """Whether a block is code that parses and trains."""
+    from compatcheck.project import scripts
+
     try:
         return scripts.trains("the text.py", "\n".join(line.text for line in block.lines))
     except InputError:
@@ -163,10 +164,14 @@ def _is_whole(block: Block) -> bool:
 
 def own_training(blocks: Iterable[Block]) -> Iterator[Claim]:
     """What pasted scripts have, all together; one without traits tells nothing, as part of it may be left out."""
+    own = [block for block in blocks if block.fenced and fence_manner(block) is None]
+    if not own:
+        return
+    from compatcheck.project import scripts
+
     found: dict[str, int] = {}
-    for block in blocks:
-        if block.fenced and fence_manner(block) is None:
-            traits = scripts.traits_in("\n".join(line.text for line in block.lines)) or {}
-            found = {**{trait: block.lines[line - 1].number for trait, line in traits.items()}, **found}
+    for block in own:
+        traits = scripts.traits_in("\n".join(line.text for line in block.lines)) or {}
+        found = {**{trait: block.lines[line - 1].number for trait, line in traits.items()}, **found}
     if found:
         yield Claim("trainer.traits", sorted(found), min(found.values()))

@@ -20,7 +20,6 @@ from compatcheck.packages.frameworks import frameworks
 from compatcheck.project import training
 from compatcheck.project.training.agreement import given, over_accelerate
 from compatcheck.project.training.document import Configuration, Document, parse_document
-from compatcheck.project.training.formats import deepspeed, launch_script
 from compatcheck.project.training.presets import preset
 
 _PLACE, _AT = re.compile(r"\bthe text\.\w{2,4}:(\d+)"), r"line \1"
@@ -95,6 +94,8 @@ def _own(by_role: Mapping[str, Sequence[_Part]]) -> tuple[list[_Said], list[_Par
     used: list[_Part] = []
     own: list[_Said] = []
     for part in by_role.get("script", ()):
+        from compatcheck.project.training.formats import launch_script
+
         opener = _Opener(part.document.text, by_role)
         try:
             read = launch_script.read_pasted(part.document, opener)
@@ -196,6 +197,8 @@ def _recognised(given_piece: Piece) -> _Part | None:
 def _reader_of(document: Document) -> str | None:
     """The reader of a whole file, else the one whose own words a part of one has, or which starts a run."""
     if document.value is None:
+        from compatcheck.project.training.formats import launch_script
+
         commands = launch_script.read_pasted(document, lambda path: None)
         return "launch_script" if commands else None
     reader = training.reader_of(document)
@@ -241,6 +244,8 @@ def _without_defaults(said: Configuration) -> Configuration:
 
 
 def _deepspeed(part: _Part, trainer: Environment) -> Configuration | None:
+    from compatcheck.project.training.formats import deepspeed
+
     try:
         return deepspeed.read(part.document, trainer)
     except InputError:

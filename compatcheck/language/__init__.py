@@ -126,9 +126,9 @@ def _read(language: str) -> NullTranslations | str:
     except FileNotFoundError:
         from io import BytesIO
 
-        from compatcheck.language import po_files
+        from compatcheck.language import checkout
 
         try:
-            return GNUTranslations(BytesIO(po_files.compiled(f"{path}.po")))
+            return GNUTranslations(BytesIO(checkout.compiled(f"{path}.po")))
         except InputError as error:
             return str(error)

@@ -68,7 +68,7 @@ def command(
 
     from compatcheck import matrix
     from compatcheck.pipelines.diagnose import Given, explain, read_case
-    from compatcheck.report import curves, render
+    from compatcheck.report import render
     from compatcheck.report.subjects import diagnosis
     from compatcheck.verbs import _questions
 
@@ -91,6 +91,8 @@ def command(
     if asking:
         found = _questions.ask(found, reading, known)
     if svg and found.run:
+        from compatcheck.report import curves
+
         write(curves.svg(found.run.curves, title=found.run.signature.words), svg)
     short = quiet and format_name == "text"
     answer = diagnosis.failing(found) if short else diagnosis.document(found, verbose=verbose, everything=everything)

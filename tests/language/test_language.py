@@ -11,6 +11,7 @@ import pytest
 
 from compatcheck import language, matrix
 from compatcheck.errors import InputError
+from compatcheck.language import checkout, po_files
 from compatcheck.matrix import loading
 from tests.conftest import Wheel, run_command
 
@@ -164,3 +165,19 @@ def test_a_sentence_that_was_edited_is_told_in_english(tmp_path: Path) -> None:
     known = matrix.load()._replace(texts=lambda language: texts)
     told = loading.in_language(known, entry, "zh")
     assert (told["title"], told["summary"], told["remedies"]) == ("一个标题", "new words", [{"why": "w"}])
+
+
+def test_a_checkout_compiles_its_catalogue_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And again when its source changes."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    source, original, read = tmp_path / "some.po", po_files.compiled, []
+
+    def compile_once(path: str) -> bytes:
+        read.append(path)
+        return original(path)
+
+    monkeypatch.setattr(po_files, "compiled", compile_once)
+    for word in ("one", "one more"):
+        source.write_text(f'msgid ""\nmsgstr ""\n\nmsgid "1"\nmsgstr "{word}"\n', encoding="utf-8")
+        assert checkout.compiled(str(source)) == checkout.compiled(str(source)) == original(source)
+    assert len(read) == 2

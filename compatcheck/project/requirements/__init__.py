@@ -5,6 +5,7 @@ A reader is a module that keeps to `Reader`; its name is the kind of the file.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Protocol, cast
 
@@ -12,6 +13,8 @@ from compatcheck.environment import Environment
 from compatcheck.files.units import units
 
 PLAIN = "requirements_txt"
+_MARKS = ("requirements", "dockerfile", "containerfile", ".lock", ".toml", ".yml", ".yaml")
+"""In lower case, the name of every file that a reader recognises has one of them."""
 
 
 class Reader(Protocol):
@@ -31,4 +34,7 @@ def readers() -> Mapping[str, Reader]:
 
 def identify(path: str) -> str | None:
     """The reader of a file, by its name and what it holds."""
+    name = os.path.basename(path).lower()
+    if not any(mark in name for mark in _MARKS):
+        return None
     return next((name for name, reader in readers().items() if reader.recognises(path)), None)
