@@ -45,7 +45,7 @@ from compatcheck.results.findings import Finding, Remedy
 if TYPE_CHECKING:
     from compatcheck.matrix._survey import Reach
     from compatcheck.matrix.lint import Fault
-    from compatcheck.matrix.rows import Row, Term
+    from compatcheck.matrix.rows import Postings, Row
     from compatcheck.packages.versions import Interval
     from compatcheck.results.logs import Pattern
 
@@ -65,6 +65,7 @@ __all__ = [
     "judge",
     "misleading",
     "patterns",
+    "postings",
     "records",
     "require_ids",
     "require_installed",
@@ -75,7 +76,6 @@ __all__ = [
     "split_words",
     "survey",
     "trait_finder",
-    "terms",
     "within",
 ]
 
@@ -277,9 +277,9 @@ def rows(matrix: Matrix) -> tuple[Row, ...]:
     return matrix.rows()
 
 
-def terms(matrix: Matrix) -> Mapping[str, Term]:
-    """The words that rows count, each with its number and in how many entries it stands."""
-    return matrix.terms()
+def postings(matrix: Matrix) -> Postings:
+    """The words of entries, each with the rows that hold it."""
+    return matrix.postings()
 
 
 def survey(

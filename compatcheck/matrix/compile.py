@@ -4,7 +4,7 @@
 in ``conditions.jsonl`` lies; that holds the conditions and where the whole entry lies in ``entries.jsonl``. So a check
 reads the conditions that can matter, and whole only the entries that matched. ``patterns.jsonl`` holds the error
 patterns with the ids of their entries, ``translations`` what entries say in other languages. ``ranking.jsonl`` holds a
-light row for each line of conditions, and ``terms.json`` the words that those rows count. ``about.json`` repeats of the
+light row for each line of conditions, and ``postings.json`` the words of all of them. ``about.json`` repeats of the
 index what tells one matrix from another, so that two can be compared without reading either.
 """
 
@@ -98,7 +98,7 @@ class Compiled(NamedTuple):
     entries: bytes
     patterns: bytes = b""
     ranking: bytes = b""
-    terms: bytes = b"{}"
+    postings: bytes = b"{}"
 
 
 def compile_entries(
@@ -159,10 +159,10 @@ def compile_entries(
         "tables": sorted(tables),
     }
     in_force = [entry for entry in ordered if not entry.withdrawn]
-    rows, vocabulary = compile_rows(in_force, texts or {})
-    patterns = compile_patterns(in_force, vocabulary)
+    rows, postings = compile_rows(in_force, texts or {})
+    patterns = compile_patterns(in_force, {word: len(found) // 2 for word, found in postings.items()})
     return Compiled(
-        index, b"".join(judged), b"".join(stated), _lines(patterns), _lines(rows), _to_json(vocabulary).encode()
+        index, b"".join(judged), b"".join(stated), _lines(patterns), _lines(rows), _to_json(postings).encode()
     )
 
 
@@ -224,7 +224,7 @@ def write_files(
         (destination / "conditions.jsonl").write_bytes(compiled.conditions)
         (destination / "patterns.jsonl").write_bytes(compiled.patterns)
         (destination / "ranking.jsonl").write_bytes(compiled.ranking)
-        (destination / "terms.json").write_bytes(compiled.terms)
+        (destination / "postings.json").write_bytes(compiled.postings)
         for name, table in tables.items():
             (destination / "tables" / f"{name}.json").write_text(_to_json(table), encoding="utf-8")
         for language, known in (texts or {}).items():

@@ -17,7 +17,7 @@ from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import DataError, InputError
 from compatcheck.language import ENGLISH, LANGUAGES, current
 from compatcheck.matrix.fetched import newer_than
-from compatcheck.matrix.rows import Row, Term, parse_rows, parse_terms
+from compatcheck.matrix.rows import Postings, Row, parse_rows
 from compatcheck.packages.versions import is_vendor_build, parse_version, release_of, sort_key
 
 if TYPE_CHECKING:
@@ -26,7 +26,14 @@ if TYPE_CHECKING:
 FORMAT = 2
 """The compiled form; another number is another form."""
 
-_COMPILED_FILES = ("index.json", "conditions.jsonl", "entries.jsonl", "patterns.jsonl", "ranking.jsonl", "terms.json")
+_COMPILED_FILES = (
+    "index.json",
+    "conditions.jsonl",
+    "entries.jsonl",
+    "patterns.jsonl",
+    "ranking.jsonl",
+    "postings.json",
+)
 _INDEX_KEYS = {"revision", "entries", "date", "environ", "guards", "unguarded", "of_model", "tables"}
 
 _CORRECT = "correct the matrix"
@@ -56,7 +63,7 @@ class Matrix(NamedTuple):
     ``of_model`` is where those conditions start that are told only of a model that is known.
     ``conditions`` and ``read`` give the conditions and the entries at such places, or all, as plain JSON; ``table``
     gives a pair table by name, of those in ``tables``; ``patterns`` gives the error
-    patterns. ``rows`` gives the entries in force in the order of their ids, ``terms`` the words that those rows count.
+    patterns. ``rows`` gives the entries in force in the order of their ids, ``postings`` their words.
     ``texts`` gives what the entries say in another language by their English words, as far as translated.
     """
 
@@ -73,7 +80,7 @@ class Matrix(NamedTuple):
     table: Callable[[str], Mapping[str, Any]]
     patterns: Callable[[], tuple[Pattern, ...]]
     rows: Callable[[], tuple[Row, ...]]
-    terms: Callable[[], Mapping[str, Term]]
+    postings: Callable[[], Postings]
     texts: Callable[[str], Mapping[str, str]] = lambda language: {}
 
 
@@ -189,7 +196,7 @@ def _load_sources(folder: str) -> Matrix:
         reader(compiled.patterns),
         reader(compiled.ranking),
         lambda name: tables.get(name) or read_toml(Path(folder) / "tables" / f"{name}.toml"),
-        lambda: json.loads(compiled.terms),
+        lambda: json.loads(compiled.postings),
         lambda language: texts.get(language, {}),
     )
 
@@ -207,7 +214,7 @@ def _matrix(
     patterns: Reader,
     ranking: Reader,
     table: Callable[[str], Mapping[str, Any]],
-    vocabulary: Callable[[], Mapping[str, int]],
+    postings: Callable[[], Postings],
     texts: Callable[[str], Mapping[str, str]],
 ) -> Matrix:
     return Matrix(
@@ -224,7 +231,7 @@ def _matrix(
         table,
         patterns=cache(lambda: _parse_patterns(patterns(None))),
         rows=cache(lambda: parse_rows(ranking(None), conditions(None))),
-        terms=cache(lambda: parse_terms(vocabulary())),
+        postings=cache(postings),
         texts=texts,
     )
 

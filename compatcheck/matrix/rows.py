@@ -1,6 +1,6 @@
 """What a ranking reads of every entry: a light row each, so that an entry is read whole only where it is shown.
 
-The words of an entry are kept as numbers into one vocabulary, which holds in how many entries each word stands.
+The words of all entries are one inverted index: for each word the rows that hold it, and how often each does.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -30,13 +29,16 @@ _STOP_WORDS = frozenset(
 )
 _ENDINGS = ("ing", "ies", "ied", "ed", "es", "s")
 _SHORTEST_STEMMED = 6
+_TITLE = 3
+_MOST_COMMON = 0.4
+"""Share of all entries beyond which a word tells nothing."""
 
 
 class Row(NamedTuple):
-    """One entry in force. ``published`` is a day in ISO form, ``terms`` are numbers of the vocabulary, ascending.
+    """One entry in force. ``published`` is a day in ISO form, ``words`` the number of words of its texts.
 
-    ``sources`` is the number of pages that its evidence names.
-    ``affected`` holds its tables of conditions, and ``at`` the place from which `Matrix.read` reads it whole.
+    ``sources`` is the number of pages that its evidence names. ``affected`` holds its tables of conditions, and ``at``
+    the place from which `Matrix.read` reads it whole.
     """
 
     id: str
@@ -46,16 +48,13 @@ class Row(NamedTuple):
     confidence: str
     impact: str
     sources: int
-    terms: tuple[int, ...]
+    words: int
     affected: tuple[Mapping[str, Any], ...]
     at: tuple[int, int]
 
 
-class Term(NamedTuple):
-    """A word's number, and in how many entries it stands."""
-
-    number: int
-    entries: int
+Postings = Mapping[str, Sequence[int]]
+"""For each word the numbers of the rows that hold it, each with how often it does: row, count, row, count, ..."""
 
 
 def split_words(text: str) -> Iterator[str]:
@@ -81,41 +80,41 @@ def _stem(word: str) -> str:
 
 def compile_rows(
     entries: Sequence[Entry], texts: Mapping[str, Mapping[str, str]]
-) -> tuple[list[list[object]], dict[str, int]]:
-    """A row of plain JSON for each entry, and the vocabulary: in how many entries each word stands, in its order.
+) -> tuple[list[list[object]], dict[str, list[int]]]:
+    """A row of plain JSON for each entry, and the postings of their words.
 
-    ``texts`` holds by language what the entries say there. Words are numbered by how often they stand, those of one
-    entry in a row, and each row holds the steps from one number to the next: so both compress to half.
+    ``texts`` holds by language what the entries say there.
     """
-    held = [sorted(set(split_words(" ".join(_prose(entry, texts))))) for entry in entries]
-    found = Counter(word for each in held for word in each)
-    vocabulary = dict(sorted(found.items(), key=lambda item: -item[1]))
-    numbers = {word: number for number, word in enumerate(vocabulary)}
-    rows: list[list[object]] = [
-        [
-            entry.id,
-            entry.symptoms,
-            entry.distributions,
-            entry.published.isoformat(),
-            entry.confidence,
-            entry.impact,
-            len({str(evidence.url) for evidence in entry.evidence}),
-            _steps(sorted(numbers[word] for word in each)),
-        ]
-        for entry, each in zip(entries, held)
-    ]
-    return rows, vocabulary
-
-
-def _steps(numbers: Sequence[int]) -> list[int]:
-    return [number - before for before, number in zip([0, *numbers], numbers)]
+    rows: list[list[object]] = []
+    postings: dict[str, list[int]] = {}
+    for number, entry in enumerate(entries):
+        held = Counter(word for text in _prose(entry, texts) for word in split_words(text))
+        for word, count in held.items():
+            postings.setdefault(word, []).extend((number, count))
+        rows.append(
+            [
+                entry.id,
+                entry.symptoms,
+                entry.distributions,
+                entry.published.isoformat(),
+                entry.confidence,
+                entry.impact,
+                len({str(evidence.url) for evidence in entry.evidence}),
+                held.total(),
+            ]
+        )
+    most = len(rows) * _MOST_COMMON
+    return rows, {word: found for word, found in sorted(postings.items()) if len(found) <= 2 * most}
 
 
 def _prose(entry: Entry, texts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    yield from (entry.title, entry.summary)
-    yield from (pattern.example for pattern in entry.error_patterns)
+    """What an entry says, in English and in each language it is translated to; its title counts three times."""
+    said = [*[entry.title] * _TITLE, entry.summary, entry.mechanism, *entry.misleading]
+    said += [remedy.why for remedy in entry.remedies]
+    yield from said
     for language in texts.values():
-        yield from (language.get(entry.title, ""), language.get(entry.summary, ""))
+        yield from (language.get(text, "") for text in said)
+    yield from (pattern.example for pattern in entry.error_patterns)
 
 
 def parse_rows(rows: Iterable[Any], conditions: Iterable[Mapping[str, Any]]) -> tuple[Row, ...]:
@@ -129,13 +128,9 @@ def parse_rows(rows: Iterable[Any], conditions: Iterable[Mapping[str, Any]]) -> 
             confidence,
             impact,
             sources,
-            tuple(accumulate(steps)),
+            words,
             tuple(judged["affected"]),
             (judged["at"][0], judged["at"][1]),
         )
-        for (name, symptoms, packages, published, confidence, impact, sources, steps), judged in zip(rows, conditions)
+        for (name, symptoms, packages, published, confidence, impact, sources, words), judged in zip(rows, conditions)
     )
-
-
-def parse_terms(vocabulary: Mapping[str, int]) -> dict[str, Term]:
-    return {word: Term(number, entries) for number, (word, entries) in enumerate(vocabulary.items())}

@@ -41,27 +41,24 @@ def test_the_place_of_a_row_leads_to_its_entry(known: matrix.Matrix) -> None:
     assert [entry["id"] for entry in known.read([row.at for row in rows])] == [row.id for row in rows]
 
 
-def test_terms_count_the_entries_that_hold_a_word(known: matrix.Matrix) -> None:
-    rows, terms = matrix.rows(known), matrix.terms(known)
-    texts = read_texts(SOURCES)["zh"]
-    held = {
-        entry["id"]: set(
-            matrix.split_words(
-                " ".join(
-                    (
-                        *(entry["title"], entry["summary"], texts[entry["title"]], texts[entry["summary"]]),
-                        *(pattern["example"] for pattern in entry.get("error_patterns", ())),
-                    )
-                )
-            )
-        )
-        for entry in matrix.all_entries(known)
-        if not entry.get("withdrawn")
-    }
-    for word in ("cudnn", "grad_norm", "scaled_dot_product_attention", "显存", "梯度"):
-        holders = {name for name, words in held.items() if word in words}
-        assert holders == {row.id for row in rows if terms[word].number in row.terms}
-        assert len(holders) == terms[word].entries > 0
+@pytest.mark.parametrize("word", ["cudnn", "grad_norm", "scaled_dot_product_attention", "显存"])
+def test_postings_lead_to_the_entries_that_hold_a_word(known: matrix.Matrix, word: str) -> None:
+    rows, texts = matrix.rows(known), read_texts(SOURCES)["zh"]
+    holders = {}
+    for entry in matrix.all_entries(known):
+        said = [entry["title"], entry["summary"], entry["mechanism"], *entry.get("misleading", ())]
+        said += [remedy["why"] for remedy in entry["remedies"]]
+        said += [texts.get(text, "") for text in said]
+        said += [pattern["example"] for pattern in entry.get("error_patterns", ())]
+        if word in matrix.split_words("\n".join(said)) and not entry.get("withdrawn"):
+            holders[entry["id"]] = sum(list(matrix.split_words(text)).count(word) for text in said)
+    found = matrix.postings(known)[word]
+    counted = {rows[number].id: count for number, count in zip(found[::2], found[1::2])}
+    assert counted.keys() == holders.keys() and all(counted[name] >= holders[name] for name in holders)
+
+
+def test_a_word_of_nearly_every_entry_has_no_postings(known: matrix.Matrix) -> None:
+    assert max(map(len, matrix.postings(known).values())) <= 0.8 * len(matrix.rows(known))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +74,7 @@ def test_words_of_a_text(text: str, words: list[str]) -> None:
     assert list(matrix.split_words(text)) == words
 
 
-@pytest.mark.parametrize("name", ["ranking.jsonl", "terms.json"])
+@pytest.mark.parametrize("name", ["ranking.jsonl", "postings.json"])
 def test_a_matrix_without_its_rows_is_refused(compiled: Path, tmp_path: Path, name: str) -> None:
     shutil.copytree(compiled, tmp_path / "copy")
     (tmp_path / "copy" / name).unlink()
@@ -85,6 +82,6 @@ def test_a_matrix_without_its_rows_is_refused(compiled: Path, tmp_path: Path, na
         load_compiled(str(tmp_path / "copy"))
 
 
-def test_rows_and_terms_stay_small(compiled: Path) -> None:
-    size = sum((compiled / name).stat().st_size for name in ("ranking.jsonl", "terms.json"))
-    assert size < 700 * len((compiled / "conditions.jsonl").read_bytes().splitlines())
+def test_rows_and_postings_stay_small(compiled: Path) -> None:
+    size = sum((compiled / name).stat().st_size for name in ("ranking.jsonl", "postings.json"))
+    assert size < 1500 * len((compiled / "conditions.jsonl").read_bytes().splitlines())
