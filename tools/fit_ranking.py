@@ -3,7 +3,8 @@
     python tools/fit_ranking.py [REPORTS.jsonl ...]        cross-validate by repository, then write the table
     python tools/fit_ranking.py --dry-run [...]            cross-validate only
 
-Without files: the reports of `tools/labelled/reports` whose split is ``fit``. The model is a softmax over all entries
+Without files: the reports of `tools/labelled/reports` whose split is ``fit``. Error lines and examples of some entries
+are fitted with them, and left out of the figures. The model is a softmax over all entries
 and one more outcome, that none explains the report; the loss is the negative logarithm of the probability of all right
 entries together, or of none where no entry is right, with a ridge on the weights.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,19 @@ import torch
 
 from compatcheck import matrix
 from compatcheck.explanation.features import corpus
-from compatcheck.explanation.ranking import NONE, band
-from tools.labelled.whole_texts import FOLDER, Weighed, weighed, whole_texts
+from compatcheck.explanation.ranking import NONE
+from tools.labelled.whole_texts import FOLDER, Weighed, own_examples, own_lines, weighed, whole_texts
 
 TABLE = Path(__file__).parents[1] / "matrix" / "tables" / "ranking.toml"
 _FOLDS = 5
-_RIDGE = 0.002
+_RIDGE = 0.003
 _STEPS = 300
+_BOUNDS = (0.2, 0.5, 0.6, 0.65, 0.7, 0.8)
+_LINES, _EXAMPLES = 32, 36
+"""One of so many error lines and examples of entries is fitted as well: logs and folders that no person describes."""
+
+_AGAINST = ("-fails", "-against", "-elsewhere", "-of-others", "-away")
+_EITHER = (NONE, "often-met", "confirmed")
 
 
 class Problem:
@@ -38,20 +45,22 @@ class Problem:
 
     def __init__(self, reports: Sequence[Weighed], names: Sequence[str]) -> None:
         place = {name: number for number, name in enumerate(names)}
-        entries = len(reports[0].weighings)
-        self.features = torch.zeros(len(reports), entries + 1, len(names))
-        self.right = torch.zeros(len(reports), entries + 1, dtype=torch.bool)
+        most = max(len(report.weighings) for report in reports)
+        self.features = torch.zeros(len(reports), most + 1, len(names))
+        self.right = torch.zeros(len(reports), most + 1, dtype=torch.bool)
+        self.absent = torch.ones(len(reports), most + 1, dtype=torch.bool)
         for at, report in enumerate(reports):
             for entry, weighing in enumerate(report.weighings):
                 for name, value in weighing.features.items():
                     if name in place:
                         self.features[at, entry, place[name]] = value
-            self.right[at, :-1] = torch.tensor(report.right)
+            self.right[at, : len(report.right)] = torch.tensor(report.right)
+            self.absent[at, : len(report.right)] = self.absent[at, -1] = False
             self.right[at, -1] = not any(report.right)
             self.features[at, -1, place[NONE]] = 1.0
 
     def loss(self, weights: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
-        logarithms = torch.log_softmax(self.features[chosen] @ weights, dim=1)
+        logarithms = torch.log_softmax(self._scores(weights)[chosen], dim=1)
         return -torch.logsumexp(logarithms.masked_fill(~self.right[chosen], -math.inf), dim=1).mean()
 
     def fit(self, chosen: torch.Tensor, ridge: float) -> torch.Tensor:
@@ -68,7 +77,29 @@ class Problem:
         return weights.detach()
 
     def probabilities(self, weights: torch.Tensor) -> torch.Tensor:
-        return torch.softmax(self.features @ weights, dim=1)
+        return torch.softmax(self._scores(weights), dim=1)
+
+    def _scores(self, weights: torch.Tensor) -> torch.Tensor:
+        return (self.features @ weights).masked_fill(self.absent, -math.inf)
+
+
+def meaningful(reports: Sequence[Weighed], found: Iterable[str], ridge: float) -> tuple[list[str], Problem]:
+    """The features whose weight says what their name does: what speaks for an entry raises it, the rest lowers it."""
+    names = [*sorted(found), NONE]
+    while True:
+        problem = Problem(reports, names)
+        weights = dict(zip(names, problem.fit(torch.arange(len(reports)), ridge).tolist()))
+        contrary = [name for name in names if weights[name] * expected_sign(name) < 0]
+        if not contrary:
+            return names, problem
+        names.remove(min(contrary, key=lambda name: -abs(weights[name])))
+
+
+def expected_sign(feature: str) -> int:
+    """1 where a feature speaks for an entry, -1 where it speaks against it, 0 where it may do either."""
+    if feature in _EITHER:
+        return 0
+    return -1 if feature.endswith(_AGAINST) or feature.startswith(("too-", "missing", "un")) else 1
 
 
 def folds(reports: Sequence[Weighed]) -> list[int]:
@@ -89,19 +120,17 @@ def cross_validated(problem: Problem, fold: Sequence[int], ridge: float) -> torc
 
 
 def figures(chances: torch.Tensor, problem: Problem) -> dict[str, Any]:
-    """How often the first and one of the first three are right, and how right the bands are."""
-    answerable = ~problem.right[:, -1]
+    """How often the first and one of the first three are right, and how right the first is above some probabilities."""
+    count = len(chances)
+    answerable = ~problem.right[:count, -1]
     order = chances[:, :-1].argsort(dim=1, descending=True, stable=True)
-    right = torch.gather(problem.right[:, :-1], 1, order)
-    top = torch.gather(chances[:, :-1], 1, order)[:, 0].tolist()
-    bands: dict[str, list[bool]] = {"likely": [], "plausible": [], "long shot": []}
-    for chance, is_right in zip(top, right[:, 0].tolist()):
-        bands[band(chance)].append(is_right)
+    right = torch.gather(problem.right[:count, :-1], 1, order)
+    top = torch.gather(chances[:, :-1], 1, order)[:, 0]
     return {
         "answerable": int(answerable.sum()),
         "first": int(right[answerable, 0].sum()),
         "three": int(right[answerable, :3].any(1).sum()),
-        "bands": {name: (sum(values), len(values)) for name, values in bands.items()},
+        "above": {bound: (int(right[top >= bound, 0].sum()), int((top >= bound).sum())) for bound in _BOUNDS},
     }
 
 
@@ -116,10 +145,11 @@ def main() -> None:
     texts = whole_texts(arguments.files or sorted(FOLDER.glob("*.jsonl")))
     texts = [text for text in texts if text.split != "test" or arguments.files]
     reports = [weighed(text, known, rows) for text in texts]
-    names = [*sorted({name for report in reports for each in report.weighings for name in each.features}), NONE]
-    problem = Problem(reports, names)
+    reports += [*own_lines(known, rows, _LINES), *own_examples(known, rows, _EXAMPLES)]
+    found = {name for report in reports for each in report.weighings for name in each.features}
+    names, problem = meaningful(reports, found, arguments.ridge)
     chances = cross_validated(problem, folds(reports), arguments.ridge)
-    print(f"{len(reports)} reports", figures(chances, problem))
+    print(f"{len(texts)} reports", figures(chances[: len(texts)], problem))
     weights = problem.fit(torch.arange(len(reports)), arguments.ridge)
     fitted = {name: round(value, 3) for name, value in zip(names, weights.tolist())}
     for name, value in fitted.items():

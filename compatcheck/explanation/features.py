@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import date
 from typing import Any, NamedTuple
 
 from compatcheck import matrix
 from compatcheck.environment import Environment, Unknown
 from compatcheck.environment.paths import distribution_of
+from compatcheck.explanation.words import Likeness, Words
 from compatcheck.inference.inferred import Judged
 from compatcheck.inference.report_date import day_of_report
 from compatcheck.matrix.matching.match import TraitFinder, Verdict, Weighed, match_value, weigh_table
@@ -25,25 +26,43 @@ from compatcheck.results.cases import Case, Contrast, Sighting
 from compatcheck.results.logs import Hit
 
 _CONFIDENCES = ("reported", "corroborated", "upstream-fixed", "reproduced")
-_QUIET = frozenset(("silent-wrong", "divergence", "slow", "oom", "hang"))
-_AT_START = frozenset(("import-fail", "install-fail"))
+_QUIET = frozenset(("silent-wrong", "divergence", "slow"))
+_LOUD = frozenset(("crash", "import-fail", "install-fail"))
+_NO_PACKAGES = frozenset(("hardware", "network", "container"))
+"""What entries name as their package where none is at fault; no report says these words of one."""
+
+_LEAST_ALIKE = 0.25
+"""Likeness, as a share of the most alike entry's, that counts where nothing else points at an entry."""
+
+_SECTIONS = {
+    "training": "setting",
+    "gpu": "machine",
+    "every_gpu": "machine",
+    "cuda": "machine",
+    "platform": "machine",
+    "torch_build": "machine",
+    "model": "model",
+    "traits": "trait",
+}
 _TOKEN = re.compile(r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*")
 _CALLED = {"pytorch": "torch", "huggingface-transformers": "transformers", "llama-factory": "llamafactory"}
 
 
 class Corpus(NamedTuple):
-    """The rows of a matrix, how rare each term and symptom is among them, and how long each row is in such weights.
-
-    A row has two lengths, without its Chinese terms and with them alone.
-    """
+    """The rows of a matrix, its words, and how rare each symptom is among the rows."""
 
     rows: tuple[Row, ...]
-    terms: Mapping[str, int]
-    idf: Sequence[float]
-    identifiers: frozenset[int]
+    words: Words
     symptom_idf: Mapping[str, float]
-    lengths: Mapping[str, tuple[float, float]]
-    chinese: frozenset[int]
+    kinds: Mapping[str, str]
+    silent: frozenset[str]
+
+
+class Alike(NamedTuple):
+    """How alike the texts of a case, and its error lines alone, are to each row."""
+
+    text: Likeness
+    errors: Likeness
 
 
 class Context(NamedTuple):
@@ -54,10 +73,10 @@ class Context(NamedTuple):
     variants: tuple[Judged, ...]
     hits: Mapping[str, Sequence[Hit]]
     symptoms: Mapping[str, Sighting]
-    words: frozenset[int]
-    lengths: tuple[float, ...]
+    kinds: Mapping[str, Set[str]]
+    is_quiet: bool
+    alike: Alike
     named: Mapping[str, int]
-    title: frozenset[str]
     day: date | None
 
 
@@ -77,31 +96,16 @@ class Weighing(NamedTuple):
 
 def corpus(known: matrix.Matrix) -> Corpus:
     """The rows of a matrix, ready to be compared with cases."""
-    rows, vocabulary = matrix.rows(known), matrix.terms(known)
-    count = len(rows)
-    idf = [math.log(count / term.entries) for term in vocabulary.values()]
-    squares = [weight * weight for weight in idf]
-    chinese = frozenset(term.number for word, term in vocabulary.items() if word[0] > "\u4e00")
+    rows = matrix.rows(known)
+    symptoms = known.table("symptoms")["symptoms"]
     seen = Counter(symptom for row in rows for symptom in row.symptoms)
     return Corpus(
         rows,
-        {word: term.number for word, term in vocabulary.items()},
-        idf,
-        frozenset(term.number for word, term in vocabulary.items() if _is_identifier(word)),
-        {name: math.log(count / number) for name, number in seen.items()},
-        {row.id: _lengths(row, squares, chinese) for row in rows},
-        chinese,
+        Words(matrix.postings(known), [row.words for row in rows]),
+        {name: math.log(len(rows) / number) for name, number in seen.items()},
+        {name: each["kind"] for name, each in symptoms.items() if each["kind"] != "error-class"},
+        frozenset(name for name, each in symptoms.items() if each.get("silent")),
     )
-
-
-def _lengths(row: Row, squares: Sequence[float], chinese: frozenset[int]) -> tuple[float, float]:
-    words = sum(squares[term] for term in row.terms if term not in chinese)
-    return math.sqrt(words) or 1.0, math.sqrt(sum(squares[term] for term in row.terms) - words) or 1.0
-
-
-def _is_identifier(word: str) -> bool:
-    """Whether a word is a name of a program's own."""
-    return "_" in word.strip("_") or any(letter.isdigit() for letter in word)
 
 
 def context(case: Case, known: matrix.Matrix, corpus: Corpus) -> Context:
@@ -114,18 +118,19 @@ def context(case: Case, known: matrix.Matrix, corpus: Corpus) -> Context:
     for hit in case.hits:
         hits.setdefault(hit.entry, []).append(hit)
     text = "\n".join(text for _, text in case.texts)
-    words = frozenset(corpus.terms[word] for word in matrix.split_words(text) if word in corpus.terms)
     symptoms: dict[str, Sighting] = {}
     for sighting in case.sightings:
         symptoms.setdefault(sighting.symptom, sighting)
-    lengths = tuple(
-        math.sqrt(sum(corpus.idf[word] ** 2 for word in part)) or 1.0 for part in _apart(words, corpus.chinese)
-    )
     named = _named(text, judged.view)
-    title = frozenset(_packages(next((line for line in text.split("\n") if line.strip()), "")[:200]))
-    return Context(
-        case, judged, variants, hits, symptoms, words, lengths, named, title, day_of_report(case.environment)
-    )
+    kinds: dict[str, set[str]] = {}
+    for name in symptoms:
+        if name in corpus.kinds:
+            kinds.setdefault(corpus.kinds[name], set()).add(name)
+    is_quiet = bool(symptoms) and all(name in corpus.silent for name in symptoms)
+    errors = "\n".join(sighting.text for sighting in case.sightings if sighting.origin == "error")
+    alike = Alike(*(corpus.words.compare(each) for each in (text, errors)))
+    day = day_of_report(case.environment)
+    return Context(case, judged, variants, hits, symptoms, kinds, is_quiet, alike, named, day)
 
 
 def _named(text: str, environment: Environment) -> Mapping[str, int]:
@@ -139,10 +144,22 @@ def _packages(text: str) -> list[str]:
     return [_CALLED.get(token, token) for token in tokens]
 
 
+def is_pointed_at(number: int, context: Context, corpus: Corpus) -> bool:
+    """Whether a line, a symptom, the name of a package or the words of a case point at a row's entry."""
+    row = corpus.rows[number]
+    return (
+        row.id in context.hits
+        or context.alike.text.of_best(number) >= _LEAST_ALIKE
+        or any(name in context.named for name in row.packages)
+        or any(name in context.symptoms for name in row.symptoms)
+    )
+
+
 def weigh(
-    row: Row, context: Context, corpus: Corpus, traits: TraitFinder, memo: Sequence[dict[str, Verdict]]
+    number: int, context: Context, corpus: Corpus, traits: TraitFinder, memo: Sequence[dict[str, Verdict]]
 ) -> Weighing:
-    """The features of an entry in a case; ``memo`` has a place for the verdicts of each reading of the case."""
+    """The features of a row's entry in a case; ``memo`` has a place for the verdicts of each reading of the case."""
+    row = corpus.rows[number]
     conditions, weighed = _best_table(row, context, traits, memo)
     features: dict[str, float] = {}
     hits = context.hits.get(row.id, ())
@@ -150,12 +167,13 @@ def weigh(
     shared = tuple(sighting for name, sighting in context.symptoms.items() if name in row.symptoms)
     _add_symptoms(features, row, shared, context, corpus)
     _add_facts(features, weighed)
+    features["holds-and-shows"] = features["holds"] * features.get("symptom", 0.0)
     spoken_for, against = _contrasts(row, context)
     features["contrast-for"] = float(bool(spoken_for))
     features["contrast-against"] = float(bool(against))
     features["contrast-elsewhere"] = float(bool(context.case.contrasts) and not spoken_for and not against)
     _add_names(features, row, context)
-    _add_words(features, row, context, corpus)
+    _add_words(features, number, context)
     _add_prior(features, row, context)
     kept = {name: value for name, value in features.items() if value}
     return Weighing(row, kept, conditions, weighed, hits, shared, spoken_for, against, weighed.verdict)
@@ -183,18 +201,9 @@ def _closeness(weighed: Weighed) -> tuple[int, bool, int, int]:
 def _add_lines(features: dict[str, float], hits: Sequence[Hit], context: Context) -> None:
     if hits:
         features["line"] = 1.0
-        features["line-alone"] = max(1 / (1 + _others(hit, context)) for hit in hits)
+        features["line-alone"] = max(1 / (1 + hit.others) for hit in hits)
     elif context.hits:
         features["line-of-others"] = 1.0
-
-
-def _others(hit: Hit, context: Context) -> int:
-    """How many other entries know the line."""
-    return sum(
-        any(other.location == hit.location for other in found)
-        for entry, found in context.hits.items()
-        if entry != hit.entry
-    )
 
 
 def _add_symptoms(
@@ -207,36 +216,45 @@ def _add_symptoms(
         features["symptom"] = weight / total if total else 0.0
         features["symptom-rare"] = max(corpus.symptom_idf[each.symptom] for each in shared) / 7
         features["symptom-in-words"] = float(any(each.origin == "words" for each in shared))
-    elif seen:
+    for kind, names in context.kinds.items():
+        own = [name for name in row.symptoms if corpus.kinds.get(name) == kind]
+        if own and names.isdisjoint(own):
+            features["symptom-against"] = 1.0
+    if seen and not shared:
         features["symptom-of-others"] = 1.0
-    quiet = any(sighting.origin != "error" for sighting in seen.values())
-    if quiet and row.impact in _AT_START and not shared:
-        features["past-the-import"] = 1.0
-    if quiet and row.impact in _QUIET:
-        features["quiet"] = 1.0
+        features["too-loud"] = float(context.is_quiet and row.impact in _LOUD)
+        features["too-quiet"] = float(not context.is_quiet and row.impact in _QUIET)
 
 
 def _add_facts(features: dict[str, float], weighed: Weighed) -> None:
     verdict = weighed.verdict
-    failed, held = weighed.failed(), weighed.held()
     features["holds"] = float(verdict.holds is True)
     features["narrowed"] = float(verdict.holds is None and verdict.narrowed)
-    versions = [path for path in failed if distribution_of(path) or path in ("python", "cuda.runtime")]
-    features["version-fails"] = min(len(versions), 2) / 2
-    features["setting-fails"] = min(len(failed) - len(versions), 2) / 2
-    singular = [path for path in held if weighed.parts[path].narrowed]
-    for name, paths in (
-        ("version-holds", [path for path in singular if distribution_of(path)]),
-        ("setting-holds", [path for path in singular if path.startswith("training.")]),
-        ("machine-holds", [path for path in singular if path.startswith(("gpu", "every_gpu", "cuda.", "platform."))]),
-        ("model-holds", [path for path in singular if path.startswith("model.")]),
-        ("trait-holds", [path for path in singular if path == "traits"]),
-    ):
-        features[name] = min(len(paths), 2) / 2
-    missing = [path for path, part in weighed.parts.items() if part.holds is None]
-    features["missing"] = math.log1p(len(missing)) / 2
-    features["missing-model"] = float(any(path.startswith("model.") for path in missing))
-    features["missing-trait"] = float("traits" in missing)
+    failed = Counter("version" if about(path) == "version" else "setting" for path in weighed.failed())
+    features |= {f"{name}-fails": min(count, 2) / 2 for name, count in failed.items()}
+    held = (path for path in weighed.held() if weighed.parts[path].narrowed)
+    features |= features_of_facts(held, (path for path, part in weighed.parts.items() if part.holds is None))
+
+
+def features_of_facts(held: Iterable[str], missing: Iterable[str]) -> dict[str, float]:
+    """The features of conditions that hold and of those whose facts are not known, by their paths."""
+    lacking = [about(path) for path in missing]
+    holding = Counter(map(about, held))
+    return {
+        **{f"{name}-holds": min(count, 2) / 2 for name, count in holding.items()},
+        "missing": math.log1p(len(lacking)) / 2,
+        "missing-model": float("model" in lacking),
+        "missing-trait": float("trait" in lacking),
+    }
+
+
+def about(path: str) -> str:
+    """What a condition is about."""
+    if distribution_of(path) or path in ("python", "cuda.runtime"):
+        return "version"
+    if path in ("training.framework", "training.runs_on"):
+        return "framework"
+    return _SECTIONS.get(path.partition(".")[0], "setting")
 
 
 def _contrasts(row: Row, context: Context) -> tuple[tuple[Contrast, ...], tuple[Contrast, ...]]:
@@ -270,31 +288,23 @@ def _told_apart(contrast: Contrast, condition: object) -> bool | None:
 
 
 def _add_names(features: dict[str, float], row: Row, context: Context) -> None:
-    if not row.packages:
+    packages = [name for name in row.packages if name not in _NO_PACKAGES]
+    if not packages:
         return
-    named = [name for name in row.packages if name in context.named]
-    features["named"] = len(named) / len(row.packages)
-    features["unnamed"] = float(not named)
-    features["named-first"] = float(any(name in context.title for name in row.packages))
+    named = [name for name in packages if name in context.named]
+    features["named"] = len(named) / len(packages)
+    features["unnamed"] = float(not named and not features["holds"])
     most = max(context.named.values(), default=1)
     features["named-often"] = max((context.named[name] for name in named), default=0) / most
 
 
-def _add_words(features: dict[str, float], row: Row, context: Context, corpus: Corpus) -> None:
-    shared = context.words.intersection(row.terms)
-    if not shared:
-        return
-    alike, covered = 0.0, 0.0
-    for terms, length, own in zip(_apart(shared, corpus.chinese), context.lengths, corpus.lengths[row.id]):
-        product = sum(corpus.idf[term] ** 2 for term in terms)
-        alike = max(alike, product / (own * length))
-        covered = max(covered, product / own**2)
-    features["alike"], features["covered"] = alike, covered
-    features["identifiers"] = min(sum(corpus.idf[term] for term in shared & corpus.identifiers) / 30, 1.0)
-
-
-def _apart(terms: frozenset[int], chinese: frozenset[int]) -> tuple[frozenset[int], frozenset[int]]:
-    return terms - chinese, terms & chinese
+def _add_words(features: dict[str, float], number: int, context: Context) -> None:
+    """How much of the words of the case, and of its errors, the entry's texts hold."""
+    text, errors = context.alike
+    features["alike"] = text.share(number)
+    features["alike-most"] = text.of_best(number)
+    features["identifiers"] = text.share_of_identifiers(number)
+    features["error-alike-most"] = errors.of_best(number)
 
 
 def _add_prior(features: dict[str, float], row: Row, context: Context) -> None:

@@ -11,15 +11,26 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from compatcheck import matrix
-from compatcheck.explanation.features import Context, Corpus, Weighing, context, corpus, readings, weigh
+from compatcheck.explanation.features import (
+    Context,
+    Corpus,
+    Weighing,
+    context,
+    corpus,
+    features_of_facts,
+    is_pointed_at,
+    readings,
+    weigh,
+)
 from compatcheck.results.cases import Case
 from compatcheck.results.diagnoses import Band
+from compatcheck.results.findings import Finding
 
 NONE = "none"
 """The weight of the outcome that no entry explains the case."""
 
 
-LIKELY, PLAUSIBLE = 0.5, 0.15
+LIKELY, PLAUSIBLE = 0.6, 0.2
 
 
 class Ranked(NamedTuple):
@@ -31,10 +42,11 @@ class Ranked(NamedTuple):
 
 
 def weighings(case: Case, known: matrix.Matrix, rows: Corpus) -> tuple[Context, list[Weighing]]:
-    """Every entry in the light of a case."""
+    """Each entry that anything in a case points at, in its light."""
     seen = context(case, known, rows)
     traits, memo = matrix.trait_finder(known.table), readings(seen)
-    return seen, [weigh(row, seen, rows, traits, memo) for row in rows.rows]
+    chosen = (number for number in range(len(rows.rows)) if is_pointed_at(number, seen, rows))
+    return seen, [weigh(number, seen, rows, traits, memo) for number in chosen]
 
 
 def score(features: Mapping[str, float], weights: Mapping[str, float]) -> float:
@@ -63,12 +75,23 @@ def ranked(weighed: Sequence[Weighing], weights: Mapping[str, float]) -> list[Ra
     return sorted(found, key=lambda each: (-each.score, each.weighing.row.id))
 
 
+def score_of_finding(finding: Finding, weights: Mapping[str, float]) -> float:
+    """How much the facts alone speak for a finding."""
+    return score(features_of_facts((fact.fact for fact in finding.because), finding.missing), weights)
+
+
 def weights_of(known: matrix.Matrix) -> Mapping[str, float]:
     """The committed weights, by feature."""
     weights: Mapping[str, float] = known.table("ranking")["weights"]
     return weights
 
 
-def band(probability: float) -> Band:
-    """A probability in words, as `docs/explanation/accuracy.md` says how often each of them is right."""
+def band_of(ranked: Ranked) -> Band:
+    """How probable an entry is, in words; `docs/explanation/accuracy.md` says how often each of them is right.
+
+    One that a known fact rules out is a long shot, and plausible at best where its own error line is in the input.
+    """
+    probability, weighing = ranked.probability, ranked.weighing
+    if weighing.weighed.failed():
+        return "plausible" if weighing.hits and probability >= PLAUSIBLE else "long shot"
     return "likely" if probability >= LIKELY else "plausible" if probability >= PLAUSIBLE else "long shot"

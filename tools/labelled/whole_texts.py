@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compatcheck import advice, matrix
-from compatcheck.environment import Environment
+from compatcheck.environment import Environment, Location
 from compatcheck.explanation.features import Context, Corpus, Weighing
 from compatcheck.explanation.ranking import weighings
+from compatcheck.matrix.rows import Row
 from compatcheck.pipelines.diagnose import case_of_text
+from compatcheck.results.cases import Case, Sighting
 from tools.labelled.agreement import agrees_with, speaks_of
 
 FOLDER = Path(__file__).parent / "reports"
@@ -104,3 +106,45 @@ def _plain_finding(revision: str, entry: str, known: matrix.Matrix, weighing: We
             known, weighing.row, weighing.verdict._replace(occurrences=()), matrix.infer(known, Environment({}))
         )
     return _PLAIN[key]
+
+
+def own_lines(known: matrix.Matrix, rows: Corpus, every: int) -> Iterator[Weighed]:
+    """Error lines alone, as people paste the last line of a traceback: of each so many patterns its own example."""
+    examples = [
+        (row, pattern["example"])
+        for row in rows.rows
+        for pattern in _raw(known, row).get("error_patterns", ())
+        if not pattern["example"].startswith("  ")
+    ]
+    for row, line in examples[::every]:
+        context, found = weighings(case_of_text(f"{line}\n", row.id, known), known, rows)
+        if context.hits:
+            yield Weighed(_of_entry(row, line), context, found, [each.row.id in context.hits for each in found])
+
+
+def own_examples(known: matrix.Matrix, rows: Corpus, every: int) -> Iterator[Weighed]:
+    """Environments with what their run shows: of each so many entries an example that is affected, and its symptoms."""
+    examples = [
+        (row, example["environment"])
+        for row in rows.rows
+        for example in _raw(known, row)["examples"][:1]
+        if example["expect"] == "affected"
+    ]
+    for row, facts in examples[::every]:
+        at = Location("log")
+        seen = tuple(Sighting(name, name, at, "readings") for name in row.symptoms)
+        text = " ".join(f"{name} {version}" for name, version in facts.get("distributions", {}).items())
+        case = Case(Environment(facts), sightings=seen, texts=(("log", text),))
+        context, found = weighings(case, known, rows)
+        yield Weighed(_of_entry(row, text), context, found, [each.row.id == row.id for each in found])
+
+
+def _raw(known: matrix.Matrix, row: Row) -> Mapping[str, Any]:
+    (raw,) = known.read([row.at])
+    entry: Mapping[str, Any] = raw
+    return entry
+
+
+def _of_entry(row: Row, text: str) -> WholeText:
+    label = {"cause": {"packages": list(row.packages)}, "fix": {"packages": {}, "config": {}}}
+    return WholeText(row.id, f"entry/{row.id}", "", "en", "own", text, label, "fit")

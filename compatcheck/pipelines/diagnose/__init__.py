@@ -8,7 +8,7 @@ from compatcheck import advice, matrix, symptoms
 from compatcheck.errors import NothingInspectedError
 from compatcheck.explanation import evidence, questions
 from compatcheck.explanation.features import Context
-from compatcheck.explanation.ranking import Ranked, band, rank
+from compatcheck.explanation.ranking import Ranked, band_of, rank
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.matrix.matching.by_day import remedies_by
@@ -49,7 +49,7 @@ def explain(
         raise NothingInspectedError("diagnosing", subject, seen, "paste the versions, the log or the error")
     context, weighed = rank(case, known)
     ranked = questions.answered(weighed, answers)
-    explained = [each for each in ranked[:MOST_EXPLANATIONS] if each.probability >= LEAST]
+    explained = [each for each in ranked if each.probability >= LEAST or each.weighing.hits][:MOST_EXPLANATIONS]
     explanations = tuple(_explanation(each, explained, context, known, answers) for each in explained)
     judged_by = (known.revision, known.entries, known.date, matrix.is_stale(known))
     mismatch = mismatches(reading, ranked, context)
@@ -74,7 +74,7 @@ def _explanation(
     return Explanation(
         finding,
         ranked.probability,
-        band(ranked.probability),
+        band_of(ranked),
         _fit(ranked),
         (*_answers(ranked, answers, holds=True), *evidence.speaks_for(weighing, context)),
         (*_answers(ranked, answers, holds=False), *evidence.speaks_against(weighing, context)),

@@ -33,6 +33,14 @@ _REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w, .-]*\])?\s*(?:[=<>!~]=|[
 _LEAST_READINGS = 3
 """Readings from which the lines of a run are a program's own, in which no person says anything."""
 
+_OBSERVED: Mapping[str, tuple[str, object]] = {
+    "loss-zero": ("training.observed.loss", 0.0),
+    "grad-norm-zero": ("training.observed.grad_norm", 0.0),
+    "loss-nan": ("training.observed.nonfinite", True),
+    "grad-norm-nan": ("training.observed.nonfinite", True),
+}
+"""What a symptom says of the last readings of a run."""
+
 _OF_READINGS = ("loss-nan", "loss-zero", "grad-norm-nan", "grad-norm-zero", "eval-loss-nan")
 
 
@@ -192,12 +200,13 @@ def _joined(named: Environment, texts: Sequence[_Text], logs: Sequence[Log], ass
     for each in texts:
         facts = facts.overlay(each.account.environment)
     every = (*(each.log for each in texts), *logs)
+    told = tuple(sighting for each in texts for sighting in each.sightings)
     return Case(
-        assume_all(_with_logs(facts, every), assume),
+        assume_all(_with_logs(_with_words(facts, told), every), assume),
         tuple(said for each in texts for said in each.account.said),
         tuple(contrast for each in texts for contrast in each.account.contrasts),
         tuple(variant for each in texts for variant in each.account.variants),
-        (*(sighting for each in texts for sighting in each.sightings), *_sightings(every)),
+        (*told, *_sightings(every)),
         tuple(hit for log in every for hit in log.hits),
         (*((each.log.path, each.text) for each in texts), *((log.path, "\n".join(_errors(log))) for log in logs)),
     )
@@ -207,6 +216,15 @@ def _errors(log: Log) -> Iterator[str]:
     yield from (hit.text for hit in log.hits)
     for crash in log.crashes:
         yield from (crash.text, *crash.frames)
+
+
+def _with_words(environment: Environment, told: Iterable[Sighting]) -> Environment:
+    """The environment with the values that symptoms in words amount to, each where it is first told."""
+    for sighting in told:
+        path, value = _OBSERVED.get(sighting.symptom, ("", None))
+        if path and not environment.states(path):
+            environment = environment.with_fact(path, value, sighting.location)
+    return environment
 
 
 def _with_logs(environment: Environment, logs: Sequence[Log]) -> Environment:
