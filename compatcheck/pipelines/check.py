@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from compatcheck import advice, matrix
 from compatcheck.environment import Environment, Target
 from compatcheck.errors import NothingInspectedError
+from compatcheck.explanation.ranking import score_of_finding, weights_of
 from compatcheck.results.findings import STATUSES, Finding, Outcome, ProbeResult, Report, Status
 
 OnProbe = Callable[[str, str, float], None]
@@ -50,7 +51,7 @@ def check(
     chosen = [f for f in findings if (not select or f.id in select) and f.id not in ignore]
     advised = advice.recommend(judged.view, chosen)
     stale = matrix.is_stale(known, now)
-    found = Report(environment, worst_first(advised), known.revision, known.entries, known.date, stale)
+    found = Report(environment, _likeliest_first(advised, known), known.revision, known.entries, known.date, stale)
     return found._replace(inferred=judged.inferred)
 
 
@@ -125,5 +126,16 @@ def weigh(finding: Finding, result: ProbeResult | None) -> Finding:
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings by status and id."""
-    return tuple(sorted(findings, key=lambda finding: (STATUSES.index(finding.status), finding.id)))
+    """The findings by status; of one status in the order at hand."""
+    return tuple(sorted(findings, key=lambda finding: STATUSES.index(finding.status)))
+
+
+def _likeliest_first(findings: Iterable[Finding], known: matrix.Matrix) -> tuple[Finding, ...]:
+    """The findings by status; those that are possible by how much the facts speak for each, the others by id."""
+    weights = weights_of(known)
+
+    def order(finding: Finding) -> tuple[int, float, str]:
+        likely = score_of_finding(finding, weights) if finding.status == "possible" else 0.0
+        return STATUSES.index(finding.status), -likely, finding.id
+
+    return tuple(sorted(findings, key=order))
