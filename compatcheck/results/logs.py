@@ -83,18 +83,14 @@ class Moment(NamedTuple):
 class Signature(NamedTuple):
     """What a log shows, by a name that does not change, and in words.
 
-    ``symptoms`` are the words that entries of the matrix use; an entry explains the signature only where it has one
-    of ``decisive``. A ``benign`` signature is no fault, which makes a run healthy only where it was ``judged``: there
-    were steps enough. ``narrow`` tells that the signature alone points at few causes;
-    one that is not needs facts that speak for an entry.
+    ``symptoms`` are the words that entries of the matrix use. A ``benign`` signature is no fault, which makes a run
+    healthy only where it was ``judged``: there were steps enough.
     """
 
     name: str
     words: str
     symptoms: frozenset[str] = frozenset()
-    decisive: frozenset[str] = frozenset()
     benign: bool = False
-    narrow: bool = True
     details: tuple[str, ...] = ()
 
     @property

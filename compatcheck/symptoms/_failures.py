@@ -21,7 +21,6 @@ class Failure(NamedTuple):
     marks: tuple[str, ...] = ()
     symptoms: frozenset[str] = frozenset()
     fatal: bool = False
-    narrow: bool = False
 
     def matches(self, text: str) -> bool:
         return any(mark in text for mark in self.marks) and re.search(self.regex, text) is not None
@@ -39,7 +38,6 @@ def failures() -> tuple[Failure, ...]:
             tuple(row["marks"]),
             frozenset(row["symptoms"]),
             row.get("fatal", False),
-            row.get("narrow", False),
         )
         for row in rows
     )

@@ -25,44 +25,35 @@ _NO_READINGS = Signature("no-readings", "no training step was logged", benign=Tr
 _TOO_FEW = Signature("too-few-readings", "too few steps were logged to judge the run", benign=True)
 
 
-def _signature(
-    name: str, words: str, symptoms: str, decisive: str = "", *, benign: bool = False, narrow: bool = True
-) -> Signature:
-    return Signature(
-        name, words, frozenset(symptoms.split()), frozenset((decisive or symptoms).split()), benign, narrow
-    )
+def _signature(name: str, words: str, symptoms: str, *, benign: bool = False) -> Signature:
+    return Signature(name, words, frozenset(symptoms.split()), benign)
 
 
 MASKED = _signature(
     "labels-masked",
     "loss 0.0 with grad_norm exactly 0.0: no label counts (the loss is 0/0, and the Trainer's NaN filter logs 0.0)",
     "loss-zero grad-norm-zero",
-    "grad-norm-zero",
 )
 SOMETIMES_MASKED = _signature(
     "labels-masked-sometimes",
     "single steps with loss 0.0 and grad_norm exactly 0.0: in these batches no label counts",
     "loss-zero grad-norm-zero",
-    "grad-norm-zero",
 )
 FILTERED = _signature(
     "nan-gradients-filtered",
     "loss 0.0 with grad_norm nan: the gradients are NaN, and the Trainer's NaN filter logs the loss as 0.0",
     "loss-zero grad-norm-nan loss-nan",
-    "grad-norm-nan",
 )
 SENTINEL = _signature(
     "deepspeed-sentinel",
     "loss 0.0 with a constant grad_norm of sqrt({n}): DeepSpeed puts -1 for the norm of each parameter group whose "
     "gradients are not finite",
     "loss-zero grad-norm-constant grad-norm-nan loss-nan",
-    "grad-norm-constant grad-norm-nan",
 )
 ZERO_ALONE = _signature(
     "loss-zero",
     "loss 0.0, and no gradient norm is logged: NaN behind the Trainer's filter, or no label that counts",
     "loss-zero loss-nan",
-    "loss-zero",
 )
 ZERO_WITH_GRADIENT = _signature(
     "loss-zero-with-gradient",
@@ -81,7 +72,7 @@ SOMETIMES_NOT_FINITE = _signature(
     "loss-nan-sometimes", "the loss is not finite at {count} of {readings} steps", "loss-nan"
 )._replace(details=(marked("single steps: a batch that overflows in fp16, or one in which no label counts"),))
 GRADIENT_LARGE = _signature(
-    "grad-norm-large", "grad_norm reaches {norm}: gradients of that size train nothing", "grad-norm-large", narrow=False
+    "grad-norm-large", "grad_norm reaches {norm}: gradients of that size train nothing", "grad-norm-large"
 )
 GRADIENT = _signature(
     "grad-norm-nan", "grad_norm is not finite at every step while the loss stays finite", "grad-norm-nan"
@@ -100,8 +91,8 @@ OVERFLOWS = _signature(
     "grad-norm-nan loss-nan",
 )
 EVALUATION = _signature("eval-loss-nan", "eval_loss is not finite while the training loss is", "eval-loss-nan")
-DIVERGED = _signature("divergence", "the loss rose and stayed far above its lowest", "loss-diverges", narrow=False)
-CONSTANT = _signature("loss-constant", "the loss is the same number at every step", "loss-constant", narrow=False)
+DIVERGED = _signature("divergence", "the loss rose and stayed far above its lowest", "loss-diverges")
+CONSTANT = _signature("loss-constant", "the loss is the same number at every step", "loss-constant")
 GROWTH = _signature("memory-growth", "memory grows from reading to reading and does not settle", "memory-growth")
 
 
@@ -122,9 +113,7 @@ def run_of(reader: RunReader, crashes: tuple[Crash, ...], path: str) -> Run:
         details = tuple(_failures.memory_details(crash.text)) if out_of_memory else ()
         if signature not in (HEALTHY, _NO_READINGS, _TOO_FEW):
             notes = (signature, *notes)
-        signature = Signature(
-            crash.kind, failure.words, failure.symptoms, failure.symptoms, narrow=failure.narrow, details=details
-        )
+        signature = Signature(crash.kind, failure.words, failure.symptoms, details=details)
     at, axis = onset and onset.x, "step" if reader.by_step else "reading"
     curves = tuple(
         Curve(name.removesuffix("_mib"), _UNITS.get(name, ""), series.all_points(), at, axis)
