@@ -18,6 +18,7 @@ from compatcheck.errors import DataError, InputError
 from compatcheck.language import ENGLISH, LANGUAGES, current
 from compatcheck.matrix.fetched import newer_than
 from compatcheck.matrix.rows import Postings, Row, parse_rows
+from compatcheck.packages.shipped_tables import use_compiled
 from compatcheck.packages.versions import is_vendor_build, parse_version, release_of, sort_key
 
 if TYPE_CHECKING:
@@ -97,7 +98,10 @@ def load(folder: str | None = None) -> Matrix:
 
         sources = source_folder(None)
         kept = _source_cache.compiled(sources)
-        return load_compiled(kept, f"remove {kept}") if kept else _load_sources(sources)
+        if kept is None:
+            return _load_sources(sources)
+        use_compiled(os.path.join(kept, "tables"))
+        return load_compiled(kept, f"remove {kept}")
     try:
         fetched = newer_than(_COMPILED, FORMAT)
         if fetched is not None:

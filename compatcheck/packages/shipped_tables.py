@@ -1,6 +1,7 @@
 """The tables that this installation ships, for readers that have no matrix at hand.
 
-An installed wheel holds them compiled, a checkout as their TOML sources.
+An installed wheel holds them compiled, a checkout as their TOML sources, and compiled in the cache once its matrix is
+loaded.
 """
 
 from __future__ import annotations
@@ -14,12 +15,19 @@ from typing import Any
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _COMPILED = os.path.join(_PACKAGE, "matrix", "data", "tables")
 _SOURCES = os.path.join(os.path.dirname(_PACKAGE), "matrix")
+_kept: str | None = None
+
+
+def use_compiled(folder: str) -> None:
+    """Read the tables from now on as they are compiled in a folder: parsing the TOML of a checkout takes longer."""
+    global _kept
+    _kept = folder
 
 
 @cache
 def shipped_table(name: str) -> Mapping[str, Any]:
     """The table of that name; ``frameworks`` holds by name what each file of that folder holds."""
-    compiled = os.path.join(_COMPILED, f"{name}.json")
+    compiled = os.path.join(_kept or _COMPILED, f"{name}.json")
     if os.path.exists(compiled):
         with open(compiled, encoding="utf-8") as stream:
             table: Mapping[str, object] = json.load(stream)
