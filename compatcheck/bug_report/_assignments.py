@@ -8,6 +8,7 @@ from typing import Any
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
+from compatcheck.files.lazy_patterns import LazyPattern
 
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "float16": "float16", "half": "float16", "bfloat16": "bfloat16"}
 _DTYPES |= {"float32": "float32", "fp32": "float32"}
@@ -59,7 +60,7 @@ _ASSIGNED = re.compile(
     r"(\[[^\[\]]{0,300}\]|['\"]?[\w.$(]{1,60})"
 )
 _DEFINITION = re.compile(r"\s{0,40}(?:def|class)\s|.{0,80}:\s?(?:int|bool|str|float|Optional|list|List)\b")
-_ONLY_FLAG = re.compile(rf"(?<![\w.$-])--({'|'.join((*_SWITCHES, *_FLAGS))})(?=\s{{0,3}}(?:\\|--|\Z))")
+_ONLY_FLAG = LazyPattern(rf"(?<![\w.$-])--({'|'.join((*_SWITCHES, *_FLAGS))})(?=\s{{0,3}}(?:\\|--|\Z))", marks=("--",))
 
 
 def read(block: Block, lines: Iterable[Line]) -> Iterator[Claim]:

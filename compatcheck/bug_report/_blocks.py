@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from compatcheck.bug_report._html import BREAK
+from compatcheck.files.lazy_patterns import LazyPattern
 
 _LONGEST = 20_000
 _SHORT = 400
@@ -18,9 +19,17 @@ _TAG = re.compile(
     r"</?(?:details|summary|pre|code|br|p|b|i|li|ul|ol|div|span|td|tr|table|tbody|th)\b[^<>]{0,200}>", re.I
 )
 _HEADING = re.compile(r"#{1,6}\s(?!\s)")
-_RANK = re.compile(r"\s{0,8}(?:\[(?:rank|default)\d+\]:|\(\w{1,30} pid=\d+\))\s?", re.I)
+_RANK = LazyPattern(
+    r"\s{0,8}(?:\[(?:rank|default)\d+\]:|\(\w{1,30} pid=\d+\))\s?",
+    re.I,
+    marks=(
+        "rank",
+        "default",
+        " pid=",
+    ),
+)
 _MARKER = re.compile(r"\s*(?:[-*+•·●]\s*|\d{1,2}[.)、]\s+|\[[+x ]\]\s*|#\s+)+")
-_LINK = re.compile(r"\b(?:https?|ftp|git\+\w{3,5})://[^\s<>()\[\]\"'`，。；、]{1,2000}")
+_LINK = LazyPattern(r"\b(?:https?|ftp|git\+\w{3,5})://[^\s<>()\[\]\"'`，。；、]{1,2000}", marks=("://",))
 _FULL_WIDTH = str.maketrans({"，": ", ", "：": ": ", "；": "; "})
 _EMPHASIS = str.maketrans("", "", "`\u200b\ufeff")
 

@@ -14,50 +14,73 @@ from compatcheck.bug_report._claims import Claim
 from compatcheck.bug_report._names import TRAINERS
 from compatcheck.bug_report._surroundings import fence_manner
 from compatcheck.errors import InputError
+from compatcheck.files.lazy_patterns import LazyPattern
 
 _PART = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,100}[A-Za-z0-9_])?"
 _HUB = rf"({_PART}/{_PART}(?![A-Za-z0-9_/\\-]))"
 _PATH = r"((?:[A-Z]:[\\/]|~/|\.{0,2}/)[A-Za-z0-9_./\\@+-]{1,300})"
 _NAME = rf"(?:{_HUB}|{_PATH})"
 _CALL = r"\b(?:AutoModel\w{0,60}|\w{1,60}For[A-Z]\w{1,60}|Fast(?:Language|Vision)?Model)\.from_pretrained\(\s{0,20}"
-_OPEN = re.compile(rf"{_CALL}\Z")
-_LOADED = re.compile(rf"{_CALL}(?:pretrained_model_name_or_path\s?=\s?|model_name\s?=\s?)?['\"]{_NAME}['\"]")
+_OPEN = LazyPattern(rf"{_CALL}\Z", marks=(".from_pretrained(",))
+_LOADED = LazyPattern(
+    rf"{_CALL}(?:pretrained_model_name_or_path\s?=\s?|model_name\s?=\s?)?['\"]{_NAME}['\"]",
+    marks=(".from_pretrained(",),
+)
 _FIRST = re.compile(rf"\s{{0,60}}(?:\w{{1,40}}\s?=\s?)?['\"]{_HUB}['\"]")
-_ASSIGNED = re.compile(
+_ASSIGNED = LazyPattern(
     rf"\b(?:base_?model|model_(?:id|name|path|name_or_path|id_or_path)|pretrained_model\w{{0,20}}|checkpoint)\s?=\s?"
     rf"['\"]{_NAME}['\"]",
     re.I,
+    marks=(
+        "model",
+        "checkpoint",
+    ),
 )
 _GIVEN = rf"(?:{_NAME}|([A-Za-z](?=[\w.-]{{0,60}}\d)[\w.-]{{1,60}}\w)(?![\w/\\-]))"
-_FLAG = re.compile(
-    rf"--(?:model|base_model|model[-_](?:id|name|path|name_or_path|id_or_path))[ =]{{1,2}}['\"]?{_GIVEN}"
+_FLAG = LazyPattern(
+    rf"--(?:model|base_model|model[-_](?:id|name|path|name_or_path|id_or_path))[ =]{{1,2}}['\"]?{_GIVEN}",
+    marks=("model",),
 )
-_SERVED = re.compile(rf"\bvllm serve ['\"]?{_GIVEN}")
-_LISTED = re.compile(
+_SERVED = LazyPattern(rf"\bvllm serve ['\"]?{_GIVEN}", marks=("vllm serve ",))
+_LISTED = LazyPattern(
     rf"(?:(?:base )?model(?: name| id)?|模型(?:名称)?)\s?[:=]\s{{0,3}}"
     rf"(?:{_NAME}|([A-Z]\w{{1,20}}-[\w.-]{{1,60}}))\s{{0,3}}\Z",
     re.I,
+    marks=(
+        "model",
+        "模型",
+    ),
 )
 _OF_SIZE = r"(?=[A-Za-z0-9_./-]{0,160}-\d{1,3}(?:\.\d)?b(?![A-Za-z0-9]))"
-_TUNED = re.compile(
+_TUNED = LazyPattern(
     r"(?:(?:模型|微调|使用|用)\s{0,2}|\b(?:fine-?tun(?:e|ed|ing)|train(?:ed|ing)?|model)\s{1,2})"
     rf"`?(?![A-Za-z0-9_.-]{{0,60}}\d[bm]/){_OF_SIZE}{_HUB}",
     re.I,
+    marks=(
+        "模型",
+        "微调",
+        "用",
+        "fine",
+        "train",
+        "model",
+    ),
 )
 """A hub's name that ends in a size, so that no cards, versions or two models by a stroke are taken for one."""
 
-_DOWNLOADED = re.compile(
+_DOWNLOADED = LazyPattern(
     rf"[\\/](?:modelscope|modelscope/hub|modelscope/hub/models|modelscope/models)[\\/]{_OF_SIZE}(?!hub/|models/){_HUB}",
     re.I,
+    marks=("modelscope",),
 )
-_CACHED = re.compile(rf"models--({_PART})(?=[/\\'\"\s]|\Z)")
-_REMOTE = re.compile(
+_CACHED = LazyPattern(rf"models--({_PART})(?=[/\\'\"\s]|\Z)", marks=("models--",))
+_REMOTE = LazyPattern(
     r"[\\/]transformers_modules[\\/](?:(?:([\w.-]{1,60})[\\/])?(\w[\w.-]{1,100})[\\/])?(?:(?:[0-9a-f]{40}"
-    r"|\.{3})[\\/])?\w{1,60}\.py\b"
+    r"|\.{3})[\\/])?\w{1,60}\.py\b",
+    marks=("transformers_modules",),
 )
 """A model in the folders into which ModelScope and the Hub download, and the code that comes with its files."""
 
-_OF_TRL = re.compile(rf"=\s?({TRAINERS})Trainer\(")
+_OF_TRL = LazyPattern(rf"=\s?({TRAINERS})Trainer\(", marks=("trainer(",))
 _OF_TRANSFORMERS = re.compile(r"=\s?(?:Seq2Seq)?Trainer\(")
 _SWITCHES = {
     "training.cudnn_sdp": re.compile(r"\benable_cudnn_sdp\((?:enabled\s?=\s?)?(True|False)\)"),

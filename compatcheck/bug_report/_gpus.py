@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from compatcheck.files.lazy_patterns import LazyPattern
+
 _MEMORY = r"(?:[-_ ]?\d{2,3} ?g(?:i?b)?(?![a-z0-9]))?"
 _FORM = r"(?:[- ](?:sxm\d?|pcie|nvl|hbm\d\w?|mig))?"
 _CERTAIN = (
@@ -57,7 +59,14 @@ _COUNT_AFTER = re.compile(
 CANN_RELEASE = r"(\d{1,2}\.\d(?:\.\d)?(?:\.?rc\d)?)(?:(?<=rc\d)\.\d)?(?!\d|\.\d|\.?(?:rc\d|alpha|beta|t\d))"
 """A release of CANN as Ascend writes it, ``8.0.RC3``, but for alphas; the patch of a candidate is that candidate."""
 
-_NPU = re.compile(r"(?:ascend|昇腾|atlas)?[- ]?((?:910|310)(?:[a-z]\d[a-z]|[a-z]{1,2}\d?|_\d{4})?)\Z", re.I)
+_NPU = LazyPattern(
+    r"(?:ascend|昇腾|atlas)?[- ]?((?:910|310)(?:[a-z]\d[a-z]|[a-z]{1,2}\d?|_\d{4})?)\Z",
+    re.I,
+    marks=(
+        "910",
+        "310",
+    ),
+)
 _AMD = (
     (re.compile(r"(?:amd )?(?:radeon )?(?:instinct )?(mi\d{2,3}[ax]?)\Z", re.I), "AMD Instinct {}"),
     (re.compile(r"(?:amd )?(?:radeon )?(?:rx ?)?(\d{4}(?: ?(?:xtx|xt|gre))?)\Z", re.I), "AMD Radeon RX {}"),

@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+from compatcheck.files.lazy_patterns import LazyPattern
+
 BREAK = "\x1e"
 """Stands between two lines of text that are one line of the HTML."""
 
 _HEAD = 4096
-_PAGE = re.compile(
+_PAGE = LazyPattern(
     r"\s{0,200}(?:<\?xml[^>]{0,200}>\s{0,200})?(?:<!--.{0,400}?-->\s{0,200})?<(?:!doctype html|html|head|body)\b",
     re.I | re.S,
+    marks=(
+        "html",
+        "head",
+        "body",
+    ),
 )
 _CLOSED = re.compile(r"</(?:div|p|span|a|li|ul|td|tr|table|h[1-6]|article|section|body|pre)\s{0,4}>", re.I)
 _FEWEST_CLOSED = 6
@@ -49,7 +56,13 @@ _LINES = (
 )
 _CELLS = ("td", "th")
 _VOID = ("br", "hr", "img", "meta", "link", "input", "source", "wbr", "area", "base", "col", "embed", "track", "param")
-_LANGUAGE = re.compile(r"(?:language|lang|highlight-source)-([a-z+]{1,12})")
+_LANGUAGE = LazyPattern(
+    r"(?:language|lang|highlight-source)-([a-z+]{1,12})",
+    marks=(
+        "lang",
+        "highlight-source",
+    ),
+)
 
 
 def is_html(text: str) -> bool:

@@ -8,15 +8,18 @@ and a discussion as GraphQL gives it.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
 from compatcheck.bug_report._names import distribution_of
 from compatcheck.environment import Environment
+from compatcheck.files.lazy_patterns import LazyPattern
 
-_PLACE = re.compile(r"https://(?:api\.)?github\.com/(?:repos/)?([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/\d+")
+_PLACE = LazyPattern(
+    r"https://(?:api\.)?github\.com/(?:repos/)?([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/\d+",
+    marks=("github.com/",),
+)
 _WRAPPERS = ("data", "repository", "issue", "discussion", "pullRequest", "items", "nodes", "issues", "search")
 _DEEPEST = 6
 

@@ -12,6 +12,7 @@ from compatcheck.bug_report._claims import FAILING, WEAK, WORDS
 from compatcheck.bug_report._clauses import clauses, sentences
 from compatcheck.bug_report._cues import Signs, signs
 from compatcheck.bug_report._outcomes import Clause, Outcome, outcome
+from compatcheck.files.lazy_patterns import LazyPattern
 from compatcheck.results.cases import FACTUAL, How
 
 _LONGEST = 2_000
@@ -155,10 +156,20 @@ def _moved(own: Signs, works: bool, fails: bool, still: bool) -> Manner:
     return Manner("tried", moves=True)
 
 
-_CHANGE = re.compile(
+_CHANGE = LazyPattern(
     r"(?:把|将|从|\b(?:from|chang\w+|switch\w+|replac\w+|mov\w+)\b).{1,80}?(?=改[成为用到]|[切替]?换[成为到]"
     r"|升级?[到至]|降级?[到至]|\s(?:to|with|by|into)\s)",
     re.I | re.A,
+    marks=(
+        "把",
+        "将",
+        "从",
+        "from",
+        "chang",
+        "switch",
+        "replac",
+        "mov",
+    ),
 )
 
 

@@ -11,11 +11,21 @@ from typing import NamedTuple
 from compatcheck.bug_report._claims import Claim
 from compatcheck.bug_report._mentions import Phrase
 from compatcheck.bug_report._names import distribution, spoken_in
+from compatcheck.files.lazy_patterns import LazyPattern
 from compatcheck.packages.names import normalised
 
 _LONGEST, _MOST = 400, 3
 _BEFORE, _AFTER = 100, 160
-_WORD = re.compile(r"\b(?:latest|newest|most recent)\b|最新(?:版本?|稳定版|发布版)?", re.I | re.A)
+_WORD = LazyPattern(
+    r"\b(?:latest|newest|most recent)\b|最新(?:版本?|稳定版|发布版)?",
+    re.I | re.A,
+    marks=(
+        "latest",
+        "newest",
+        "most recent",
+        "最新",
+    ),
+)
 _END = (
     r"(?![a-z0-9_./\\@-]*[a-z0-9])"
     r"(?!['’]|\s(?:models?|checkpoints?|weights|formats?|api|prs?|pull|configs?|blog|examples?|scripts?|runs?|docs?)\b)"
@@ -30,7 +40,16 @@ _NOT = re.compile(
     r"(?:(?:n't|\b(?:not|than|before|until|without|avoid|gone|second))\b[\w ]{0,16}|不是?|非|没有?|没用|别用?|不要)\Z",
     re.I | re.A,
 )
-_NEXT = re.compile(r"\s(?:but one|commit|main)\b|一次", re.I | re.A)
+_NEXT = LazyPattern(
+    r"\s(?:but one|commit|main)\b|一次",
+    re.I | re.A,
+    marks=(
+        "but one",
+        "commit",
+        "main",
+        "一次",
+    ),
+)
 
 
 class _Places(NamedTuple):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._surroundings import fence_manner
+from compatcheck.files.lazy_patterns import LazyPattern
 from compatcheck.packages.frameworks import frameworks
 from compatcheck.project import training
 
@@ -49,7 +50,13 @@ _CONTINUED = re.compile(r"\s[`^]\s{0,80}\Z")
 _PROMPT = re.compile(r"\s{0,8}[$#>%!]\s(?=[A-Za-z])")
 _CUT_SHORT = re.compile(r"(?:\A|\s)(?:\.{3}|…)\s{0,80}(?:\Z|(?=\\\Z))")
 _BULLET = re.compile(r"\s{1,12}- ([a-z_]{2,60}:.*)")
-_IMPORT = re.compile(r"(?:from [\w.]{1,80} import\s|import [\w.]{1,80}(?:\s|,|\Z))")
+_IMPORT = LazyPattern(
+    r"(?:from [\w.]{1,80} import\s|import [\w.]{1,80}(?:\s|,|\Z))",
+    marks=(
+        " import",
+        "import ",
+    ),
+)
 _CUTS = 8
 _LONGEST_OF_CODE = 400
 

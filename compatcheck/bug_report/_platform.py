@@ -6,17 +6,45 @@ import re
 from collections.abc import Iterator
 
 from compatcheck.bug_report._claims import Claim
+from compatcheck.files.lazy_patterns import LazyPattern
 
 _LINUX = re.compile(
     r"\b(?:linux|ubuntu|debian|centos|rocky|rhel|red ?hat|fedora|suse|kylin|openeuler|alma|amzn|wsl2?|colab|kaggle)",
     re.I,
 )
-_WINDOWS = re.compile(r"\b(?:windows|win1[01])(?![a-z])|\bMSC v\.1\d{3}\b", re.I)
-_MACOS = re.compile(r"\b(?:macos|mac os|darwin|os x)(?![a-z])", re.I)
+_WINDOWS = LazyPattern(
+    r"\b(?:windows|win1[01])(?![a-z])|\bMSC v\.1\d{3}\b",
+    re.I,
+    marks=(
+        "win",
+        "msc v.1",
+    ),
+)
+_MACOS = LazyPattern(
+    r"\b(?:macos|mac os|darwin|os x)(?![a-z])",
+    re.I,
+    marks=(
+        "macos",
+        "mac os",
+        "darwin",
+        "os x",
+    ),
+)
 _MACHINE = re.compile(r"(?:\b|_)(x86_64|amd64|aarch64|arm64)(?:\b|-)", re.I)
 _ARM = ("aarch64", "arm64")
 _GLIBC = re.compile(r"glibc[- ]?(\d\.\d{1,2})\b")
-_RELEASE = re.compile(r"\b(ubuntu|debian|rhel|rocky|alma|centos)[a-z ]{0,30}[- ]?(\d{1,2})(?!\d)(\.\d\d(?!\d))?", re.I)
+_RELEASE = LazyPattern(
+    r"\b(ubuntu|debian|rhel|rocky|alma|centos)[a-z ]{0,30}[- ]?(\d{1,2})(?!\d)(\.\d\d(?!\d))?",
+    re.I,
+    marks=(
+        "ubuntu",
+        "debian",
+        "rhel",
+        "rocky",
+        "alma",
+        "centos",
+    ),
+)
 _GLIBC_OF = {
     "ubuntu": {"16.04": "2.23", "18.04": "2.27", "20.04": "2.31", "22.04": "2.35", "24.04": "2.39"},
     "debian": {"10": "2.28", "11": "2.31", "12": "2.36"},

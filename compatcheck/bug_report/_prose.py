@@ -12,48 +12,65 @@ from compatcheck.bug_report._mentions import Phrase, manner_of, phrases
 from compatcheck.bug_report._names import distribution
 from compatcheck.bug_report._platform import platform_claims
 from compatcheck.bug_report._versions import SAYS, Versions
+from compatcheck.files.lazy_patterns import LazyPattern
 from compatcheck.results.cases import FACTUAL, How
 
-_PYTHON = re.compile(
+_PYTHON = LazyPattern(
     rf"(?<![a-z0-9_./\\-])(?:python|py(?=3)|python revision|python interpreter){SAYS}"
     r"(3\.\d{1,2}(?:\.\d{1,2})?)(?:\.x)?(?![\d]|\.\d)",
     re.I,
+    marks=("py",),
 )
-_CUDA = re.compile(
+_CUDA = LazyPattern(
     r"(?<![a-z0-9_./\\-])(?<!\d\+)(?:torch\.version\.)?(cuda)\s{0,2}(?:-|_)?(toolkit|runtime|driver|compiler|sdk)?"
     r"(?:\(\w{1,10}\))?\s{0,2}(?:version|版本号?|ver)?\s{0,2}(?:is|为|是)?\s{0,2}[:=-]{0,3}\s{0,2}v?"
     r"(\d{1,2}\.\d)(?:\.\d{1,3})?(?![\d]|\.\d)(?:\s(driver|toolkit)\b(?!\s?[:=]))?",
     re.I,
+    marks=("cuda",),
 )
 _OF_DRIVER = re.compile(r"driver version\b.{0,30}\bcuda version", re.I)
 _SHOWS = (
     r"\s{0,2}(?:version|版本)?\s{0,2}(?:显示|shows?|says|reports|is|为|是)?"
     r"\s{0,2}(?:cuda(?: version)?)?\s{0,2}[:=]?\s{0,2}v?"
 )
-_NVCC = re.compile(rf"(?<![\w./-])nvcc(?: -V| --version)?{_SHOWS}(\d{{1,2}}\.\d)(?!\d)", re.I)
-_SMI = re.compile(rf"(?<![\w./-])nvidia-smi{_SHOWS}(\d{{1,2}}\.\d)(?![\d.]*\d)", re.I)
-_DRIVER = re.compile(
+_NVCC = LazyPattern(rf"(?<![\w./-])nvcc(?: -V| --version)?{_SHOWS}(\d{{1,2}}\.\d)(?!\d)", re.I, marks=("nvcc",))
+_SMI = LazyPattern(rf"(?<![\w./-])nvidia-smi{_SHOWS}(\d{{1,2}}\.\d)(?![\d.]*\d)", re.I, marks=("nvidia-smi",))
+_DRIVER = LazyPattern(
     r"(?<![a-z])(?:driver|驱动)(?: ?version| ?版本)?\s{0,2}(?:is|为|是)?\s{0,2}[:=]?"
     r"\s{0,2}v?(\d{3}\.\d{1,3}(?:\.\d{1,3})?)(?![\d.]*\d)",
     re.I,
+    marks=(
+        "driver",
+        "驱动",
+    ),
 )
 _SHOWN = re.compile(r"(?:nvcc|nvidia-smi)\W[^,;]{0,30}\Z", re.I)
-_NCCL = re.compile(r"(?<![a-z0-9_.-])NCCL version:? (\d\.\d{1,2}\.\d{1,2})(?:\+cuda\d{1,2}\.\d)?(?!\d)")
-_CUDNN = re.compile(
-    r"(?<![a-z0-9_./-])cudnn\s{0,2}(?:version)?\s{0,2}[:=]?\s{0,2}v?(\d{1,2}\.\d{1,2}\.\d{1,2}\.\d{1,3})(?!\d)", re.I
+_NCCL = LazyPattern(
+    r"(?<![a-z0-9_.-])NCCL version:? (\d\.\d{1,2}\.\d{1,2})(?:\+cuda\d{1,2}\.\d)?(?!\d)", marks=("nccl version",)
 )
-_CANN = re.compile(
+_CUDNN = LazyPattern(
+    r"(?<![a-z0-9_./-])cudnn\s{0,2}(?:version)?\s{0,2}[:=]?\s{0,2}v?(\d{1,2}\.\d{1,2}\.\d{1,2}\.\d{1,3})(?!\d)",
+    re.I,
+    marks=("cudnn",),
+)
+_CANN = LazyPattern(
     r"(?<![a-z0-9_./-])cann(?:[- ]?toolkit)?\s{0,2}(?:versions?|版本号?)?\s{0,2}(?:is|为|是)?\s{0,2}[:=_-]{0,2}"
     rf"\s{{0,2}}v?{CANN_RELEASE}",
     re.I,
+    marks=("cann",),
 )
-_WHEEL = re.compile(
+_WHEEL = LazyPattern(
     r"(?<![\w.-])([A-Za-z][\w.]{1,60})-(\d[\w.+!]{0,80}?)-(?:cp(3)(\d{1,2})"
-    r"|py3)(?:-[\w.]{1,40}){0,2}(?:\.whl)?(?![\w-])"
+    r"|py3)(?:-[\w.]{1,40}){0,2}(?:\.whl)?(?![\w-])",
+    marks=(
+        "cp",
+        "py3",
+    ),
 )
-_COMMAND = re.compile(
+_COMMAND = LazyPattern(
     r"\s{0,8}(?:[$!%>]\s{0,2}|\(\w{1,30}\)\s?[$#]?\s?|RUN )?(?:python3?\s-m\s|uv\s|sudo\s)?"
-    r"(pip3?|conda|mamba)\s+install\s"
+    r"(pip3?|conda|mamba)\s+install\s",
+    marks=("install",),
 )
 _QUESTION = re.compile(r"\((?:[CGT]PU|accelerator)[^()]{0,30}\?\)|\?(?=\s*:)")
 _DIGIT = re.compile(r"\d")

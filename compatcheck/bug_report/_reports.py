@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import re
 
-_NUMBERED = re.compile(
+from compatcheck.files.lazy_patterns import LazyPattern
+
+_NUMBERED = LazyPattern(
     r"\W{0,12}(?:bug )?(?:report|issue|case|报告|案例|问题)\s{0,2}(?:#|no\.?|number|[:：])?\s{0,2}(\d{1,6})\W{0,12}\Z",
     re.I,
+    marks=(
+        "report",
+        "issue",
+        "case",
+        "报告",
+        "案例",
+        "问题",
+    ),
 )
 _HEADING = re.compile(r"#{1,6}\s{1,4}(\S.{0,80})\Z|\*\*([^*]{2,80})\*\*:?\s{0,4}\Z")
 _LINE = re.compile(r"\s{0,4}(?:-{3,80}|={3,80}|\*{3,80}|_{3,80})\s{0,4}\Z")

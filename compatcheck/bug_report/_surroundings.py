@@ -8,12 +8,24 @@ from collections.abc import Sequence
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._cues import signs
 from compatcheck.bug_report._mentions import manner_of
+from compatcheck.files.lazy_patterns import LazyPattern
 from compatcheck.results.cases import FACTUAL, How
 
 _SMALL = 8
 _NEAR = 2
 _LONGEST_HEADING = 60
-_BELOW = re.compile(r"\b(?:below|following|these)\b|如下|下面|以下", re.I)
+_BELOW = LazyPattern(
+    r"\b(?:below|following|these)\b|如下|下面|以下",
+    re.I,
+    marks=(
+        "below",
+        "following",
+        "these",
+        "如下",
+        "下面",
+        "以下",
+    ),
+)
 _ITEM = re.compile(r"\s{0,12}(?:[-*+•]|\d{1,2}[.)、])\s")
 _HELPED = re.compile(
     r"\b(?:this|that|it|these|which|now|everything)\b.{0,40}\b(?:works?|worked|fixed|solved|resolved|helped)\b"

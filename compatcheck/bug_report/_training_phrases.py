@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from compatcheck.bug_report._claims import WEAK, Claim
 from compatcheck.bug_report._mentions import Phrase, opposite, sides
 from compatcheck.bug_report._names import TRAINERS
+from compatcheck.files.lazy_patterns import LazyPattern
 from compatcheck.packages.frameworks import frameworks
 
 _NOT = re.compile(
@@ -15,8 +16,28 @@ _NOT = re.compile(
     r"|n't [\w ]{0,16}|(?:不用|不开|没有?|关闭|关掉|未|无)\s?\w{0,6})\Z",
     re.I | re.A,
 )
-_INSTEAD = re.compile(r"(?:\b(?:instead of|rather than)\b|而不是)[\w ]{0,16}\Z", re.I | re.A)
-_OFF = re.compile(r"\W{1,3}(?:is |was |are )?(?:off|disabled|false)\b|(?:关闭|关掉|没开|未开)", re.I | re.A)
+_INSTEAD = LazyPattern(
+    r"(?:\b(?:instead of|rather than)\b|而不是)[\w ]{0,16}\Z",
+    re.I | re.A,
+    marks=(
+        "instead of",
+        "rather than",
+        "而不是",
+    ),
+)
+_OFF = LazyPattern(
+    r"\W{1,3}(?:is |was |are )?(?:off|disabled|false)\b|(?:关闭|关掉|没开|未开)",
+    re.I | re.A,
+    marks=(
+        "off",
+        "disabled",
+        "false",
+        "关闭",
+        "关掉",
+        "没开",
+        "未开",
+    ),
+)
 _TRAINED = re.compile(
     r"(?:prompt|prefix|p)[- _]?tuning"
     r"|(?<!was )(?<!were )(?<!pre)(?<!pre-)train|fine-?tun|\bsft\b|\bdpo\b|\bgrpo\b|(?<![a-z])q?-?lora\b"
@@ -27,7 +48,19 @@ _TRAINED = re.compile(
 _TRAINING_FACTS = (
     *("training.method", "training.dtype", "training.world_size", "training.several_ranks", "training.framework"),
 )
-_PART_OF_THEM = re.compile(r"\b(?:each|per node|nodes?|only|when)\b|多机|[二两三四2-9]机|每台|只用", re.I | re.A)
+_PART_OF_THEM = LazyPattern(
+    r"\b(?:each|per node|nodes?|only|when)\b|多机|[二两三四2-9]机|每台|只用",
+    re.I | re.A,
+    marks=(
+        "each",
+        "node",
+        "only",
+        "when",
+        "机",
+        "每台",
+        "只用",
+    ),
+)
 _WITH = re.compile(
     r"(?:\A|\b(?:with|using|uses?|used|enabl\w{0,3}|turn(?:ed|ing)? on|through|via|in|under|on|and|or|plus|to"
     r"|instead of|rather than)"
@@ -176,7 +209,7 @@ _PATTERNS = tuple(
     for rows, behind in ((_STATEMENTS, False), (_PHRASES, True))
     for path, pattern, value in rows
 )
-_TRAINER = re.compile(rf"\b({TRAINERS})Trainer\b")
+_TRAINER = LazyPattern(rf"\b({TRAINERS})Trainer\b", marks=("trainer",))
 
 
 def read(phrases: Iterable[Phrase]) -> Iterator[Claim]:

@@ -11,6 +11,7 @@ from compatcheck.bug_report._claims import Claim, distribution_claim
 from compatcheck.bug_report._cues import READINGS
 from compatcheck.bug_report._mentions import Phrase, opposite
 from compatcheck.bug_report._names import distribution
+from compatcheck.files.lazy_patterns import LazyPattern
 from compatcheck.packages.known_releases import standing
 from compatcheck.packages.shipped_tables import shipped_table
 from compatcheck.results.cases import FACTUAL
@@ -34,13 +35,15 @@ _MORE = re.compile(
     r"(?!\s?(?:gib?|gb?|g|m|b|%|h)\b)",
     re.I,
 )
-_BUILT_WITH = re.compile(
+_BUILT_WITH = LazyPattern(
     r"\s{0,2}[+(（]\s{0,2}(?:with\s)?(?:cuda|cu)[ =:]{0,2}(\d{1,2})\.?(\d)(?!\d)|\s{1,2}(?:with\s)?cu(\d{2})(\d)(?!\d)",
     re.I,
+    marks=("cu",),
 )
-_MODULE_VERSION = re.compile(
+_MODULE_VERSION = LazyPattern(
     r"(?:print\()?\s{0,2}([a-z_]{3,30})\.__version__\)?\s{0,4}(?:#|:|=>?|->)?\s{0,4}['\"]?v?(\d[\w.+]{1,60})['\"]?",
     re.I,
+    marks=(".__version__",),
 )
 _BARE = r"v?(\d{1,4}(?:\.\d{1,3}){1,3}(?:\.?(?:post|dev|rc)\d{0,3})?(?:\+cu\d{2,3})?)"
 _UNITS = (

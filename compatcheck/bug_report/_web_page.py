@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from compatcheck.bug_report._html import BREAK
+from compatcheck.files.lazy_patterns import LazyPattern
 
 _LONGEST = 400
 _LISTS = re.compile(
@@ -48,7 +49,7 @@ _MENU = re.compile(
 )
 _FEWEST_OF_MENU = 4
 _BETWEEN = re.compile(r"\s{2,}|[|/·•›»>\t,]|\s-\s")
-_TITLE = re.compile(
+_TITLE = LazyPattern(
     r"\W{0,6}(?:(?:free |official |click to )?downloads? (?!the\b|a\b|it\b)(?:[^.,;]|\.(?=\d)){0,120}"
     r"\b(?:for (?:windows|linux|mac|macos|ubuntu|android|ios|pc)|drivers?|installer|setup|free|now)\b"
     r"(?:[^.,;]|\.(?=\d)){0,40}"
@@ -56,6 +57,10 @@ _TITLE = re.compile(
     r"|[^，。,;；！？!?]{0,120}(?:免费|资源|官方|高速|驱动)下载[^，。,;；！？!?]{0,80}"
     r"|[^，。,;；！？!?]{4,120}下载(?:地址|链接|介绍|指南|安装包?|专区|中心|页面)?)\W{0,6}\Z",
     re.I,
+    marks=(
+        "download",
+        "下载",
+    ),
 )
 _TOLD = re.compile(
     r"\b(?:i|my|we|our|fails?|failed|error|cannot|can't|when|after|during|while|slow|stuck|is|are|was|to)\b"

@@ -10,12 +10,21 @@ from compatcheck.bug_report._claims import Claim, version_claim
 from compatcheck.bug_report._gpus import gpu
 from compatcheck.bug_report._platform import platform_claims
 from compatcheck.bug_report.formats import conda_list, pip_freeze
+from compatcheck.files.lazy_patterns import LazyPattern
 
 TITLE = "collect_env of torch or vLLM"
 _MARKS = ("CUDA used to build PyTorch", "ROCM used to build PyTorch", "CUDA runtime version", "[pip3]", "[conda]")
 _OWN = re.compile(r"\s*(?:\[(?:pip3?|conda)\]|[A-Z][\w ()/-]{1,60}:(?:\s|\Z)|GPU \d|[A-Z][A-Z0-9_]{3,60}=)")
-_LISTED = re.compile(r"\s*\[(pip3?|conda)\]\s+(.*)")
-_GPU = re.compile(r"(?:GPU models and configuration\s*:\s*)?\s*GPU (\d{1,3}): (.{2,80}?)(?: \(UUID.*)?\s*\Z")
+_LISTED = LazyPattern(
+    r"\s*\[(pip3?|conda)\]\s+(.*)",
+    marks=(
+        "pip",
+        "conda",
+    ),
+)
+_GPU = LazyPattern(
+    r"(?:GPU models and configuration\s*:\s*)?\s*GPU (\d{1,3}): (.{2,80}?)(?: \(UUID.*)?\s*\Z", marks=("gpu ",)
+)
 _VARIABLE = re.compile(r"([A-Z][A-Z0-9_]{3,60})=(\S.{0,400})\Z")
 _NUMBER = re.compile(r"v?(\d+(?:\.\d+)+[\w.+]*)")
 

@@ -8,13 +8,20 @@ from collections.abc import Iterator, Sequence
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim, distribution_claim, version_claim
 from compatcheck.bug_report._names import distribution
+from compatcheck.files.lazy_patterns import LazyPattern
 
 TITLE = "conda list"
 _BUILD = r"(?:pypi_\d+|<pip>|py[\w.]*_?\w*|h[0-9a-f]{5,8}_\d+|\w{0,60}_\d+|\d{1,3})"
 _ROW = re.compile(
     rf"\s*([a-z0-9_][\w.-]{{0,60}})\s+(\d[\w.+!]{{0,60}})\s+({_BUILD})(?:\s+([\w./:-]{{1,80}}))?\s*\Z", re.I
 )
-_HEADER = re.compile(r"\s*# (?:packages in environment at|Name\s+Version\s+Build)")
+_HEADER = LazyPattern(
+    r"\s*# (?:packages in environment at|Name\s+Version\s+Build)",
+    marks=(
+        "packages in environment at",
+        "version",
+    ),
+)
 _PYTHON_BUILD = re.compile(r"py(?:hd?|thon|\d)|cuda|cu\d", re.I)
 _CUDA_BUILD = re.compile(r"cuda(\d{1,2}\.\d)")
 _NAMED_OTHERWISE = {"pytorch": "torch", "pytorch-gpu": "torch", "protobuf": "protobuf", "triton": "triton"}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
+from compatcheck.files.lazy_patterns import LazyPattern
 
 TITLE = "torch's message on an old driver"
 WITHIN_PROSE = True
-_FOUND = re.compile(r"driver on your system is too old \(found version (\d{1,2})0(\d)\d\)")
+_FOUND = LazyPattern(
+    r"driver on your system is too old \(found version (\d{1,2})0(\d)\d\)",
+    marks=("driver on your system is too old (found version ",),
+)
 
 
 def recognises(block: Block) -> tuple[Line, ...]:

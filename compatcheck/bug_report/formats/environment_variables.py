@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
+from compatcheck.files.lazy_patterns import LazyPattern
 
 TITLE = "variables of the environment"
 TYPED = True
@@ -18,8 +19,14 @@ _SET = (
     ),
     re.compile(rf"\s{{0,12}}os\.environ\[['\"]{_NAME}['\"]\]\s{{0,3}}=\s{{0,3}}{_VALUE}\s{{0,4}}(?:#.*)?\Z"),
 )
-_BEFORE = re.compile(
-    rf"\s{{0,12}}(?:[$#>%]\s)?(?:{_NAME}={_VALUE}\s{{1,4}}){{1,8}}(?:vllm|python3?|lmdeploy|\w{{1,20}}run)\s"
+_BEFORE = LazyPattern(
+    rf"\s{{0,12}}(?:[$#>%]\s)?(?:{_NAME}={_VALUE}\s{{1,4}}){{1,8}}(?:vllm|python3?|lmdeploy|\w{{1,20}}run)\s",
+    marks=(
+        "vllm",
+        "python",
+        "lmdeploy",
+        "run",
+    ),
 )
 _EACH = re.compile(rf"(?<!\S){_NAME}={_VALUE}(?=\s)")
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL")

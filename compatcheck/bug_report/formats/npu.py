@@ -8,20 +8,40 @@ from collections.abc import Iterator, Sequence
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim, version_claim
 from compatcheck.bug_report._gpus import CANN_RELEASE, gpu
+from compatcheck.files.lazy_patterns import LazyPattern
 
 TITLE = "npu-smi and CANN's version.cfg"
 WITHIN_PROSE = True
-_HEAD = re.compile(r"\|?\s{0,4}npu-smi\s+v?\d[\w.]{1,20}\s.{0,40}?Version:\s{0,8}v?(\d{2}\.\d(?:\.\w{1,8}){0,3})")
-_ROW = re.compile(
-    r"\s{0,4}\|\s{0,6}(\d{1,3})\s{1,8}((?:Ascend ?)?(?:910|310)\w{0,6})\s{1,24}\|\s{0,4}(?:OK|Warning|Alarm)", re.I
+_HEAD = LazyPattern(
+    r"\|?\s{0,4}npu-smi\s+v?\d[\w.]{1,20}\s.{0,40}?Version:\s{0,8}v?(\d{2}\.\d(?:\.\w{1,8}){0,3})", marks=("version:",)
+)
+_ROW = LazyPattern(
+    r"\s{0,4}\|\s{0,6}(\d{1,3})\s{1,8}((?:Ascend ?)?(?:910|310)\w{0,6})\s{1,24}\|\s{0,4}(?:OK|Warning|Alarm)",
+    re.I,
+    marks=(
+        "910",
+        "310",
+    ),
 )
 _MEMORY = re.compile(r"/\s{0,8}(\d{4,6})\s{0,20}\|\s{0,4}\Z")
-_PACKAGE = re.compile(rf"cann-(?:toolkit|nnae|kernels)\S{{0,20}}?[_-]{CANN_RELEASE}", re.I)
-_PATH = re.compile(rf"[/\\]Ascend[/\\]ascend-toolkit[/\\]{CANN_RELEASE}[/\\]", re.I)
-_OWNER = re.compile(r"package_name\s?=\s?Ascend-cann|toolkit_(?:running|installed)_version\s?=|\ACANN\s?:?\Z", re.I)
-_VERSION = re.compile(
+_PACKAGE = LazyPattern(rf"cann-(?:toolkit|nnae|kernels)\S{{0,20}}?[_-]{CANN_RELEASE}", re.I, marks=("cann-",))
+_PATH = LazyPattern(rf"[/\\]Ascend[/\\]ascend-toolkit[/\\]{CANN_RELEASE}[/\\]", re.I, marks=("ascend-toolkit",))
+_OWNER = LazyPattern(
+    r"package_name\s?=\s?Ascend-cann|toolkit_(?:running|installed)_version\s?=|\ACANN\s?:?\Z",
+    re.I,
+    marks=(
+        "package_name",
+        "toolkit_",
+        "cann",
+    ),
+)
+_VERSION = LazyPattern(
     rf"(?:version|toolkit_(?:running|installed)_version)\s?=\s?\[?(?:\d\.\d{{1,3}}[\w.]{{0,20}}:)?(?:CANN-)?{CANN_RELEASE}",
     re.I,
+    marks=(
+        "version",
+        "toolkit_",
+    ),
 )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
+from compatcheck.files.lazy_patterns import LazyPattern
 
 TITLE = "nvcc --version"
-_RELEASE = re.compile(r"Cuda compilation tools, release (\d{1,2}\.\d)\b")
+_RELEASE = LazyPattern(r"Cuda compilation tools, release (\d{1,2}\.\d)\b", marks=("cuda compilation tools, release ",))
 
 
 def recognises(block: Block) -> tuple[Line, ...]:

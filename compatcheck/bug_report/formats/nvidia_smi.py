@@ -8,15 +8,18 @@ from collections.abc import Iterator, Sequence
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
 from compatcheck.bug_report._gpus import gpu
+from compatcheck.files.lazy_patterns import LazyPattern
 
 TITLE = "nvidia-smi"
-_HEAD = re.compile(r"NVIDIA-SMI.{0,60}Driver Version:\s{0,12}(\d{3}\.\d{1,3}(?:\.\d{1,3})?)\b")
+_HEAD = LazyPattern(
+    r"NVIDIA-SMI.{0,60}Driver Version:\s{0,12}(\d{3}\.\d{1,3}(?:\.\d{1,3})?)\b", marks=("driver version:",)
+)
 _API = re.compile(r"CUDA Version:\s{0,12}(\d{1,2}\.\d)\b")
 _GPU = re.compile(
     r"\s*\|\s{1,8}(\d{1,3})\s{1,8}(\S.{0,60}?)\s{1,40}(?:On|Off|N/A|WDDM|TCC|Disabled|Enabled)\s{1,20}\|\s{0,8}[0-9A-Fa-f]{8}:"
 )
 _MEMORY = re.compile(r"\d{1,7}MiB\s{0,4}/\s{0,4}(\d{1,7})MiB")
-_LISTED = re.compile(r"\s*GPU (\d{1,3}): (.{2,80}?) \(UUID: GPU-[0-9a-fA-F-]{8,40}\)\s*\Z")
+_LISTED = LazyPattern(r"\s*GPU (\d{1,3}): (.{2,80}?) \(UUID: GPU-[0-9a-fA-F-]{8,40}\)\s*\Z", marks=(" (uuid: gpu-",))
 
 
 def recognises(block: Block) -> tuple[Line, ...]:

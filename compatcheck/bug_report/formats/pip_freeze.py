@@ -8,18 +8,22 @@ from collections.abc import Iterator, Sequence
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim, distribution_claim
 from compatcheck.bug_report._names import plausible
+from compatcheck.files.lazy_patterns import LazyPattern
 from compatcheck.packages.names import normalised
 
 TITLE = "pip freeze"
 TYPED = True
 _NAME = r"([A-Za-z0-9](?:[A-Za-z0-9._-]{0,60}[A-Za-z0-9])?)"
-_PIN = re.compile(
-    rf"\s*(?:[-*]\s)?`?{_NAME}(?:\[[\w,.-]{{0,60}}\])?\s?===?\s?([\w.+!-]{{1,80}})`?\s*(?:;.*|\s#.*|\s--[a-z].*)?\Z"
+_PIN = LazyPattern(
+    rf"\s*(?:[-*]\s)?`?{_NAME}(?:\[[\w,.-]{{0,60}}\])?\s?===?\s?([\w.+!-]{{1,80}})`?\s*(?:;.*|\s#.*|\s--[a-z].*)?\Z",
+    marks=("==",),
 )
 _PLACE = re.compile(rf"\s*{_NAME}\s@\s(\S{{0,300}}/\S{{0,300}})\s*\Z")
-_EDITABLE = re.compile(r"\s*-e\s+\S{1,300}[#&]egg=([A-Za-z0-9._-]{1,60})")
-_UNCONTROLLED = re.compile(rf"\s*#\s*Editable install.{{0,80}}\({_NAME}==([\w.+!-]{{1,80}})\)")
-_WHEEL = re.compile(r".*/([A-Za-z0-9_.]+)-([0-9][\w.+!%]*)-[\w.]+-[\w.]+-[\w.]+\.whl(?:[#?].*)?\Z")
+_EDITABLE = LazyPattern(r"\s*-e\s+\S{1,300}[#&]egg=([A-Za-z0-9._-]{1,60})", marks=("egg=",))
+_UNCONTROLLED = LazyPattern(
+    rf"\s*#\s*Editable install.{{0,80}}\({_NAME}==([\w.+!-]{{1,80}})\)", marks=("editable install",)
+)
+_WHEEL = LazyPattern(r".*/([A-Za-z0-9_.]+)-([0-9][\w.+!%]*)-[\w.]+-[\w.]+-[\w.]+\.whl(?:[#?].*)?\Z", marks=(".whl",))
 
 
 def recognises(block: Block) -> tuple[Line, ...]:

@@ -8,10 +8,13 @@ from collections.abc import Iterator, Sequence
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim, distribution_claim
 from compatcheck.bug_report._names import distribution, plausible
+from compatcheck.files.lazy_patterns import LazyPattern
 
 TITLE = "pip list"
 TYPED = True
-_HEADER = re.compile(r"\s*Package\s+Version(?:\s+(?:Editable project location|Location|Installer).*)?\s*\Z")
+_HEADER = LazyPattern(
+    r"\s*Package\s+Version(?:\s+(?:Editable project location|Location|Installer).*)?\s*\Z", marks=("package",)
+)
 _ROW = re.compile(r"\s*([A-Za-z0-9][\w.-]{0,80})\s+(v?\d[\w.+!-]{0,80})(\s+(?:/|[A-Z]:\\|~)\S{0,300})?\s*\Z")
 _FEWEST_WITHOUT_HEADER = 2
 _FEWEST_WHOLE = 30

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim, distribution_claim
+from compatcheck.files.lazy_patterns import LazyPattern
 from compatcheck.packages.names import normalised
 
 TITLE = "the messages of pip"
 _INSTALLED = "Successfully installed "
-_EXISTING = re.compile(
-    r"\s*(?:Found existing installation|Attempting uninstall): ([\w.-]{1,60}) (\d[\w.+!]{0,60})\s*\Z"
+_EXISTING = LazyPattern(
+    r"\s*(?:Found existing installation|Attempting uninstall): ([\w.-]{1,60}) (\d[\w.+!]{0,60})\s*\Z",
+    marks=(
+        "found existing installation",
+        "attempting uninstall",
+    ),
 )
-_SATISFIED = re.compile(
-    r"\s*Requirement already satisfied: ([A-Za-z0-9._-]{1,60})\S* in \S.{0,200}?\((\d[\w.+!]{0,60})\)\s*\Z"
+_SATISFIED = LazyPattern(
+    r"\s*Requirement already satisfied: ([A-Za-z0-9._-]{1,60})\S* in \S.{0,200}?\((\d[\w.+!]{0,60})\)\s*\Z",
+    marks=("requirement already satisfied: ",),
 )
-_REQUIRES = re.compile(
-    r"(?:ERROR: )?([\w.-]{1,60}) (\d\S{0,60}) requires \S.{0,120}, but you have ([\w.-]{1,60}) (\d[\w.+!]{0,60}) which"
+_REQUIRES = LazyPattern(
+    r"(?:ERROR: )?([\w.-]{1,60}) (\d\S{0,60}) requires \S.{0,120}, but you have ([\w.-]{1,60}) (\d[\w.+!]{0,60}) which",
+    marks=(", but you have ",),
 )
-_REMOVED = re.compile(r"\s*(?:Uninstalling|Successfully uninstalled) \S+")
-_FOUND = re.compile(r"but found ([A-Za-z][\w.-]{0,60})==(\d[\w.+!]{0,60}?)\.?(?:\s|\Z)")
+_REMOVED = LazyPattern(
+    r"\s*(?:Uninstalling|Successfully uninstalled) \S+",
+    marks=(
+        "uninstalling",
+        "successfully uninstalled",
+    ),
+)
+_FOUND = LazyPattern(r"but found ([A-Za-z][\w.-]{0,60})==(\d[\w.+!]{0,60}?)\.?(?:\s|\Z)", marks=("but found ",))
 
 
 def recognises(block: Block) -> tuple[Line, ...]:

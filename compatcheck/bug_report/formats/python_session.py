@@ -10,6 +10,7 @@ from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim, distribution_claim, version_claim
 from compatcheck.bug_report._gpus import gpu
 from compatcheck.bug_report._names import distribution
+from compatcheck.files.lazy_patterns import LazyPattern
 
 TITLE = "a Python prompt"
 _ASKED = re.compile(
@@ -17,8 +18,15 @@ _ASKED = re.compile(
     r"|(?P<cudnn>torch\.backends\.cudnn\.version\(\))|(?P<nccl>torch\.cuda\.nccl\.version\(\))"
     r"|(?P<gpu>torch\.cuda\.get_device_name\(\w{0,2}\)))"
 )
-_PRINTED = re.compile(
-    rf"print\(\s{{0,4}}f?['\"]([^'\"{{}}]{{1,40}}?)[\s:=]{{0,4}}(?:['\"]\s{{0,4}},\s{{0,4}}|\{{)(?={_ASKED.pattern})"
+_PRINTED = LazyPattern(
+    rf"print\(\s{{0,4}}f?['\"]([^'\"{{}}]{{1,40}}?)[\s:=]{{0,4}}(?:['\"]\s{{0,4}},\s{{0,4}}|\{{)(?={_ASKED.pattern})",
+    marks=(
+        ".__version__",
+        "torch.version.cuda",
+        "torch.backends.cudnn.version()",
+        "torch.cuda.nccl.version()",
+        "torch.cuda.get_device_name(",
+    ),
 )
 _PROMPT = re.compile(r"\s*(?:>>>|In \[\d{1,4}\]:|\$|%|!|\(\w{1,30}\) ?[$#]?)|.{0,80}\bpython3? -c ")
 _OUT = re.compile(r"\s*(?:Out\[\d{1,4}\]:\s*)?")

@@ -7,17 +7,35 @@ from collections.abc import Iterator, Sequence
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim, distribution_claim
+from compatcheck.files.lazy_patterns import LazyPattern
 
 TITLE = "the paths of a traceback"
-_PYTHON = re.compile(
-    r"[/\\]python(3\.\d{1,2})[/\\](?:site|dist)-packages(?![\w-])|[/\\]lib(?:64)?[/\\]python(3\.\d{1,2})[/\\][a-z_]"
+_PYTHON = LazyPattern(
+    r"[/\\]python(3\.\d{1,2})[/\\](?:site|dist)-packages(?![\w-])|[/\\]lib(?:64)?[/\\]python(3\.\d{1,2})[/\\][a-z_]",
+    marks=(
+        "-packages",
+        "python",
+    ),
 )
-_WINDOWS = re.compile(r"[/\\]Python(3)(\d{1,2})[/\\]lib[/\\]site-packages[/\\]", re.I)
-_DRIVE = re.compile(r"\bFile \"[A-Z]:\\[^\"]{1,300}\", line \d|\A(?:\([\w.-]{1,30}\) )?PS [A-Z]:\\\S{0,200}>")
-_METADATA = re.compile(
-    r"-packages[/\\]([A-Za-z][\w.]{0,60})-(\d[\w.+!]{0,60}?)(?:-py3\.\d{1,2}[\w.-]{0,40}\.egg|\.dist-info)[/\\]"
+_WINDOWS = LazyPattern(r"[/\\]Python(3)(\d{1,2})[/\\]lib[/\\]site-packages[/\\]", re.I, marks=("site-packages",))
+_DRIVE = LazyPattern(
+    r"\bFile \"[A-Z]:\\[^\"]{1,300}\", line \d|\A(?:\([\w.-]{1,30}\) )?PS [A-Z]:\\\S{0,200}>",
+    marks=(
+        '", line ',
+        "ps ",
+    ),
 )
-_PATCHED = re.compile(r"-packages[/\\]unsloth(?:_zoo)?[/\\]|[/\\]unsloth_compiled_cache[/\\]")
+_METADATA = LazyPattern(
+    r"-packages[/\\]([A-Za-z][\w.]{0,60})-(\d[\w.+!]{0,60}?)(?:-py3\.\d{1,2}[\w.-]{0,40}\.egg|\.dist-info)[/\\]",
+    marks=("-packages",),
+)
+_PATCHED = LazyPattern(
+    r"-packages[/\\]unsloth(?:_zoo)?[/\\]|[/\\]unsloth_compiled_cache[/\\]",
+    marks=(
+        "-packages",
+        "unsloth_compiled_cache",
+    ),
+)
 _GENERATES = re.compile(r"-packages[/\\]transformers[/\\]generation[/\\]utils\.py\b")
 
 

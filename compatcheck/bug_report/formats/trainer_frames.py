@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
+from compatcheck.files.lazy_patterns import LazyPattern
 from compatcheck.packages.frameworks import foundations, frameworks
 
 TITLE = "the frames of a trainer"
-_FRAME = re.compile(r"\bFile \"([^\"\s]{1,400}\.py)\", line \d{1,6}, in [A-Za-z_]")
+_FRAME = LazyPattern(r"\bFile \"([^\"\s]{1,400}\.py)\", line \d{1,6}, in [A-Za-z_]", marks=('", line ',))
 _PATTERNS = {
     name: re.compile(rf"(?:\A|/)(?:{framework.frames})") for name, framework in frameworks().items() if framework.frames
 }

@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim, distribution_claim
+from compatcheck.files.lazy_patterns import LazyPattern
 
 TITLE = "the head of a training log"
-_BATCH = re.compile(r"Instantaneous batch size per device = (\d{1,6})\s*\Z")
+_BATCH = LazyPattern(
+    r"Instantaneous batch size per device = (\d{1,6})\s*\Z", marks=("instantaneous batch size per device = ",)
+)
 _STEPS = re.compile(r"Gradient Accumulation steps = (\d{1,6})\s*\Z")
 _DEEPSPEED = re.compile(r"DeepSpeed info: version=(\d[\w.+]{1,40}),")
 

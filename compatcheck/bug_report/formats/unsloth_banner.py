@@ -8,15 +8,18 @@ from collections.abc import Iterator, Sequence
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim, distribution_claim, version_claim
 from compatcheck.bug_report._gpus import gpu
+from compatcheck.files.lazy_patterns import LazyPattern
 
 TITLE = "Unsloth's banner"
 _VALUE = r"\s?[:=]\s?(\d[\w.+]{0,60}?)(?=[.,\]]?(?:\s|\Z))"
-_HEAD = re.compile(r"==\(\(====\)\)==\s+Unsloth\s?[:-]?\s?(?:v?(\d[\w.]{0,20}?)[:.]?\s)?")
+_HEAD = LazyPattern(r"==\(\(====\)\)==\s+Unsloth\s?[:-]?\s?(?:v?(\d[\w.]{0,20}?)[:.]?\s)?", marks=("==((====))==",))
 _NAMES = (("transformers", "Transformers"), ("vllm", "vLLM"), ("triton", "Triton"), ("xformers", "Xformers"))
 _TORCH = re.compile(rf"(?:Py)?[Tt]orch{_VALUE}")
-_RUNTIME = re.compile(rf"CUDA Toolkit{_VALUE}")
+_RUNTIME = LazyPattern(rf"CUDA Toolkit{_VALUE}", marks=("cuda toolkit",))
 _CAPABILITY = re.compile(r"CUDA\s?[:=]\s?(\d{1,2}\.\d)(?![\w.]*\w)")
-_GPU = re.compile(r"\\+\s{1,4}/\|\s{1,8}(?:GPU: )?(.{2,60}?)\. (?:Num GPUs\s?=\s?(\d{1,3})\.? ?)?Max memory")
+_GPU = LazyPattern(
+    r"\\+\s{1,4}/\|\s{1,8}(?:GPU: )?(.{2,60}?)\. (?:Num GPUs\s?=\s?(\d{1,3})\.? ?)?Max memory", marks=("max memory",)
+)
 
 
 def recognises(block: Block) -> tuple[Line, ...]:

@@ -7,11 +7,15 @@ from collections.abc import Iterator, Sequence
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim, distribution_claim
+from compatcheck.files.lazy_patterns import LazyPattern
 
 TITLE = "vLLM's log"
-_SERVER = re.compile(r"vLLM API server version v?(\d[\w.+]{1,40})")
-_ENGINE = re.compile(r"Initializing an? (?:V[01] )?LLM engine(?: \(v(\d[\w.+]{1,40})\))? with config: (.{0,4000})")
-_MODEL = re.compile(r"\bmodel='([A-Za-z0-9][\w.-]{0,60}/[A-Za-z0-9][\w.-]{1,100})'")
+_SERVER = LazyPattern(r"vLLM API server version v?(\d[\w.+]{1,40})", marks=("vllm api server version ",))
+_ENGINE = LazyPattern(
+    r"Initializing an? (?:V[01] )?LLM engine(?: \(v(\d[\w.+]{1,40})\))? with config: (.{0,4000})",
+    marks=("initializing a",),
+)
+_MODEL = LazyPattern(r"\bmodel='([A-Za-z0-9][\w.-]{0,60}/[A-Za-z0-9][\w.-]{1,100})'", marks=("model='",))
 _PARALLEL = re.compile(r"\btensor_parallel_size=(\d{1,3})\b")
 
 

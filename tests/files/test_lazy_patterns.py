@@ -1,0 +1,77 @@
+"""Expressions are compiled only where a text may match them, and their marks leave out no match."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from compatcheck import bug_report
+from compatcheck.files.lazy_patterns import LazyPattern
+
+parser = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+
+
+def lazy_patterns() -> Iterator[tuple[str, LazyPattern]]:
+    for found in pkgutil.walk_packages(bug_report.__path__, f"{bug_report.__name__}."):
+        for name, value in vars(importlib.import_module(found.name)).items():
+            if isinstance(value, LazyPattern):
+                yield f"{found.name}.{name}", value
+
+
+PATTERNS = dict(lazy_patterns())
+
+
+def always_has(parts: Iterable[Any], marks: tuple[str, ...]) -> bool:
+    """Whether every text that a parsed expression matches contains one of the marks."""
+    literal = ""
+    for kind, value in (*parts, (None, None)):
+        name = str(kind)
+        if name == "LITERAL":
+            literal += chr(value).lower()
+            continue
+        if any(mark in literal for mark in marks):
+            return True
+        if name in ("AT", "ASSERT_NOT"):
+            continue
+        literal = ""
+        inner: list[Any] = []
+        if name == "SUBPATTERN":
+            inner = [value[3]]
+        elif name == "BRANCH":
+            inner = value[1]
+        elif name == "ASSERT":
+            inner = [value[1]]
+        elif name.endswith("REPEAT") and value[0]:
+            inner = [value[2]]
+        elif name == "IN" and all(str(each) == "LITERAL" for each, _ in value):
+            inner = [[each] for each in value]
+        if inner and all(always_has(each, marks) for each in inner):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_each_match_has_a_mark(name: str) -> None:
+    lazy = PATTERNS[name]
+    assert lazy.marks == tuple(mark.lower() for mark in lazy.marks)
+    assert always_has(parser.parse(lazy.pattern, lazy.flags), lazy.marks)
+
+
+def test_marks_that_miss_a_match_are_noticed() -> None:
+    for pattern, marks in ((r"torch|numpy", ("torch",)), (r"(?:torch)?\d", ("torch",)), (r"to\wch", ("torch",))):
+        assert not always_has(parser.parse(pattern), marks)
+
+
+def test_a_lazy_pattern_matches_as_the_expression_does() -> None:
+    lazy, regex = LazyPattern(r"(NumPy) (\d)", re.I, marks=("numpy",)), re.compile(r"(NumPy) (\d)", re.I)
+    for text in ("", "numpy", "numpy 1 NUMPY 2", "with NumPy 2, numpy 1"):
+        assert [match.span() for match in lazy.finditer(text)] == [match.span() for match in regex.finditer(text)]
+        for ours, theirs in ((lazy.search(text), regex.search(text)), (lazy.match(text), regex.match(text))):
+            assert (ours and ours.groups()) == (theirs and theirs.groups())
+        assert lazy.sub(r"\2", text, 1) == regex.sub(r"\2", text, count=1)
