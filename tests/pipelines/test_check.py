@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from compatcheck.pipelines.check import weigh
+from compatcheck.environment import Environment
+from compatcheck.explanation.ranking import score_of_finding, weights_of
+from compatcheck.matrix import Matrix
+from compatcheck.pipelines.check import check, weigh
 from compatcheck.results.findings import Finding, Outcome, ProbeResult, Status
 
 
@@ -38,3 +41,12 @@ def test_a_result_rules_where_it_can(before: Finding, outcome: Outcome, after: S
 
 def test_without_a_result_nothing_changes() -> None:
     assert weigh(finding("possible", "gpus"), None) == finding("possible", "gpus")
+
+
+def test_possible_findings_come_by_how_much_the_facts_speak_for_each(known: Matrix) -> None:
+    facts = {"transformers": "4.48.0", "deepspeed": "0.14.4", "peft": "0.13.0", "trl": "0.12.0", "accelerate": "1.1.0"}
+    training = {"framework": "transformers", "deepspeed": {"zero_stage": 3}, "lora": {"r": 8}, "dtype": "bfloat16"}
+    found = check(Environment({"distributions": facts, "training": training}), known).findings
+    possible = [each for each in found if each.status == "possible"]
+    likely = [score_of_finding(each, weights_of(known)) for each in possible]
+    assert len(set(likely)) > 2 and likely == sorted(likely, reverse=True)
