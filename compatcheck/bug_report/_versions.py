@@ -54,10 +54,11 @@ _TO = (
     r"\s?(?:版本?)?\s?(?:\bto\b|-{1,2}>|→|=>|升级?[到至为]|更新[到至为]"
     r"|降级?[到至为]|退回到?|回退到?|换[成到为]|改[成为]|到|至)\s?"
 )
-_PAIR = re.compile(
+_PAIR = LazyPattern(
     rf"(?:(\bfrom|从|由)\s{{0,2}})?(?:(?<![\w.])|(?<=[a-z])|(?<=(?-i:[\u4e00-\u9fff])))(?:versions?\s|版本\s?)?{_BARE}{_TO}"
     rf"(?:([A-Za-z][\w-]{{1,30}})\s)?(?:versions?\s|版本\s?)?{_BARE}{_UNITS}",
     re.I,
+    marks=(".",),
 )
 _LONE = re.compile(
     r"(?:(?P<origin>\bfrom|从|\binstead of|\brather than|\bcompared (?:to|with)|而不是|比)|\b(?:to|with|on|using"
@@ -182,7 +183,9 @@ class Versions:
 
     def _without_pairs(self, phrase: Phrase) -> tuple[str, list[Claim]]:
         """The text without ``0.17.1 to 0.19.0``, and what that claims where the one came in place of the other."""
-        text, claims, spans = phrase.text, [], []
+        text, claims, spans = phrase.text, list[Claim](), list[tuple[int, int]]()
+        if not (phrase.manner.moves or phrase.how in ("failed", "worked")):
+            return text, claims
         for match in _PAIR.finditer(_blanked(text, [match.span() for match in READINGS.finditer(text)])):
             outcome = phrase.how in ("failed", "worked") and ("->" in match[0] or "→" in match[0] or match[1])
             if not (phrase.manner.moves or outcome):

@@ -23,7 +23,7 @@ VARIABLE = "COMPATCHECK_LANG"
 _LOCALES = ("LC_ALL", "LC_MESSAGES", "LANG")
 _SIMPLIFIED = ("zh", "zh_cn", "zh_sg", "zh_hans")
 _SAMPLES = {"zh": "显存"}
-_CHINESE = re.compile(r"[\u4e00-\u9fff]")
+_FIRST_CHINESE, _LAST_CHINESE = "\u4e00", "\u9fff"
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _LEAST_CHARACTERS = 8
 _LEAST_SHARE = 0.15
@@ -92,7 +92,9 @@ def is_open(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
 
 def language_of(text: str) -> str:
     """The language of a text: Chinese where its share of Chinese characters is that of a report written in it."""
-    characters = len(_CHINESE.findall(text))
+    if text.isascii():
+        return ENGLISH
+    characters = sum(_FIRST_CHINESE <= each <= _LAST_CHINESE for each in text)
     share = characters / (characters + len(_WORD.findall(text)) or 1)
     return "zh" if characters >= _LEAST_CHARACTERS and share >= _LEAST_SHARE else ENGLISH
 

@@ -20,16 +20,25 @@ parser = importlib.import_module("re._parser" if sys.version_info >= (3, 11) els
 def lazy_patterns() -> Iterator[tuple[str, LazyPattern]]:
     for found in pkgutil.walk_packages(bug_report.__path__, f"{bug_report.__name__}."):
         for name, value in vars(importlib.import_module(found.name)).items():
-            if isinstance(value, LazyPattern):
-                yield f"{found.name}.{name}", value
+            for number, each in enumerate(flat(value)):
+                if isinstance(each, LazyPattern):
+                    yield f"{found.name}.{name}.{number}", each
+
+
+def flat(value: object) -> Iterator[object]:
+    """What a constant is, or holds at any depth."""
+    if isinstance(value, (tuple, list)):
+        for each in value:
+            yield from flat(each)
+    else:
+        yield value
 
 
 PATTERNS = dict(lazy_patterns())
 
 
-def always_has(parts: Iterable[Any], marks: tuple[str, ...]) -> bool:
-    """Whether every text that a parsed expression matches contains one of the marks."""
-    literal = ""
+def always_has(parts: Iterable[Any], marks: tuple[str, ...], literal: str = "") -> bool:
+    """Whether every text that a parsed expression matches contains one of the marks, ``literal`` standing before it."""
     for kind, value in (*parts, (None, None)):
         name = str(kind)
         if name == "LITERAL":
@@ -39,7 +48,7 @@ def always_has(parts: Iterable[Any], marks: tuple[str, ...]) -> bool:
             return True
         if name in ("AT", "ASSERT_NOT"):
             continue
-        literal = ""
+        before, literal = literal, ""
         inner: list[Any] = []
         if name == "SUBPATTERN":
             inner = [value[3]]
@@ -51,7 +60,7 @@ def always_has(parts: Iterable[Any], marks: tuple[str, ...]) -> bool:
             inner = [value[2]]
         elif name == "IN" and all(str(each) == "LITERAL" for each, _ in value):
             inner = [[each] for each in value]
-        if inner and all(always_has(each, marks) for each in inner):
+        if inner and all(always_has(each, marks, before) for each in inner):
             return True
     return False
 

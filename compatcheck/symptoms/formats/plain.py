@@ -22,7 +22,7 @@ _STEP = re.compile(r"\b(?:global[ _]?)?(?:step|steps|iter|iteration|batch|it)\b\
 _BAR = re.compile(r"\|\s*(\d+)/\d+ \[")
 _SENTENCE = re.compile(
     r"\b(?:the|is|was|becomes?|became|then|and|but|from|after|before|when|with|while|until|i|my|we|it|goes|went|keeps?)\b"
-    r"|[\u4e00-\u9fff]{2}",
+    r"|(?-i:[\u4e00-\u9fff]{2})",
     re.IGNORECASE,
 )
 _LEAST_SENTENCE = 3
