@@ -44,9 +44,10 @@ def test_without_a_result_nothing_changes() -> None:
 
 
 def test_possible_findings_come_by_how_much_the_facts_speak_for_each(known: Matrix) -> None:
-    facts = {"transformers": "4.48.0", "deepspeed": "0.14.4", "peft": "0.13.0", "trl": "0.12.0", "accelerate": "1.1.0"}
-    training = {"framework": "transformers", "deepspeed": {"zero_stage": 3}, "lora": {"r": 8}, "dtype": "bfloat16"}
+    facts = {"torch": "2.5.0", "transformers": "4.40.0", "peft": "0.10.0", "bitsandbytes": "0.43.1"}
+    training = {"framework": "transformers", "quantization": {"bits": 4}, "lora": {"r": 8}, "dtype": "float16"}
     found = check(Environment({"distributions": facts, "training": training}), known).findings
     possible = [each for each in found if each.status == "possible"]
     likely = [score_of_finding(each, weights_of(known)) for each in possible]
     assert len(set(likely)) > 2 and likely == sorted(likely, reverse=True)
+    assert [each.id for each in possible] != sorted(each.id for each in possible)
