@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from statistics import median
 
 from compatcheck.environment import Location
 from compatcheck.language import gettext as _
@@ -217,6 +216,8 @@ def _diverged(reader: RunReader) -> bool:
     if len(values) < 40:
         return False
     width = max(5, len(values) // 20)
+    from statistics import median
+
     smoothed = [median(values[at : at + width]) for at in range(0, len(values) - width + 1, width)]
     lowest, tail = min(smoothed), median(values[-width:])
     return lowest > 0 and tail > 2 * lowest and tail > 1.2 * smoothed[0] and tail - lowest > 0.5

@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
-from statistics import median
 from typing import NamedTuple
 
 _LEAST_Z = 2.33
@@ -32,6 +31,8 @@ def grows(readings: Sequence[float], floor: Floor) -> bool:
     if third < 3:
         return False
     rise = slope(readings) * (count - 1)
+    from statistics import median
+
     if rise <= max(floor.size, floor.share * median(readings)):
         return False
     parts = [slope(part) for part in (readings[:third], readings[third:-third], readings[-third:])]
@@ -47,6 +48,8 @@ def grows(readings: Sequence[float], floor: Floor) -> bool:
 def slope(readings: Sequence[float]) -> float:
     """The Theil-Sen slope: the median over all pairs, which no single jump can move."""
     indexed = list(enumerate(readings))
+    from statistics import median
+
     return median((later - earlier) / (j - i) for (i, earlier), (j, later) in combinations(indexed, 2))
 
 
