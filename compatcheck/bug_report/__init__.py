@@ -33,11 +33,6 @@ def read_report(text: str, source: str) -> Environment:
     return read_account(text, source).environment
 
 
-def read_report_file(path: str) -> Environment:
-    """The environment that the report in a file states; ``-`` is standard input."""
-    return read_report(*read_text_of_report(path))
-
-
 def read_text_of_report(path: str) -> tuple[str, str]:
     """The text of a file, ``-`` being standard input, and what to call it; encodings and limits as for reports."""
     from compatcheck.bug_report import _input

@@ -103,13 +103,15 @@ def _idle_relevance(table: Table) -> Iterator[str]:
 
 
 def _ambiguous_symptoms(table: Table) -> Iterator[str]:
-    """A word replaced twice, or still in use, and an implied symptom that is not there."""
+    """A word replaced twice, or still in use, an implied symptom that is not there, and an unknown fact."""
     known = table("symptoms")["symptoms"]
     replaced = Counter(word for symptom in known.values() for word in symptom.get("replaces", ()))
     yield from (f"{word!r} is replaced twice" for word, count in replaced.items() if count > 1)
     yield from (f"{word!r} is a symptom and cannot be replaced" for word in replaced if word in known)
     implied = {word for symptom in known.values() for word in symptom.get("implies", ())}
     yield from (f"there is no symptom {word!r} to imply" for word in sorted(implied - known.keys()))
+    facts = {f"training.observed.{name}" for symptom in known.values() for name in symptom.get("observed", ())}
+    yield from (f"there is no fact {path}" for path in sorted(facts) if kind_of(path) is None)
 
 
 def _misplaced(path: Path, entry: Entry) -> Iterator[str]:

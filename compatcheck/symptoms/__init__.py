@@ -5,8 +5,8 @@ A log format is one file of `formats`; the rest reads logs of any size in bounde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compatcheck.results.cases import Sighting
@@ -72,16 +72,9 @@ def title(name: str) -> str:
     return _(shipped_table("symptoms")["symptoms"][name]["title"])
 
 
-def with_implied(names: Iterable[str]) -> frozenset[str]:
-    """The symptoms with all that are seen whenever they are."""
+def observed(name: str) -> Mapping[str, Any]:
+    """What a symptom in words says of the last readings of a run: facts below ``training.observed``."""
     from compatcheck.packages.shipped_tables import shipped_table
 
-    known = shipped_table("symptoms")["symptoms"]
-    found: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += known[name].get("implies", ())
-    return frozenset(found)
+    readings: Mapping[str, Any] = shipped_table("symptoms")["symptoms"][name].get("observed", {})
+    return readings

@@ -238,6 +238,7 @@ def test_a_table_names_facts_that_exist(known: matrix.Matrix, part: str, rows: d
         ({"a": {"replaces": ["x"]}, "b": {"replaces": ["x"]}}, "'x' is replaced twice"),
         ({"a": {"replaces": ["b"]}, "b": {}}, "'b' is a symptom and cannot be replaced"),
         ({"a": {"implies": ["b"]}}, "there is no symptom 'b' to imply"),
+        ({"a": {"observed": {"los": 0.0}}}, "there is no fact training.observed.los"),
     ],
 )
 def test_a_symptom_has_one_name(known: matrix.Matrix, rows: dict[str, Any], fault: str) -> None:

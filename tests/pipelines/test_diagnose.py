@@ -244,3 +244,16 @@ def test_colour_changes_nothing_but_the_colour() -> None:
     coloured = render(diagnosis.document(found), "text", PLAIN._replace(colour=True))
     assert "\x1b[" in coloured
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == render(diagnosis.document(found), "text")
+
+
+def test_an_error_is_shown_by_its_line_and_a_loss_by_its_readings(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    rows = [{"loss": loss, "grad_norm": 0.9, "epoch": n / 10} for n, loss in enumerate((2.0, 1.9, "nan", "nan"))]
+    readings = "".join(f"{row}\n".replace("'nan'", "nan") for row in rows)
+    error = "Traceback (most recent call last):\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    shown = {}
+    for text in (readings + error, error):
+        log.write_text(text, encoding="utf-8")
+        case = diagnose(Given((str(log),)), matrix_of_the_checkout()).case
+        shown |= {each.symptom: (each.origin, each.location.line) for each in case.sightings if each.origin != "words"}
+    assert shown == {"loss-nan": ("readings", 3), "out-of-memory": ("error", 2)}

@@ -174,8 +174,3 @@ def test_every_command_and_probe_of_the_advice_exists(known: matrix.Matrix) -> N
                     assert word in options, (command, word)
                 elif command == "probe" and word.islower():
                     assert word in probes.names(), word
-
-
-def test_implied_symptoms_are_joined() -> None:
-    assert symptoms.with_implied(["undefined-symbol"]) == {"undefined-symbol", "library-load-failure", "import-error"}
-    assert symptoms.title("hang") == "the program hangs"

@@ -17,7 +17,7 @@ from compatcheck.pipelines.environment import Request, environment
 from compatcheck.project import requirements
 from compatcheck.project.sources import identify
 from compatcheck.results.cases import Account, Case, Sighting
-from compatcheck.results.logs import Hit, Log, Pattern, Run
+from compatcheck.results.logs import Hit, Log, Pattern, Run, Signature
 
 Kind = Literal["project", "snapshot", "text", "log"]
 
@@ -32,16 +32,6 @@ _REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w, .-]*\])?\s*(?:[=<>!~]=|[
 
 _LEAST_READINGS = 3
 """Readings from which the lines of a run are a program's own, in which no person says anything."""
-
-_OBSERVED: Mapping[str, tuple[str, object]] = {
-    "loss-zero": ("training.observed.loss", 0.0),
-    "grad-norm-zero": ("training.observed.grad_norm", 0.0),
-    "loss-nan": ("training.observed.nonfinite", True),
-    "grad-norm-nan": ("training.observed.nonfinite", True),
-}
-"""What a symptom says of the last readings of a run."""
-
-_OF_READINGS = ("loss-nan", "loss-zero", "grad-norm-nan", "grad-norm-zero", "eval-loss-nan")
 
 
 class Given(NamedTuple):
@@ -219,11 +209,12 @@ def _errors(log: Log) -> Iterator[str]:
 
 
 def _with_words(environment: Environment, told: Iterable[Sighting]) -> Environment:
-    """The environment with the values that symptoms in words amount to, each where it is first told."""
+    """The environment with the readings that symptoms in words amount to, each where it is first told."""
     for sighting in told:
-        path, value = _OBSERVED.get(sighting.symptom, ("", None))
-        if path and not environment.states(path):
-            environment = environment.with_fact(path, value, sighting.location)
+        for name, value in symptoms.observed(sighting.symptom).items():
+            path = f"training.observed.{name}"
+            if not environment.states(path):
+                environment = environment.with_fact(path, value, sighting.location)
     return environment
 
 
@@ -240,14 +231,15 @@ def _sightings(logs: Iterable[Log]) -> Iterator[Sighting]:
     """The symptoms that readings and errors of the last run of each log show."""
     for log in logs:
         run = log.last
-        for signature in (run.signature, *run.notes) if run else ():
+        if run is None:
+            continue
+        for signature in (run.signature, *run.notes):
             for name in () if signature.benign else sorted(signature.symptoms):
-                yield _sighting(name, signature.words, run, log)
+                yield _sighting(name, signature, run, log)
 
 
-def _sighting(name: str, words: str, run: Run | None, log: Log) -> Sighting:
-    crash, onset = (run.crash, run.onset) if run else (None, None)
-    if crash and name not in _OF_READINGS:
-        return Sighting(name, crash.text, crash.location, "error")
-    at = onset.location if onset else Location(log.path, run.first_line if run else None)
-    return Sighting(name, words, at, "readings")
+def _sighting(name: str, signature: Signature, run: Run, log: Log) -> Sighting:
+    if run.crash and run.crash.kind == signature.name:
+        return Sighting(name, run.crash.text, run.crash.location, "error")
+    at = run.onset.location if run.onset else Location(log.path, run.first_line)
+    return Sighting(name, signature.words, at, "readings")
