@@ -40,6 +40,15 @@ def read_text_of_report(path: str) -> tuple[str, str]:
     return _input.read_input(path)
 
 
+def lines_of_text(text: str) -> str:
+    """What a log reader takes of a report: of GitHub's JSON the texts, and each piece of a copied page by itself."""
+    from compatcheck.bug_report import _html, _issue
+
+    issues = _issue.read(text)
+    told = "\n\n".join(issue.text for issue in issues) if issues else text
+    return told.replace(_html.BREAK, "\r")
+
+
 def is_thread(document: Any) -> bool:
     """Whether a JSON document is what GitHub gives of issues, discussions and their comments."""
     from compatcheck.bug_report import _issue

@@ -14,6 +14,7 @@ from compatcheck.matrix.matching.held_facts import held_facts
 from compatcheck.report import because
 from compatcheck.results.cases import Contrast, Sighting
 from compatcheck.results.diagnoses import Evidence
+from compatcheck.results.findings import HeldFact
 
 _LONGEST = 200
 
@@ -35,8 +36,14 @@ def _speaks_for(weighing: Weighing, context: Context) -> Iterator[Evidence]:
     for contrast in weighing.contrasts_for:
         yield Evidence(_contrast(contrast), contrast.location)
     for fact in held_facts(weighing.verdict, context.judged) if weighing.verdict.holds is not False else ():
-        if fact.value is not None and not fact.fact.startswith("training.observed."):
-            yield Evidence(because.held((fact._replace(location=None),)), fact.location, fact=True)
+        if fact.value is not None and fact.fact != "missing_names" and not fact.fact.startswith("training.observed."):
+            text = because.held((fact._replace(location=None),))
+            yield Evidence(text, fact.location, fact=True, common=_is_common(fact))
+
+
+def _is_common(fact: HeldFact) -> bool:
+    """Whether most cases have such a fact: a package in some version, or the default of one."""
+    return distribution_of(fact.fact) is not None or not (fact.location or fact.fact.startswith("model."))
 
 
 def _symptoms(weighing: Weighing) -> Iterator[Evidence]:
@@ -51,7 +58,7 @@ def _symptoms(weighing: Weighing) -> Iterator[Evidence]:
             words = _("it causes what is described: {symptom}").format(symptom=titles)
         else:
             words = _("it causes what the log shows: {symptom}").format(symptom=titles)
-        yield Evidence(words, location)
+        yield Evidence(words, location, common=all(symptoms.is_error_class(each.symptom) for each in sightings))
 
 
 def shortened(text: str) -> str:
@@ -84,6 +91,8 @@ def _failing(path: str, weighing: Weighing, judged: Judged) -> str:
     asked = weighing.conditions.get(path)
     value = judged.view.get(path) if path not in ("gpu", "traits") else None
     shown = value if isinstance(value, (str, int, float, bool)) else None
+    if path == "traits":
+        return _("what it needs of files, scripts or installed packages does not hold")
     if shown is None:
         return _("{fact} does not meet its conditions").format(fact=_name(path))
     return _("needs {name} {asked}, and it is {value}").format(name=_name(path), asked=_words(asked), value=shown)

@@ -8,6 +8,7 @@ probability, the expected change of the distribution is the sum of p * |yes of t
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -19,6 +20,9 @@ from compatcheck.results.diagnoses import Answer, Ask
 from compatcheck.results.findings import Finding
 
 _MOST = 3
+_NOBODY_ANSWERS = ("traits", "training.observed.symptoms")
+"""Conditions that are no question: what follows from files, and what the input shows."""
+
 _SURE = 0.95
 """How probable it is that a condition of the cause holds; entries and reports are wrong at times."""
 
@@ -44,7 +48,7 @@ def asks(finding: Finding, ranked: Ranked, explained: Sequence[Ranked], answers:
             chances = [_yes(path, asked, each) for each in explained]
             found.append(_question(path, asked, expected_change(explained, chances, _ELSEWHERE)))
     if finding.probe_name:
-        request = f" --request '{json.dumps(finding.probe_request)}'" if finding.probe_request else ""
+        request = f" --request {shlex.quote(json.dumps(finding.probe_request))}" if finding.probe_request else ""
         command = f"compatcheck probe {finding.probe_name}{request}"
         chances = [_SURE if each is ranked else _FALSE_ALARM for each in explained]
         text = _("run {command} in the environment that failed").format(command=command)
@@ -115,7 +119,7 @@ def _lacking(ranked: Ranked) -> dict[str, Any]:
     return {
         path: weighing.conditions[path]
         for path in dict.fromkeys(weighing.verdict.missing)
-        if path in weighing.conditions and path != "traits"
+        if path in weighing.conditions and path not in _NOBODY_ANSWERS
     }
 
 

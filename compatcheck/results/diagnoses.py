@@ -21,12 +21,14 @@ Band = Literal["likely", "plausible", "long shot"]
 class Evidence(NamedTuple):
     """One thing in the input that speaks for an explanation or against it, and where.
 
-    ``fact`` tells facts that meet the conditions of an entry from lines, symptoms and contrasts.
+    ``fact`` tells facts that meet the conditions of an entry from lines, symptoms and contrasts. ``common``: many
+    cases have it whatever their fault, such as the class of an exception or the version of one package.
     """
 
     text: str
     location: Location | None = None
     fact: bool = False
+    common: bool = False
 
 
 class Ask(NamedTuple):

@@ -72,6 +72,14 @@ def title(name: str) -> str:
     return _(shipped_table("symptoms")["symptoms"][name]["title"])
 
 
+def is_error_class(name: str) -> bool:
+    """Whether a symptom is only the class of an exception."""
+    from compatcheck.packages.shipped_tables import shipped_table
+
+    kind: str = shipped_table("symptoms")["symptoms"][name]["kind"]
+    return kind == "error-class"
+
+
 def observed(name: str) -> Mapping[str, Any]:
     """What a symptom in words says of the last readings of a run: facts below ``training.observed``."""
     from compatcheck.packages.shipped_tables import shipped_table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from functools import cache
@@ -257,3 +258,35 @@ def test_an_error_is_shown_by_its_line_and_a_loss_by_its_readings(tmp_path: Path
         case = diagnose(Given((str(log),)), matrix_of_the_checkout()).case
         shown |= {each.symptom: (each.origin, each.location.line) for each in case.sightings if each.origin != "words"}
     assert shown == {"loss-nan": ("readings", 3), "out-of-memory": ("error", 2)}
+
+
+TOKENIZER = "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'"
+RENAMED = "CC-2026-3122"
+IN_JSON = json.dumps({"title": "SFTTrainer", "body": f"fails at once\n\n```\n{TOKENIZER}\n```\n", "comments": []})
+IN_HTML = f"<html><body><h1>SFTTrainer</h1><p>it fails</p><pre>{TOKENIZER}</pre><p>and more text</p></body></html>"
+
+
+@pytest.mark.parametrize(("name", "text", "line"), [("issue.json", IN_JSON, 6), ("page.html", IN_HTML, 1)])
+def test_an_error_in_json_or_in_one_line_of_html_is_read_alone(name: str, text: str, line: int, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    found = shape(path)
+    evidence = next(each for each in found["explanations"] if each["finding"]["id"] == RENAMED)["for"][0]
+    assert evidence["text"].endswith(TOKENIZER) and evidence["location"]["line"] == line
+
+
+@pytest.mark.parametrize("line", ["KeyError: 'label'", "ValueError: Input shape (None, 28) is not (None, 784)"])
+def test_the_class_of_an_exception_alone_brings_up_no_entry(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "paste.txt"
+    path.write_text(f'Traceback (most recent call last):\n  File "prep.py", line 9, in <module>\n{line}\n', "utf-8")
+    done = run(path)
+    assert done.returncode == 1 and "CC-" not in done.stdout and "less probable: --all" in done.stdout
+    assert "CC-" in run(path, "--all").stdout
+
+
+def test_the_command_of_a_question_can_be_pasted_into_a_shell(tmp_path: Path) -> None:
+    path = tmp_path / "paste.txt"
+    path.write_text("ImportError: cannot import name 'EncoderDecoderCache' from 'transformers'\n", encoding="utf-8")
+    asks = [ask for each in shape(path)["explanations"] for ask in each["asks"] if "--request" in ask["command"]]
+    requests = [shlex.split(ask["command"])[-1] for ask in asks]
+    assert any("'" in json.loads(request)["error"] for request in requests)

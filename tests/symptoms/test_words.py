@@ -214,6 +214,9 @@ SAID = [
 ]
 
 NOT_SEEN = [
+    "the loss goes down nicely, but copying a param with shape torch.Size([0]) from the checkpoint stops it",
+    "[ERROR] 2024-09-01 (PID:1234, Device:0) ERR01100 OPS call acl api failed",
+    "EZ9999: the api call failed",
     # cured or avoided
     "no NaN any more",
     "there is no NaN in the loss now",

@@ -178,11 +178,12 @@ def _named(given: Given, files: Sequence[str], known: matrix.Matrix) -> Environm
 
 
 def _read_text(text: str, source: str, patterns: Sequence[Pattern]) -> _Text:
-    log = symptoms.read_text(text, source, patterns)
+    told = bug_report.lines_of_text(text)
+    log = symptoms.read_text(told, source, patterns)
     runs = [range(run.first_line, run.last_line + 1) for run in log.runs if run.readings >= _LEAST_READINGS]
-    words = symptoms.read_words(text, source)
+    words = symptoms.read_words(told, source)
     said = tuple(each for each in words if not any(each.location.line in run for run in runs))
-    return _Text(text, bug_report.read_account(text, source), log, said)
+    return _Text(told, bug_report.read_account(text, source), log, said)
 
 
 def _joined(named: Environment, texts: Sequence[_Text], logs: Sequence[Log], assume: Sequence[str] = ()) -> Case:

@@ -220,7 +220,7 @@ def _plain_facts(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
     """The facts that are one value each, less those that a run shows."""
     for path, value in diagnosis.environment.flat().items():
         hidden = path.startswith(("training.observed.", "report.", "target.")) or path == "distributions_complete"
-        if isinstance(value, (str, int, float)) and not hidden:
+        if isinstance(value, (str, int, float)) and value != "" and not hidden:
             yield path, str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -251,10 +251,19 @@ def _explained(diagnosis: Diagnosis, verbose: bool, everything: bool) -> Iterato
 
 
 def first_explanations(diagnosis: Diagnosis) -> tuple[Explanation, ...]:
-    """The three most probable for which anything speaks; beside a plausible one only those not far behind."""
-    first = [each for each in diagnosis.explanations if each.band != "long shot" or each.speaks_for][:_MOST_SHOWN]
+    """The three most probable for which anything speaks; beside a plausible one only those not far behind.
+
+    Where a fault is seen, a long shot needs more than one thing that most cases have.
+    """
+    seen = bool(diagnosis.case.sightings or diagnosis.case.hits)
+    first = [each for each in diagnosis.explanations if each.band != "long shot" or _is_near(each, seen)][:_MOST_SHOWN]
     plausible = any(each.band != "long shot" for each in first)
     return tuple(each for each in first if each.probability >= _WORTH_SHOWING or not plausible)
+
+
+def _is_near(explanation: Explanation, seen: bool) -> bool:
+    found = explanation.speaks_for
+    return any(not each.common for each in found) or len(found) > seen
 
 
 def question_text(ask: Ask) -> str:

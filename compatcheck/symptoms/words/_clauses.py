@@ -10,7 +10,7 @@ from typing import NamedTuple
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _MACHINE = re.compile(
     r"""\s*(?:>|\||\$\ |\#\ ?!|>>>|\{['"]|File\ "|Traceback\b|\[?rank ?\d|\[\d
-    |\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4}\b|(?:INFO|WARNING|ERROR|DEBUG)\b|[\w.]*(?:Error|Exception|Warning)\b\s*:|(?:import|from)\s+[\w.]+\s*(?:import\b|$)|\d+%\|)""",
+    |\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4}\b|\[?(?:INFO|WARN(?:ING)?|ERROR|DEBUG|FATAL|CRITICAL)\b|[A-Z]{1,4}\d{4,6}:|[\w.]*(?:Error|Exception|Warning)\b\s*:|(?:import|from)\s+[\w.]+\s*(?:import\b|$)|\d+%\|)""",
     re.VERBOSE,
 )
 _CODE = re.compile(
@@ -19,6 +19,7 @@ _CODE = re.compile(
     |self\.|@\w|\S+\s*=\s*\S+\(|\S.*\\\s*\Z)""",
     re.VERBOSE,
 )
+_SHAPE = re.compile(r"(?<=\w)\(\[[\d, ]*\]\)")
 _ENDS = re.compile(r"[.。!！?？:：;；]\s*\Z")
 _MARKUP = re.compile(r"[`*\"“”‘’「」《》]|(?<!\w)'|'(?!\w)")
 _CUT = re.compile(
@@ -64,12 +65,18 @@ def clauses(text: str) -> Iterator[Clause]:
                 sentence += cut["end"] is not None
 
 
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Each line with its number; what a copied page or a progress bar holds in one line comes in pieces."""
+    for number, line in enumerate(text.split("\n"), 1):
+        yield from ((number, piece) for piece in line.splitlines() or ("",))
+
+
 def _paragraphs(text: str) -> Iterator[_Paragraph]:
     """Lines that are broken within a sentence are joined."""
     parts: list[str] = []
     starts: list[tuple[int, int]] = []
     fenced = False
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in _lines(text):
         fence = _FENCE.match(line)
         fenced ^= fence is not None
         skipped = fenced or fence or not line.strip() or _MACHINE.match(line) or _CODE.match(line)
@@ -79,6 +86,6 @@ def _paragraphs(text: str) -> Iterator[_Paragraph]:
             parts, starts = [], []
         if not skipped:
             starts.append((sum(len(part) + 1 for part in parts), number))
-            parts.append(unicodedata.normalize("NFKC", line.replace("，", ", ")).strip())
+            parts.append(_SHAPE.sub("", unicodedata.normalize("NFKC", line.replace("，", ", "))).strip())
     if parts:
         yield _Paragraph(" ".join(parts), tuple(starts))
