@@ -290,3 +290,19 @@ def test_the_command_of_a_question_can_be_pasted_into_a_shell(tmp_path: Path) ->
     asks = [ask for each in shape(path)["explanations"] for ask in each["asks"] if "--request" in ask["command"]]
     requests = [shlex.split(ask["command"])[-1] for ask in asks]
     assert any("'" in json.loads(request)["error"] for request in requests)
+
+
+@pytest.mark.parametrize(("gpu", "offered"), [("V100", False), ("T4", False), ("A100", True), ("", True)])
+def test_bfloat16_is_advised_only_on_gpus_that_have_it(gpu: str, offered: bool, tmp_path: Path) -> None:
+    path = tmp_path / "chat.txt"
+    path.write_text(
+        f"Qwen2-7B with fp16 on one {gpu} GPU: the loss is 0 and grad_norm is nan from the start.\n", "utf-8"
+    )
+    found = [each["finding"] for each in shape(path)["explanations"]]
+    advised = [
+        remedy["config"].get("training.dtype")
+        for finding in found
+        if finding["id"] == "CC-2021-0861"
+        for remedy in finding["remedies"]
+    ]
+    assert ("bfloat16" in advised) == offered and "float32" in advised
