@@ -119,6 +119,7 @@ def of_bands(found: Sequence[Score]) -> Iterator[tuple[str, int, int]]:
 def _rows(found: Sequence[Score]) -> Iterator[tuple[str, Figures]]:
     yield "all", figures(found)
     yield from groups(found, lambda text: {"en": "English", "zh": "Chinese"}.get(text.language, "-"))
+    yield from groups(found, lambda text: text.origin)
     yield from groups(found, lambda text: text.style)
 
 

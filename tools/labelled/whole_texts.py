@@ -21,7 +21,10 @@ FOLDER = Path(__file__).parent / "reports"
 
 
 class WholeText(NamedTuple):
-    """A report with its settled cause and fix; one without a package of the cause is explained by no entry."""
+    """A report with its settled cause and fix; one without a package of the cause is explained by no entry.
+
+    ``origin`` is the name of the file that holds it.
+    """
 
     id: str
     repository: str
@@ -31,6 +34,7 @@ class WholeText(NamedTuple):
     text: str
     label: Mapping[str, Any]
     split: str
+    origin: str
 
     @property
     def has_cause(self) -> bool:
@@ -58,6 +62,7 @@ def _text(row: Mapping[str, Any], file: str) -> WholeText:
         row["text"],
         {"cause": row["cause"], "fix": row["fix"]},
         row.get("split", ""),
+        file,
     )
 
 
@@ -147,4 +152,4 @@ def _raw(known: matrix.Matrix, row: Row) -> Mapping[str, Any]:
 
 def _of_entry(row: Row, text: str) -> WholeText:
     label = {"cause": {"packages": list(row.packages)}, "fix": {"packages": {}, "config": {}}}
-    return WholeText(row.id, f"entry/{row.id}", "", "en", "own", text, label, "fit")
+    return WholeText(row.id, f"entry/{row.id}", "", "en", "own", text, label, "fit", "entries")
