@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from compatcheck import matrix
+from compatcheck.matrix.rows import Postings, parse_posting
 
 _SATURATION, _LENGTH, _QUERY = 1.2, 0.75, 2.0
 _LITTLE = 8.0
@@ -43,7 +44,7 @@ class Likeness(NamedTuple):
 class Words:
     """The words of all rows."""
 
-    def __init__(self, postings: Mapping[str, Sequence[int]], lengths: Sequence[int]) -> None:
+    def __init__(self, postings: Postings, lengths: Sequence[int]) -> None:
         self._postings = postings
         self._count = len(lengths)
         mean = sum(lengths) / max(len(lengths), 1)
@@ -59,13 +60,13 @@ class Words:
             found = self._postings.get(word)
             if found is None:
                 continue
-            rows = len(found) // 2
-            weight = math.log(1 + (self._count - rows + 0.5) / (rows + 0.5))
+            rows = parse_posting(found)
+            weight = math.log(1 + (self._count - len(rows) + 0.5) / (len(rows) + 0.5))
             weight *= (_SATURATION + 1) * count * (_QUERY + 1) / (count + _QUERY)
             bound += weight
             named = is_identifier(word)
             bound_of_identifiers += weight * named
-            for row, often in zip(found[::2], found[1::2]):
+            for row, often in rows:
                 share = weight * often / (often + penalty[row])
                 scores[row] = scores.get(row, 0.0) + share
                 if named:

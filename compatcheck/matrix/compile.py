@@ -33,7 +33,7 @@ from compatcheck.matrix._traits import computed_traits
 from compatcheck.matrix.entry import Entry
 from compatcheck.matrix.fetched import ABOUT_KEYS
 from compatcheck.matrix.loading import FORMAT
-from compatcheck.matrix.rows import compile_rows
+from compatcheck.matrix.rows import compile_rows, parse_posting
 from compatcheck.packages.frameworks import Framework
 from compatcheck.packages.versions import parse_range, sort_key
 from compatcheck.project import trait_names
@@ -160,7 +160,7 @@ def compile_entries(
     }
     in_force = [entry for entry in ordered if not entry.withdrawn]
     rows, postings = compile_rows(in_force, texts or {})
-    patterns = compile_patterns(in_force, {word: len(found) // 2 for word, found in postings.items()})
+    patterns = compile_patterns(in_force, {word: len(parse_posting(found)) for word, found in postings.items()})
     return Compiled(
         index, b"".join(judged), b"".join(stated), _lines(patterns), _lines(rows), _to_json(postings).encode()
     )

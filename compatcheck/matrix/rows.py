@@ -53,8 +53,11 @@ class Row(NamedTuple):
     at: tuple[int, int]
 
 
-Postings = Mapping[str, Sequence[int]]
-"""For each word the numbers of the rows that hold it, each with how often it does: row, count, row, count, ..."""
+Postings = Mapping[str, str]
+"""For each word the numbers of the rows that hold it, each with how often it does: ``row count row count ...``.
+
+A text for each, as a case looks up a few hundred words of many thousands.
+"""
 
 
 def split_words(text: str) -> Iterator[str]:
@@ -80,7 +83,7 @@ def _stem(word: str) -> str:
 
 def compile_rows(
     entries: Sequence[Entry], texts: Mapping[str, Mapping[str, str]]
-) -> tuple[list[list[object]], dict[str, list[int]]]:
+) -> tuple[list[list[object]], dict[str, str]]:
     """A row of plain JSON for each entry, and the postings of their words.
 
     ``texts`` holds by language what the entries say there.
@@ -103,8 +106,15 @@ def compile_rows(
                 held.total(),
             ]
         )
-    most = len(rows) * _MOST_COMMON
-    return rows, {word: found for word, found in sorted(postings.items()) if len(found) <= 2 * most}
+    most = 2 * len(rows) * _MOST_COMMON
+    told = {word: " ".join(map(str, found)) for word, found in sorted(postings.items()) if len(found) <= most}
+    return rows, told
+
+
+def parse_posting(text: str) -> list[tuple[int, int]]:
+    """The rows that hold a word, each with how often it does."""
+    numbers = list(map(int, text.split()))
+    return list(zip(numbers[::2], numbers[1::2]))
 
 
 def _prose(entry: Entry, texts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
