@@ -3,10 +3,10 @@
     python tools/score_cases.py REPORTS.jsonl CLEAN.jsonl          the four figures, and the reports left unsolved
     python tools/score_cases.py REPORTS.jsonl CLEAN.jsonl --pasted the pasted text of each report against its snapshot
 
-A report is *solved* where a finding that is affected or confirmed speaks of a package of the cause or of the fix, one
-of its remedies agrees with the known fix, and it is gone once that fix is applied; *helped* where a possible finding
-does all of that; reports are judged as `compatcheck triage` does. An *alarm* is a working environment with an affected
-or confirmed finding; *noise* is the number of possible findings for each of them.
+A report is *solved* where a finding of `check` that is affected or confirmed speaks of a package of the cause or of the
+fix, one of its remedies agrees with the known fix, and it is gone once that fix is applied; *helped* where a possible
+finding does all of that, or an explanation of `diagnose` that is at least plausible. An *alarm* is a working
+environment with an affected or confirmed finding; *noise* is the number of possible findings for each of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from compatcheck import matrix
+from compatcheck import advice, matrix
+from compatcheck.environment import Environment
+from compatcheck.explanation.ranking import band_of, rank
+from compatcheck.pipelines.diagnose import case_of_text
 from tools.labelled.agreement import agrees_with, speaks_of
 from tools.labelled.findings import findings_of
 from tools.labelled.fix import applied
@@ -42,7 +45,8 @@ class Score(NamedTuple):
 def score(known: matrix.Matrix, case: Mapping[str, Any]) -> Score:
     environment = snapshot(case)
     found = findings_of(known, environment)
-    after = findings_of(known, applied(environment, case["fix"], known), suspected=known.entries)
+    mended = applied(environment, case["fix"], known)
+    after = findings_of(known, mended)
     open_still = {(finding.id, finding.packages) for finding in after}
     fixed = {(finding.id, finding.packages) for finding in after if finding.status in BAD}
     near = ""
@@ -55,7 +59,26 @@ def score(known: matrix.Matrix, case: Mapping[str, Any]) -> Score:
             near = near or f"{finding.id} {finding.status}" + ("" if agrees else ", another remedy") + (
                 "" if gone else ", not gone after the fix"
             )
-    return Score(case["id"], None, near=near)
+    explaining = _explaining(known, case, environment, mended)
+    return Score(case["id"], "plausible", explaining) if explaining else Score(case["id"], None, near=near)
+
+
+def _explaining(
+    known: matrix.Matrix, case: Mapping[str, Any], environment: Environment, mended: Environment
+) -> str | None:
+    """The entry that explains a report's error line in its environment, which the fix rules out."""
+    message = (case.get("symptom") or {}).get("message") or ""
+    read = case_of_text(message, case["id"], known)
+    context, explained = rank(read._replace(environment=read.environment.overlay(environment)), known)
+    likely = [each.weighing for each in explained if band_of(each) != "long shot"]
+    gone = matrix.ruled_out(known, matrix.infer(known, mended), {each.row.id for each in likely})
+    for each in likely:
+        found = matrix.finding_of(known, each.row, each.verdict, context.judged)
+        (finding,) = advice.recommend(context.judged.view, [found])
+        agrees = any(agrees_with(remedy, case["fix"]) for remedy in finding.remedies)
+        if gone[finding.id] and agrees and speaks_of(finding, case):
+            return finding.id
+    return None
 
 
 def read_cases(path: Path) -> list[dict[str, Any]]:

@@ -38,7 +38,6 @@ from compatcheck.matrix.matching.match import (
     match_table,
     status_of,
 )
-from compatcheck.matrix.matching.suspicion import nearest
 from compatcheck.matrix.rows import split_words
 from compatcheck.results.findings import Finding, Remedy
 
@@ -83,10 +82,6 @@ ARCHIVE = f"matrix-{FORMAT}.zip"
 """The name under which the compiled form is published; another form has another name."""
 
 
-SUSPECTED = 3
-"""So many further entries are found for a bug report: something failed there, and people leave packages out."""
-
-
 class Judgement(NamedTuple):
     """An environment with what follows from its facts, and what the matrix finds in it."""
 
@@ -99,50 +94,30 @@ def infer(matrix: Matrix, environment: Environment) -> Judged:
     return _infer.infer(environment, matrix.table, matrix.guards)
 
 
-def judge(matrix: Matrix, environment: Environment, *, suspected: int | None = None) -> Judgement:
-    """What follows from the stated facts, and every entry that speaks of them; see `_match`.
-
-    For the environment of a bug report `SUSPECTED` further entries are found, unless a number is given.
-    """
-    if suspected is None:
-        suspected = SUSPECTED if "report" in environment.facts else 0
+def judge(matrix: Matrix, environment: Environment) -> Judgement:
+    """What follows from the stated facts, and every entry that speaks of them; see `_match`."""
     judged = infer(matrix, environment)
-    return Judgement(judged, _match(matrix, judged, suspected))
+    return Judgement(judged, _match(matrix, judged))
 
 
-def _match(matrix: Matrix, judged: Judged, suspected: int) -> tuple[Finding, ...]:
+def _match(matrix: Matrix, judged: Judged) -> tuple[Finding, ...]:
     """Every entry that speaks of the environment, one finding for each place where it does.
 
     An entry is *affected* where all keys of one of its tables hold. It is *possible* where facts are missing and
     something more than the presence of a package already speaks for it, and where nobody has confirmed the report that
-    it stands on. Of those that one package, which nobody mentioned, would make possible, so many are told too as are
-    ``suspected``, the nearest in time, unless something is affected.
+    it stands on.
     """
-    environment, traits = judged.view, trait_finder(matrix.table)
+    traits = trait_finder(matrix.table)
     releases: Releases = matrix.table("release-history")["releases"]
     findings: list[Finding] = []
-    away: list[tuple[dict[str, Any], Verdict, tuple[dict[str, str], ...]]] = []
     known: dict[str, Verdict] = {}
-    for candidate in candidates(matrix, environment):
-        verdicts = [
-            match_table(table, environment, traits, known, judged.inferred, suspecting=suspected > 0)
-            for table in candidate["affected"]
-        ]
+    for candidate in candidates(matrix, judged.view):
+        tables = candidate["affected"]
+        verdicts = [match_table(table, judged.view, traits, known, judged.inferred) for table in tables]
         verdict = any_of(verdicts)
-        if not (is_reported(verdict) or verdict.one_package_away):
-            continue
-        ranges = tuple(
-            _ranges(table) for table, each in zip(candidate["affected"], verdicts) if each.holds is verdict.holds
-        )
-        for raw in matrix.read([tuple(candidate["at"])]):
-            if is_reported(verdict):
-                findings += _findings(in_language(matrix, raw), verdict, ranges, judged, releases)
-            else:
-                away.append((raw, verdict, ranges))
-    if away and not any(finding.status == "affected" for finding in findings):
-        chosen = nearest((raw for raw, _, _ in away), environment, releases, suspected)
-        for raw, verdict, ranges in away:
-            if raw["id"] in chosen:
+        if is_reported(verdict):
+            ranges = tuple(_ranges(table) for table, each in zip(tables, verdicts) if each.holds is verdict.holds)
+            for raw in matrix.read([tuple(candidate["at"])]):
                 findings += _findings(in_language(matrix, raw), verdict, ranges, judged, releases)
     return tuple(findings)
 

@@ -31,15 +31,12 @@ def check(
     select: Collection[str] = (),
     ignore: Collection[str] = (),
     now: float | None = None,
-    suspected: int | None = None,
 ) -> Report:
     """Compare the environment with the matrix, which is stale or not at ``now``, in seconds since 1970 (today).
 
-    For a bug report, also return up to ``suspected`` entries that would match if one unmentioned package were there.
-
     Raises NothingInspectedError where nothing is known that an entry could speak of: no package, model or setting.
     """
-    judged, findings = matrix.judge(known, environment, suspected=suspected)
+    judged, findings = matrix.judge(known, environment)
     if not any(
         judged.view.facts.get(key)
         for key in ("distributions", "distribution_ranges", "model", "training", "unmet_requirements", "missing_names")

@@ -51,3 +51,9 @@ def test_possible_findings_come_by_how_much_the_facts_speak_for_each(known: Matr
     likely = [score_of_finding(each, weights_of(known)) for each in possible]
     assert len(set(likely)) > 2 and likely == sorted(likely, reverse=True)
     assert [each.id for each in possible] != sorted(each.id for each in possible)
+
+
+def test_a_healthy_environment_without_training_gives_nothing(known: Matrix) -> None:
+    stated = {"transformers": "4.57.6", "torch": "2.9.1", "accelerate": "1.12.0", "peft": "0.18.0", "numpy": "2.3.5"}
+    healthy = {"distributions": stated, "distributions_complete": True, "python": "3.11.7", "cuda": {"runtime": None}}
+    assert check(Environment(healthy), known).findings == ()

@@ -9,9 +9,9 @@ from compatcheck.pipelines.check import check
 from compatcheck.results.findings import Finding
 
 
-def findings_of(known: matrix.Matrix, environment: Environment, *, suspected: int | None = None) -> tuple[Finding, ...]:
-    """What `check` finds, or `triage` where somebody met a fault; nothing where there is nothing to judge."""
+def findings_of(known: matrix.Matrix, environment: Environment) -> tuple[Finding, ...]:
+    """What `check` finds; nothing where there is nothing to judge."""
     try:
-        return check(environment, known, suspected=suspected).findings
+        return check(environment, known).findings
     except NothingInspectedError:
         return ()

@@ -17,7 +17,7 @@ from compatcheck.environment.vocabulary import kind_of
 from compatcheck.inference.inferred import NOTHING, Inferred, Limit
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
-from compatcheck.matrix.matching.relevance import is_left_off, is_narrowed, is_one_package_away, rare_choices, relevance
+from compatcheck.matrix.matching.relevance import is_left_off, is_narrowed, rare_choices, relevance
 from compatcheck.packages.frameworks import foundations, framework_of
 from compatcheck.packages.versions import (
     contains,
@@ -78,8 +78,7 @@ class Verdict(NamedTuple):
 
     ``paths`` names the facts that the judged table speaks of; ``partly`` says, by fact, which part of a range that is
     asked for is at fault. ``expected`` tells that a fresh install would take a version at fault, which singles nobody
-    out but leaves the package no less sure than a version would, and ``unlikely`` that by the day of the report few ran
-    one. ``one_package_away`` tells that the rest speaks for it and a single package that nobody mentioned does not.
+    out but leaves the package no less sure than a version would.
     """
 
     holds: bool | None
@@ -89,8 +88,6 @@ class Verdict(NamedTuple):
     paths: tuple[str, ...] = ()
     partly: Mapping[str, str] = {}
     expected: bool = False
-    unlikely: bool = False
-    one_package_away: bool = False
 
 
 def is_reported(verdict: Verdict) -> bool:
@@ -118,8 +115,8 @@ def _closer(one: Verdict, other: Verdict) -> bool:
     return _distance(one) < _distance(other)
 
 
-def _distance(verdict: Verdict) -> tuple[bool, bool, int]:
-    return not verdict.narrowed, not verdict.one_package_away, len(verdict.missing)
+def _distance(verdict: Verdict) -> tuple[bool, int]:
+    return not verdict.narrowed, len(verdict.missing)
 
 
 def match_table(
@@ -128,21 +125,18 @@ def match_table(
     traits: TraitFinder,
     known: dict[str, Verdict] | None = None,
     inferred: Inferred = NOTHING,
-    *,
-    suspecting: bool = False,
 ) -> Verdict:
     """Judge one ``[[affected]]`` table; its ``gpu.*`` keys must hold on one and the same GPU, ``every_gpu.*`` on each.
 
     ``inferred`` bounds what the environment leaves unknown. ``known`` carries the verdicts on single conditions from
     table to table of one environment: entries share many.
-    Only where one is ``suspecting`` is it asked whether the table is one package away.
     """
     parts: dict[str, Verdict] = {}
     for path, part in _parts(conditions, environment, traits, {} if known is None else known, inferred):
         if part.holds is False:
             return Verdict(False)
         parts[path] = part
-    return _joined(conditions, parts, environment, suspecting=suspecting)
+    return _joined(conditions, parts, environment)
 
 
 class Weighed(NamedTuple):
@@ -196,17 +190,14 @@ def _parts(
         yield "gpu" if path in gpu else path, part
 
 
-def _joined(
-    conditions: Conditions, parts: Mapping[str, Verdict], environment: Environment, *, suspecting: bool = False
-) -> Verdict:
+def _joined(conditions: Conditions, parts: Mapping[str, Verdict], environment: Environment) -> Verdict:
     verdict = _all_of(parts.values())
     rare = rare_choices(conditions)
     narrowed = verdict.holds is None and is_narrowed(parts, rare, environment)
-    away = suspecting and verdict.holds is None and not narrowed and is_one_package_away(parts, rare, environment)
     of_code = (f"{whose}.traits.{name}" for name in conditions.get("traits", ()) for whose in ("model", "trainer"))
     seen = parts["traits"].paths if "traits" in parts else ()
     stated = ("training.framework" if path == "training.runs_on" else path for path in conditions)
-    return verdict._replace(narrowed=narrowed, one_package_away=away, paths=(*seen, *of_code, *stated))
+    return verdict._replace(narrowed=narrowed, paths=(*seen, *of_code, *stated))
 
 
 def _all_of(parts: Iterable[Verdict]) -> Verdict:
@@ -291,8 +282,7 @@ def _match_version(path: str, condition: object, environment: Environment, infer
         return _match_range(path, condition, asked, limit)
     if limit is not None and limit.coming is not None and _is_excluded(condition, limit.coming):
         return Verdict(False)
-    likely = limit is None or not isinstance(condition, str) or not is_range(condition) or _is_run(condition, limit)
-    return Verdict(None, (path,), unlikely=not likely)
+    return Verdict(None, (path,))
 
 
 def _match_runs_on(condition: Any, environment: Environment, inferred: Inferred, traits: TraitFinder) -> Verdict:
@@ -427,7 +417,6 @@ def _match_dated(path: str, condition: str, asked: str, limit: Limit) -> Verdict
         narrowed=expected and not _is_open(condition),
         partly={path: words} if overlap.holds or overlap.partial else {},
         expected=expected,
-        unlikely=not expected,
     )
 
 

@@ -33,7 +33,6 @@ _COMMON = ("training.framework", "training.runs_on", "training.objective", "trai
 class Relevance(NamedTuple):
     """The table; its comments explain each part."""
 
-    programs: frozenset[str]
     set_by_others: frozenset[str]
     off_unless_asked: Mapping[str, tuple[str, ...]]
     chosen_by_few: Mapping[str, frozenset[str | int]]
@@ -45,7 +44,6 @@ class Relevance(NamedTuple):
 def relevance() -> Relevance:
     table = shipped_table("relevance")
     return Relevance(
-        frozenset(table["programs"]),
         frozenset(table["set_by_others"]),
         {path: tuple(suggesting) for path, suggesting in table["off_unless_asked"].items()},
         {path: frozenset(values) for path, values in table["chosen_by_few"].items()},
@@ -117,28 +115,6 @@ def _may_lack(path: str, singular: Set[str], is_singled_out: bool, environment: 
         return not singular.isdisjoint(relevance().off_unless_asked.get(path, ()))
     package = distribution_of(path)
     return package is None or is_singled_out or _is_used(package, singular, environment)
-
-
-def is_one_package_away(parts: Mapping[str, Verdict], rare: frozenset[str], environment: Environment) -> bool:
-    """Whether a table would be worth telling if one package were known to be there; one fact more may lack.
-
-    A framework or a program is not left out of a report: whoever runs one names it. Nor does anybody run a release that
-    was old by the day of the report and say nothing of it.
-    """
-    lacking = [path for path, part in parts.items() if part.holds is None]
-    packages = [path for path in lacking if distribution_of(path) and parts[path].missing and not parts[path].expected]
-    if len(packages) != 1 or len(lacking) > 2 or packages[0] in rare:
-        return False
-    if parts[packages[0]].unlikely or _is_program(packages[0]):
-        return False
-    there = {**parts, packages[0]: parts[packages[0]]._replace(expected=True)}
-    return is_narrowed(there, rare, environment)
-
-
-def _is_program(path: str) -> bool:
-    name = distribution_of(path) or ""
-    framework = framework_of_distribution(name)
-    return name in relevance().programs or (framework is not None and framework.program)
 
 
 def _is_used(name: str, singular: Set[str], environment: Environment) -> bool:
