@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from compatcheck import matrix
+from compatcheck.environment.paths import distribution_of
 from compatcheck.explanation.features import (
     Context,
     Corpus,
@@ -90,8 +91,12 @@ def band_of(ranked: Ranked) -> Band:
     """How probable an entry is, in words; `docs/explanation/accuracy.md` says how often each of them is right.
 
     One that a known fact rules out is a long shot, and plausible at best where its own error line is in the input.
+    Plausible at best is one that shares its error line with others and needs a package of which no version is known.
     """
     probability, weighing = ranked.probability, ranked.weighing
     if weighing.weighed.failed():
         return "plausible" if weighing.hits and probability >= PLAUSIBLE else "long shot"
-    return "likely" if probability >= LIKELY else "plausible" if probability >= PLAUSIBLE else "long shot"
+    is_shared = weighing.features.get("line-alone", 1.0) < 1 and any(map(distribution_of, weighing.verdict.missing))
+    if probability >= LIKELY and not is_shared:
+        return "likely"
+    return "plausible" if probability >= PLAUSIBLE else "long shot"

@@ -306,3 +306,11 @@ def test_bfloat16_is_advised_only_on_gpus_that_have_it(gpu: str, offered: bool, 
         for remedy in finding["remedies"]
     ]
     assert ("bfloat16" in advised) == offered and "float32" in advised
+
+
+@pytest.mark.parametrize("named", ["vllm 0.5.0", "auto-gptq 0.5.0"])
+def test_a_line_of_several_entries_makes_none_likely_whose_package_is_not_known(named: str, tmp_path: Path) -> None:
+    path = tmp_path / "paste.txt"
+    error = "ImportError: libcudart.so.12: cannot open shared object file: No such file or directory"
+    path.write_text(f"{error}\n{named}, torch 2.1.2+cu118\n", encoding="utf-8")
+    assert (explained(shape(path)).get("CC-2023-1682") == "likely") == named.startswith("auto-gptq")
