@@ -149,7 +149,8 @@ def test_a_condition_that_no_version_meets_gives_no_record(entries: list[dict[st
 
 
 def test_a_withdrawn_entry_stays_and_is_withdrawn(entries: list[dict[str, Any]]) -> None:
-    gone = {**entries[0], "withdrawn": {"on": "2026-11-22", "reason": "it was wrong"}}
+    of_versions = next(entry for entry in entries if list(osv.records([entry], matrix.interval)))
+    gone = {**of_versions, "withdrawn": {"on": "2026-11-22", "reason": "it was wrong"}}
     (record,) = osv.records([gone], matrix.interval)
     assert record["withdrawn"] == record["modified"] == "2026-11-22T00:00:00Z"
     assert record["database_specific"]["withdrawn_because"] == "it was wrong"
