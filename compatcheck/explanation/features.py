@@ -31,8 +31,11 @@ _LOUD = frozenset(("crash", "import-fail", "install-fail"))
 _NO_PACKAGES = frozenset(("hardware", "network", "container"))
 """What entries name as their package where none is at fault; no report says these words of one."""
 
-_LEAST_ALIKE = 0.25
-"""Likeness, as a share of the most alike entry's, that counts where nothing else points at an entry."""
+_LEAST_ALIKE, _LITTLE_ALIKE = 0.25, 0.1
+"""Likeness to an entry, as a share of the most alike one's, that counts by itself, and beside a package's name."""
+
+_FEW_WORDS = 25.0
+"""A score of the most alike entry below which a text has hardly any words."""
 
 _SECTIONS = {
     "training": "setting",
@@ -145,13 +148,19 @@ def _packages(text: str) -> list[str]:
 
 
 def is_pointed_at(number: int, context: Context, corpus: Corpus) -> bool:
-    """Whether a line, a symptom, the name of a package or the words of a case point at a row's entry."""
-    row = corpus.rows[number]
+    """Whether a line, a symptom, the name of a package or the words of a case point at a row's entry.
+
+    A name alone does where the case has few words; else the words are to be a little alike as well.
+    """
+    row, text = corpus.rows[number], context.alike.text
     return (
         row.id in context.hits
-        or context.alike.text.of_best(number) >= _LEAST_ALIKE
-        or any(name in context.named for name in row.packages)
+        or text.of_best(number) >= _LEAST_ALIKE
         or any(name in context.symptoms for name in row.symptoms)
+        or (
+            (text.best < _FEW_WORDS or text.of_best(number) >= _LITTLE_ALIKE)
+            and any(name in context.named for name in row.packages)
+        )
     )
 
 
