@@ -82,8 +82,8 @@ def score_of_finding(finding: Finding, weights: Mapping[str, float]) -> float:
 
 
 def weights_of(known: matrix.Matrix) -> Mapping[str, float]:
-    """The committed weights, by feature."""
-    weights: Mapping[str, float] = known.table("ranking")["weights"]
+    """The committed weights, by feature; none of a small matrix of one's own that lacks the table."""
+    weights: Mapping[str, float] = known.table("ranking")["weights"] if "ranking" in known.tables else {}
     return weights
 
 

@@ -66,6 +66,7 @@ __all__ = [
     "patterns",
     "postings",
     "records",
+    "release_days",
     "require_ids",
     "require_installed",
     "rows",
@@ -100,6 +101,12 @@ def judge(matrix: Matrix, environment: Environment) -> Judgement:
     return Judgement(judged, _match(matrix, judged))
 
 
+def release_days(matrix: Matrix) -> Releases:
+    """The day of each release by package and version; none of a small matrix of one's own that lacks the table."""
+    days: Releases = matrix.table("release-history")["releases"] if "release-history" in matrix.tables else {}
+    return days
+
+
 def _match(matrix: Matrix, judged: Judged) -> tuple[Finding, ...]:
     """Every entry that speaks of the environment, one finding for each place where it does.
 
@@ -108,7 +115,7 @@ def _match(matrix: Matrix, judged: Judged) -> tuple[Finding, ...]:
     it stands on.
     """
     traits = trait_finder(matrix.table)
-    releases: Releases = matrix.table("release-history")["releases"]
+    releases = release_days(matrix)
     findings: list[Finding] = []
     known: dict[str, Verdict] = {}
     for candidate in candidates(matrix, judged.view):
@@ -215,7 +222,7 @@ def _places(path: str, locations: Mapping[str, Location]) -> Iterator[tuple[int,
 def finding_of(matrix: Matrix, row: Row, verdict: Verdict, judged: Judged) -> Finding:
     """The entry of a row, read whole, with what a verdict on it says of the environment."""
     (raw,) = matrix.read([row.at])
-    releases: Releases = matrix.table("release-history")["releases"]
+    releases = release_days(matrix)
     shown = in_language(matrix, raw)
     return _finding(shown, verdict, next(iter(verdict.occurrences), None), judged, releases)
 

@@ -85,7 +85,7 @@ def _explanation(
 
 def _of_its_day(finding: Finding, context: Context, known: matrix.Matrix) -> Finding:
     """The finding with the remedies that were out on the day of the report, where there are any."""
-    existing = remedies_by(finding.remedies, context.day, known.table("release-history")["releases"])
+    existing = remedies_by(finding.remedies, context.day, matrix.release_days(known))
     return finding._replace(remedies=existing or finding.remedies)
 
 
