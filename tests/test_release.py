@@ -74,7 +74,7 @@ def test_the_same_sources_give_the_same_bytes_and_the_sdist_the_same_wheel(tmp_p
     there = build(tmp_path / "elsewhere", tmp_path / "there", TZ="Asia/Tokyo", **epoch)
     assert [path.suffix for path in there] == [".whl", ".gz"], "the wheel of `there` was built from its sdist"
     assert digest(here[0]) == digest(there[0])
-    assert here[0].stat().st_size < 2_750 * len(list((ROOT / "matrix").glob("*/CC-*.toml"))), "2.7 kB an entry"
+    assert here[0].stat().st_size < 2_900 * len(list((ROOT / "matrix").glob("*/CC-*.toml"))), "2.9 kB an entry"
 
 
 def digest(path: Path) -> str:

@@ -54,9 +54,9 @@ class Row(NamedTuple):
 
 
 Postings = Mapping[str, str]
-"""For each word the numbers of the rows that hold it, each with how often it does: ``row count row count ...``.
+"""For each word the rows that hold it: the step from one row's number to the next, with ``x3`` if it holds it thrice.
 
-A text for each, as a case looks up a few hundred words of many thousands.
+A text for each word, as a case looks up a few hundred of many thousands.
 """
 
 
@@ -89,11 +89,11 @@ def compile_rows(
     ``texts`` holds by language what the entries say there.
     """
     rows: list[list[object]] = []
-    postings: dict[str, list[int]] = {}
+    postings: dict[str, list[tuple[int, int]]] = {}
     for number, entry in enumerate(entries):
         held = Counter(word for text in _prose(entry, texts) for word in split_words(text))
         for word, count in held.items():
-            postings.setdefault(word, []).extend((number, count))
+            postings.setdefault(word, []).append((number, count))
         rows.append(
             [
                 entry.id,
@@ -106,15 +106,24 @@ def compile_rows(
                 held.total(),
             ]
         )
-    most = 2 * len(rows) * _MOST_COMMON
-    told = {word: " ".join(map(str, found)) for word, found in sorted(postings.items()) if len(found) <= most}
-    return rows, told
+    most = len(rows) * _MOST_COMMON
+    return rows, {word: _posting(found) for word, found in sorted(postings.items()) if len(found) <= most}
+
+
+def _posting(rows: Sequence[tuple[int, int]]) -> str:
+    before = [0, *(number for number, _ in rows)]
+    steps = ((number - last, count) for (number, count), last in zip(rows, before))
+    return " ".join(f"{step}x{count}" if count > 1 else str(step) for step, count in steps)
 
 
 def parse_posting(text: str) -> list[tuple[int, int]]:
     """The rows that hold a word, each with how often it does."""
-    numbers = list(map(int, text.split()))
-    return list(zip(numbers[::2], numbers[1::2]))
+    number, found = 0, []
+    for token in text.split():
+        step, _, count = token.partition("x")
+        number += int(step)
+        found.append((number, int(count or 1)))
+    return found
 
 
 def _prose(entry: Entry, texts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:

@@ -22,20 +22,20 @@ def test_a_summary_is_most_alike_to_its_own_entry(known: matrix.Matrix, language
 
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
-    words = Words({"loss": "0 1 1 1 2 1", "sinks": "2 1"}, [5, 5, 5])
+    words = Words({"loss": "0 1 1", "sinks": "2"}, [5, 5, 5])
     likeness = words.compare("the loss sinks")
     assert likeness.best == likeness.scores[2] > 3 * likeness.scores[0]
     assert likeness.share(2) > likeness.share(1) > 0 and 0 < likeness.of_best(2) < 1.0
 
 
 def test_repeating_a_word_soon_adds_nothing() -> None:
-    words = Words({"nan": "0 1"}, [5, 5])
+    words = Words({"nan": "0"}, [5, 5])
     scores = [words.compare("nan " * count).scores[0] for count in (1, 2, 4, 1000)]
     assert scores == sorted(scores) and scores[3] < 3 * scores[0]
 
 
 def test_a_text_without_known_words_is_like_nothing() -> None:
-    likeness = Words({"nan": "0 1"}, [5]).compare("qwertz 你好")
+    likeness = Words({"nan": "0"}, [5]).compare("qwertz 你好")
     assert (likeness.share(0), likeness.of_best(0), likeness.share_of_identifiers(0)) == (0.0, 0.0, 0.0)
 
 
