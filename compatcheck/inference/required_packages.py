@@ -37,10 +37,11 @@ def _required(environment: Environment, table: Table) -> Iterator[tuple[str, str
     for name, version in stated.items():
         release = final_release(version)
         if release is not None:
-            yield from ((other, asked) for other, (_, _, asked) in rows_of(release, demands.get(name, {})))
+            rows = _usual(demands.get(name, {}), table)
+            yield from ((other, asked) for other, (_, _, asked) in rows_of(release, rows))
     asked_for = environment.section("distribution_ranges")
     for name in asked_for:
-        yield from ((other, "") for other in _newest_requirements(demands.get(name, {})))
+        yield from ((other, "") for other in _newest_requirements(_usual(demands.get(name, {}), table)))
     for name, other in _UNVERSIONED:
         if isinstance(stated.get(name), str) or name in asked_for:
             yield other, ""
@@ -51,6 +52,11 @@ def _required(environment: Environment, table: Table) -> Iterator[tuple[str, str
         yield "torch", ""
         framework = framework_of(training.get("framework"))
         yield from ((name, "") for name in (framework.needs if framework else ()))
+
+
+def _usual(rows: Mapping[str, Sequence[Row]], table: Table) -> Mapping[str, Sequence[Row]]:
+    usual = table("relevance")["required"]
+    return {other: listed for other, listed in rows.items() if other in usual}
 
 
 def _newest_requirements(rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.markers import Marker
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
@@ -72,15 +74,32 @@ def test_an_environment_without_distributions_demands_nothing(known: matrix.Matr
 
 def test_runs_of_releases_are_in_order_and_demand_something(known: matrix.Matrix) -> None:
     table = known.table("declared-requirements")
-    packages = [rows for name, rows in table.items() if name not in ("reviewed", "sources", "at_start")]
+    packages = [rows for name, rows in table.items() if name not in ("reviewed", "sources", "at_start", "where")]
     for rows in (*packages, *table["at_start"].values()):
         for runs in rows.values():
             bounds = [Version(bound) for first, last, _ in runs for bound in (first, last)]
             assert all(low <= high for low, high in pairwise(bounds))
             assert all(SpecifierSet(specifier) for _, _, specifier in runs)
+    marked = [run for rows in table["where"].values() for runs in rows.values() for run in runs]
+    assert marked
+    assert all(Version(first) <= Version(last) and Marker(marker) for first, last, _, marker in marked)
 
 
-def test_the_table_leaves_out_what_holds_on_some_platforms_only(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("platform", "told"),
+    [
+        ({"system": "Linux", "machine": "x86_64"}, 1),
+        ({"system": "Darwin", "machine": "arm64"}, 0),
+        ({"system": "Linux"}, 0),
+        ({}, 0),
+    ],
+)
+def test_marked_requirement_counts_on_its_platform(known: matrix.Matrix, platform: dict[str, str], told: int) -> None:
+    stated = environment({"platform": platform}, **{"unsloth-zoo": "2026.10.8", "torch": "2.15.0"})
+    assert len(known_requirement_unmet.find(stated, known.table).occurrences) == told
+
+
+def test_the_table_keeps_markers_apart_and_leaves_out_extras(tmp_path: Path) -> None:
     required = {
         "0.24.0": ["transformers>=4.56.1", "numpy<2; python_version < '3.9'", "peft>=0.8.0; extra == 'peft'"],
         "0.26.2": ["transformers>=4.56.1", "accelerate"],
@@ -89,12 +108,39 @@ def test_the_table_leaves_out_what_holds_on_some_platforms_only(tmp_path: Path) 
     for version, lines in required.items():
         folder = tmp_path / f"trl-{version}.dist-info"
         folder.mkdir()
-        text = "".join(f"Requires-Dist: {line}\n" for line in lines)
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: trl\nVersion: {version}\n{text}")
-    table = declared_requirements.render([tmp_path]).partition("\n[trl]\n")[2]
-    assert table == (
-        'transformers = [\n    ["0.24.0", "0.26.2", ">=4.56.1"],\n    ["0.27.0", "0.27.0", "!=4.57.0,>=4.56.2"],\n]\n'
-    )
+        (folder / "METADATA").write_text(metadata("trl", version, lines))
+    assert rows_of_table(tmp_path, declared_requirements.render([tmp_path])) == {
+        "trl": {
+            "python": [["0.24.0", "0.27.0", ">=3.9"]],
+            "transformers": [["0.24.0", "0.26.2", ">=4.56.1"], ["0.27.0", "0.27.0", "!=4.57.0,>=4.56.2"]],
+        },
+        "where": {"trl": {"numpy": [["0.24.0", "0.24.0", "<2", 'python_version < "3.9"']]}},
+    }
+
+
+def test_an_archive_of_sources_may_leave_its_requirements_open(tmp_path: Path) -> None:
+    archives = {"0.16.0": [], "0.16.5": ["torch"], "0.16.7": ["pydantic>=2.0.0"]}
+    for version, lines in archives.items():
+        place = tmp_path / "deepspeed" / f"{version}.zip"
+        place.parent.mkdir(exist_ok=True)
+        with zipfile.ZipFile(place, "w") as archive:
+            archive.writestr("sdist.dist-info/METADATA", metadata("deepspeed", version, lines))
+    kept = {"deepspeed": {"pydantic": [["0.15.0", "0.16.0", ">=2.0.0"]]}}
+    table = rows_of_table(tmp_path, declared_requirements.render([tmp_path], kept))
+    assert table["deepspeed"] == {
+        "pydantic": [["0.15.0", "0.16.0", ">=2.0.0"], ["0.16.7", "0.16.7", ">=2.0.0"]],
+        "python": [["0.16.0", "0.16.7", ">=3.9"]],
+    }
+
+
+def metadata(name: str, version: str, required: list[str]) -> str:
+    lines = "".join(f"Requires-Dist: {line}\n" for line in required)
+    return f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nRequires-Python: >=3.9\n{lines}"
+
+
+def rows_of_table(folder: Path, text: str) -> dict[str, Any]:
+    (folder / "table.toml").write_text(text)
+    return {name: rows for name, rows in read_toml(folder / "table.toml").items() if isinstance(rows, dict)}
 
 
 def test_what_a_table_holds_stays_and_nothing_between_is_guessed(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from packaging.version import Version
 from compatcheck.environment import Environment, Location, Unknown
 from compatcheck.inference.inferred import Table
 from compatcheck.language import marked
+from compatcheck.matrix.traits._declared import declared
 from compatcheck.packages.known_releases import releases
 from compatcheck.packages.release_rows import Row, rows_of
 from compatcheck.packages.versions import final_release, pinned
@@ -78,21 +79,20 @@ def exclusions(environment: Environment, table: Table) -> list[Exclusion]:
         exclusion
         for command in commands(environment)
         for demanding in command
-        if not demanding.constraint and (rows := declared(demanding, table))
+        if not demanding.constraint and (rows := declared_by(demanding, environment, table))
         for excluded in command
         if excluded.name in rows and (demanding.pin or excluded.pin)
         if (exclusion := _exclusion(demanding, excluded, rows, table))
     ]
 
 
-def declared(demanding: Requirement, table: Table) -> Mapping[str, Sequence[Row]]:
+def declared_by(demanding: Requirement, environment: Environment, table: Table) -> Mapping[str, Sequence[Row]]:
     """What the releases of a package require, by the name of the other.
 
     Of a pin without what the package compares when it is imported: entries tell that.
     """
-    demands = table("declared-requirements")
-    at_start = {} if demanding.pin else demands["at_start"].get(demanding.name, {})
-    return {**demands.get(demanding.name, {}), **at_start}
+    at_start = {} if demanding.pin else table("declared-requirements")["at_start"].get(demanding.name, {})
+    return {**declared(demanding.name, environment, table), **at_start}
 
 
 def excluded_pairs(environment: Environment, table: Table) -> set[tuple[str, str]]:

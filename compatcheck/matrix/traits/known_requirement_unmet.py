@@ -11,8 +11,9 @@ from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import minor
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.matrix.traits._declared import declared
 from compatcheck.matrix.traits._requirements import excluded_pairs
-from compatcheck.packages.release_rows import rows_of
+from compatcheck.packages.release_rows import Row, rows_of
 from compatcheck.packages.versions import final_release, parse_version
 
 _METADATA = "unmet_requirements"
@@ -35,14 +36,13 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if isinstance(distributions, Unknown):
         return TraitVerdict(None, missing=(_METADATA,))
     releases = {name: release for name, text in (distributions or {}).items() if (release := final_release(text))}
-    demands = table("declared-requirements")
+    demands = {name: _between(declared(name, environment, table), releases) for name in sorted(releases)}
     refused = excluded_pairs(environment, table)
     found = tuple(
         (package, other, specifier)
-        for package in sorted(releases)
-        for other, (_first, _last, specifier) in rows_of(releases[package], demands.get(package, {}))
-        if other in releases
-        and not _accepts(specifier, releases[other])
+        for package, rows in demands.items()
+        for other, (_first, _last, specifier, *_marker) in rows_of(releases[package], rows)
+        if not _accepts(specifier, releases[other])
         and not _is_of_another_torch(package, other, releases, table)
         and (package, other) not in refused
     )
@@ -52,6 +52,10 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         for package, other, specifier in certain or found
     )
     return TraitVerdict(True, occurrences) if certain else TraitVerdict(None, occurrences, (_METADATA,))
+
+
+def _between(rows: Mapping[str, Sequence[Row]], releases: Mapping[str, Version]) -> dict[str, Sequence[Row]]:
+    return {other: listed for other, listed in rows.items() if other in releases}
 
 
 def _accepts(specifier: str, version: Version) -> bool:
@@ -68,13 +72,13 @@ def _is_of_another_torch(package: str, other: str, releases: Mapping[str, Versio
 
 
 def _occurrence(
-    package: str, other: str, specifier: str, distributions: Mapping[str, Any], runs: Sequence[Sequence[str]]
+    package: str, other: str, specifier: str, distributions: Mapping[str, Any], runs: Sequence[Row]
 ) -> Occurrence:
     summary = (
         f"{package} {distributions[package]} requires {other}{specifier}, but {distributions[other]} is stated; "
         "installers put the two together only by force"
     )
     there = parse_version(distributions[other]) or Version("0")
-    accepting = [(first, last) for first, last, demand in runs if _accepts(demand, there)]
+    accepting = [(first, last) for first, last, demand, *_marker in runs if _accepts(demand, there)]
     instead = {package: f">={accepting[-1][0]},<={accepting[-1][1]}"} if accepting else {}
     return Occurrence(summary, (other, package), {other: specifier}, instead)

@@ -9,7 +9,7 @@ from compatcheck.inference.inferred import Table
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits._requirements import ASK, Exclusion, Requirement, declared, exclusions
+from compatcheck.matrix.traits._requirements import ASK, Exclusion, Requirement, declared_by, exclusions
 from compatcheck.packages.release_rows import Row
 from compatcheck.packages.versions import final_release
 
@@ -21,7 +21,8 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     found = exclusions(environment, table)
     certain = [each for each in found if not each.open_above]
     occurrences = tuple(
-        _occurrence(each, declared(each.demanding, table)[each.excluded.name]) for each in certain or found
+        _occurrence(each, declared_by(each.demanding, environment, table)[each.excluded.name])
+        for each in certain or found
     )
     if found and not certain:
         return TraitVerdict(None, occurrences)
@@ -54,5 +55,7 @@ def _accepting(demanding: Requirement, excluded: Requirement, rows: Sequence[Row
 
     if final_release(excluded.pin) is None:
         return {}
-    runs = [(first, last) for first, last, demand in rows if SpecifierSet(demand).contains(excluded.pin or "")]
+    runs = [
+        (first, last) for first, last, demand, *_marker in rows if SpecifierSet(demand).contains(excluded.pin or "")
+    ]
     return {demanding.name: f">={runs[-1][0]},<={runs[-1][1]}"} if runs else {}
