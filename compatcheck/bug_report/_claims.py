@@ -195,7 +195,7 @@ def _agreed(path: str, one: Claim, other: Claim) -> Claim | None:
         return None
     if path == "gpus":
         return _agreed_gpus(one, other)
-    if path == "missing_names":
+    if path in ("missing_names", "interface_errors"):
         return one._replace(value=[*one.value, *(each for each in other.value if each not in one.value)])
     if path == "training.framework":
         return next((a for a, b in ((one, other), (other, one)) if b.value in foundations(a.value)), None)

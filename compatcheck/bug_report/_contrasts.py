@@ -10,7 +10,7 @@ from compatcheck.environment import Environment, Location, Unknown
 from compatcheck.results.cases import FACTUAL, Contrast
 
 _MOST = 8
-_UNFIT = ("report.", "missing_names", "distributions_complete", "trainer.")
+_UNFIT = ("report.", "missing_names", "interface_errors", "distributions_complete", "trainer.")
 
 
 def contrasts(claims: Sequence[Claim], facts: Environment, source: str) -> tuple[Contrast, ...]:

@@ -43,6 +43,9 @@ ATTENTION_RULE = _choice("default")
 ATTENTION = _choice("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention", "xformers")
 SIDE = _choice("left", "right")
 DTYPE_RULE = _choice("bfloat16-if-supported")
+INTERFACE_ERROR = _choice(
+    *("missing-name", "unexpected-keyword", "missing-argument", "too-many-positionals", "no-attribute", "wrong-kind")
+)
 SECTION = Type("a dictionary", {"type": "object"}, "text")
 ANY = Type("a dictionary or a list", {"type": ["object", "array"]})
 
@@ -143,6 +146,11 @@ FACTS: tuple[Fact, ...] = (
     *_each("unresolved_imports[]", LABELS, "statements chain", used_by="traits"),
     Fact("missing_names[].module", TEXT, used_by="traits", required=True),
     Fact("missing_names[].name", TEXT, used_by="traits"),
+    Fact("interface_errors[].error", INTERFACE_ERROR, used_by="traits", required=True),
+    *_each("interface_errors[]", TEXT, "module name callable keyword owner use", used_by="traits"),
+    Fact("interface_errors[].names", LABELS, used_by="traits"),
+    *_each("interface_errors[]", WHOLE, "takes given", used_by="traits"),
+    *_each("interface_errors[]", TEXT, "file function code", used_by="traits"),
     *_each("cuda", VERSION, "runtime driver driver_api toolkit cudnn nccl"),
     Fact("cuda.machine_code", FLAG, used_by="traits"),
     Fact("npu.cann", VERSION, meaning="release of CANN on an Ascend machine, as 8.0.rc3"),

@@ -17,6 +17,8 @@ from compatcheck.results.diagnoses import Evidence
 from compatcheck.results.findings import HeldFact
 
 _LONGEST = 200
+_ERRORS = ("missing_names", "interface_errors")
+"""Facts that say no more than the error line that they were read from."""
 
 
 def speaks_for(weighing: Weighing, context: Context) -> tuple[Evidence, ...]:
@@ -36,7 +38,7 @@ def _speaks_for(weighing: Weighing, context: Context) -> Iterator[Evidence]:
     for contrast in weighing.contrasts_for:
         yield Evidence(_contrast(contrast), contrast.location)
     for fact in held_facts(weighing.verdict, context.judged) if weighing.verdict.holds is not False else ():
-        if fact.value is not None and fact.fact != "missing_names" and not fact.fact.startswith("training.observed."):
+        if fact.value is not None and fact.fact not in _ERRORS and not fact.fact.startswith("training.observed."):
             text = because.held((fact._replace(location=None),))
             yield Evidence(text, fact.location, fact=True, common=_is_common(fact))
 

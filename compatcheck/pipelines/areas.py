@@ -108,7 +108,7 @@ def _model(environment: Environment, given: Given) -> Area:
 
 
 def _imports(environment: Environment, given: Given) -> Area:
-    if {"unresolved_imports", "missing_names"} & environment.facts.keys():
+    if {"unresolved_imports", "missing_names", "interface_errors"} & environment.facts.keys():
         return Area("imports", True)
     here = "target" in environment.facts and not given.snapshot
     return Area(

@@ -6,14 +6,18 @@ Only what says plainly what it is counts. What the later run of a log states sta
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from compatcheck.environment import Environment, Location
-from compatcheck.packages import missing_names
+from compatcheck.packages.interface_errors import MARKS as INTERFACE_MARKS
+from compatcheck.packages.interface_errors import missing_name
+from compatcheck.packages.interface_failures import Failure, add_failure, read_failure, to_fact
+from compatcheck.packages.traceback_frames import MOST_LINES
 
 MARKS = (
-    *missing_names.MARKS,
+    *INTERFACE_MARKS,
     "ersion",
     "DeepSpeed info",
     "batch size",
@@ -41,7 +45,7 @@ _SUMMARY = re.compile(
 )
 _OPTIMIZER = re.compile(r"OptimizerNames\.(\w+)|\A['\"]?([a-z_0-9]+)['\"]?\Z")
 
-_MOST_NAMES = 20
+_MOST_FAILURES = 20
 _ZERO_FLAGS = ("overlap_comm", "contiguous_gradients", "reduce_scatter", "use_multi_rank_bucket_allreduce")
 _DUMP = re.compile(r"(?:TrainingArguments|(?:SFT|DPO|KTO|ORPO|GRPO|Reward)Config)\(\s*\Z")
 
@@ -75,10 +79,20 @@ class StatedFacts:
         self._in_dump = False
         self._half: dict[str, bool] = {}
         self._sizes: dict[str, int] = {}
+        self._failures: list[Failure] = []
+        self._above: deque[str] = deque(maxlen=MOST_LINES)
+        self._last = 0
 
     def __bool__(self) -> bool:
         """Whether a dump of settings is open, so that every line may belong to it."""
         return self._in_dump
+
+    def pass_by(self, number: int, text: str) -> None:
+        """Keep a line that may be the frame of an error below it."""
+        if number > self._last + 1:
+            self._above.clear()
+        self._above.append(text)
+        self._last = number
 
     def feed(self, number: int, text: str) -> None:
         if self._in_dump:
@@ -88,8 +102,8 @@ class StatedFacts:
             self._in_dump, self._half = True, {}
             return
         self._versions(number, text)
-        if any(mark in text for mark in missing_names.MARKS):
-            self._missing(number, text)
+        if any(mark in text for mark in INTERFACE_MARKS):
+            self._failure(number, text)
         if "DataParallel so batch size" in text:
             self._sizes.clear()
         summary = _SUMMARY.search(text)
@@ -123,12 +137,17 @@ class StatedFacts:
                 said = (name or words[0].lower()).replace("_", "-").replace("pytorch", "torch")
                 self._state(f"distributions.{said}", words[-1].rstrip("."), number)
 
-    def _missing(self, number: int, text: str) -> None:
-        """The names that errors say are missing, each once, with the line of the first."""
-        said = missing_names.missing_name(text)
-        names, first = self._found.get("missing_names", ([], number))
-        if said and said not in names and len(names) < _MOST_NAMES:
-            self._state("missing_names", [*names, said], first)
+    def _failure(self, number: int, text: str) -> None:
+        """What errors say is missing, each once, with the line of the first."""
+        failure = read_failure([*self._above, text])
+        if failure is None or len(self._failures) == _MOST_FAILURES:
+            return
+        self._failures = add_failure(self._failures, failure)
+        first = self._found.get("interface_errors", (None, number))[1]
+        self._state("interface_errors", [to_fact(each) for each in self._failures], first)
+        missing = [said for each in self._failures if (said := missing_name(each.error))]
+        if missing:
+            self._state("missing_names", missing, self._found.get("missing_names", (None, number))[1])
 
     def _argument(self, number: int, text: str) -> None:
         if text.strip() in (")", "),"):

@@ -219,6 +219,7 @@ class Scanner:
                     break
         if self._stated or any(mark in text for mark in _facts.MARKS):
             self._stated.feed(number, text[:LONGEST_MATCHED])
+        self._stated.pass_by(number, text[:LONGEST_MATCHED])
         if every or self._tracebacks or any(mark in text for mark in self._error_marks) or _HEAD in text:
             self._error(number, text[:LONGEST_MATCHED])
 
