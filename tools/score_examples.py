@@ -41,7 +41,7 @@ class Claim(NamedTuple):
 
 
 class Score(NamedTuple):
-    """One script in one environment."""
+    """One script in one environment; of each use that breaks, the first outcome."""
 
     claims: tuple[tuple[Claim, Verdict], ...]
     told: tuple[Outcome, ...]
@@ -56,14 +56,21 @@ def speaks_of(claim: Claim, outcome: Outcome) -> bool:
 
 
 def score(claims: Sequence[Claim], outcomes: Iterable[Outcome], entries: Sequence[str] = ENTRIES) -> Score:
-    """Judge the claims of ``entries``; a break is told where any claim speaks of it."""
+    """Judge the claims of ``entries``; a use that breaks is told where any claim speaks of something in it."""
     known = tuple(outcomes)
-    broken = tuple(each for each in known if each.state == "breaks")
     judged = tuple((claim, judge(claim, known)) for claim in claims if claim.id in entries)
-    own = [each for each in broken if each.kind != "inside"]
-    told = tuple(each for each in own if any(speaks_of(claim, each) for claim in claims))
-    missed = tuple(each for each in own if each not in told)
-    return Score(judged, told, missed, tuple(each for each in broken if each.kind == "inside"))
+    uses: dict[tuple[int, int, str], list[Outcome]] = {}
+    for each in known:
+        if each.state == "breaks":
+            uses.setdefault((each.line, each.end, each.target), []).append(each)
+    broken = {use[0]: any(speaks_of(claim, part) for claim in claims for part in use) for use in uses.values()}
+    own = {each: told for each, told in broken.items() if each.kind != "inside"}
+    return Score(
+        judged,
+        told=tuple(each for each, told in own.items() if told),
+        missed=tuple(each for each, told in own.items() if not told),
+        inside=tuple(each for each in broken if each.kind == "inside"),
+    )
 
 
 def judge(claim: Claim, outcomes: Iterable[Outcome]) -> Verdict:
@@ -159,7 +166,7 @@ def details(environment: str, file: str, own: bool, result: Score) -> Iterator[s
         if verdict != "true" or own:
             yield f"{verdict.upper()}\t{where}:{claim.line}\t{claim.id}\t{claim.text}"
     for each in result.missed:
-        yield f"MISSED\t{where}:{each.line}\t{each.kind}\t{each.package} {each.name}: {each.text}"
+        yield f"MISSED\t{where}:{each.line}\t{each.kind}\t{each.target} {each.name}: {each.text}"
 
 
 def main() -> int:

@@ -106,6 +106,8 @@ def test_use_that_breaks_is_found(library: None, line: str, kind: str, name: str
         "from shelf import Trainer\nif hasattr(Trainer, 'x'): Trainer(gone=1)",
         "try:\n  from shelf import Gone\nexcept ImportError:\n  pass",
         "from shelf import Config\nwith pytest.raises(TypeError): Config(gone=1)",
+        "try: shelf.Plain()\nexcept TypeError:\n  from shelf import Config\n  Config(gone=1)",
+        "from shelf import Plain\nmock.patch.object(Plain, '__init__', other)\nPlain(1)",
         "import nowhere_to_be_found",
         "from .shelf import Gone",
     ],
@@ -129,15 +131,16 @@ def test_script_that_ends_the_process_leaves_others_scored(tmp_path: Path, monke
 
 
 def test_outcomes_survive_being_recorded() -> None:
-    outcomes = {"a.py": (Outcome(1, 2, "trl", "tokenizer", "breaks", "keyword", "unexpected"),)}
+    outcomes = {"a.py": (Outcome(1, 2, "trl.SFTTrainer", "tokenizer", "breaks", "keyword", "unexpected"),)}
     assert truth.load(truth.dump(outcomes)) == outcomes
 
 
-GONE = Outcome(3, 5, "trl", "tokenizer", "breaks", "keyword")
-FINE = Outcome(3, 5, "trl", "args", "works", "call")
-LATER = Outcome(9, 9, "trl", "tokenizer", "works", "call")
-UNSURE = Outcome(12, 12, "trl", "model", "open", "call")
-INSIDE = Outcome(1, 1, "trl", "SFTTrainer", "breaks", "inside")
+GONE = Outcome(3, 5, "trl.SFTTrainer", "tokenizer", "breaks", "keyword")
+NEEDED = Outcome(3, 5, "trl.SFTTrainer", "SFTTrainer", "breaks", "missing")
+FINE = Outcome(3, 5, "trl.SFTTrainer", "args", "works", "call")
+LATER = Outcome(9, 9, "trl.SFTTrainer", "tokenizer", "works", "call")
+UNSURE = Outcome(12, 12, "trl.SFTTrainer", "model", "open", "call")
+INSIDE = Outcome(1, 1, "trl.SFTTrainer", "SFTTrainer", "breaks", "inside")
 KNOWN = (GONE, FINE, LATER, UNSURE, INSIDE)
 
 
@@ -161,3 +164,7 @@ def test_break_is_told_by_any_entry_and_inside_ones_count_apart() -> None:
     found = score([by_hand], KNOWN, entries=("A",))
     assert (found.claims, found.told, found.missed, found.inside) == ((), (GONE,), (), (INSIDE,))
     assert score([], KNOWN, entries=("A",)).missed == (GONE,)
+
+
+def test_use_that_breaks_twice_counts_once() -> None:
+    assert score([Claim("A", 3, "takes no tokenizer")], (NEEDED, GONE)).told == (NEEDED,)

@@ -25,14 +25,14 @@ State = Literal["works", "breaks", "open"]
 
 
 class Outcome(NamedTuple):
-    """What came of a use, or of a part of it; ``text`` is the error, or why the outcome is open.
+    """What came of a use of ``target``, or of a part of it; ``text`` is the error, or why the outcome is open.
 
     A use that breaks ``inside`` fails because a package of the environment does not work with another one.
     """
 
     line: int
     end: int
-    package: str
+    target: str
     name: str
     state: State
     kind: str = ""
@@ -86,18 +86,18 @@ def _request(use: Use) -> dict[str, Any]:
 def _outcomes(uses: Sequence[Use], raw: Sequence[Any]) -> Iterator[Outcome]:
     for use, result in zip(uses, raw, strict=True):
         module, chain, _ = use.reference
-        package, name = module.partition(".")[0], chain[-1] if chain else module
+        target, name = ".".join((module, *chain)), chain[-1] if chain else module
         if result is None or isinstance(result, str):
             state: State = "works" if result is None else "open"
             names = [name, *(each.name for each in use.keywords)]
-            yield from (Outcome(use.line, use.end, package, each, state, use.kind, result or "") for each in names)
+            yield from (Outcome(use.line, use.end, target, each, state, use.kind, result or "") for each in names)
             continue
         for each in result:
-            yield Outcome(use.line, use.end, package, each["name"], "breaks", each["kind"], each["text"])
+            yield Outcome(use.line, use.end, target, each["name"], "breaks", each["kind"], each["text"])
         broken = {each["name"] for each in result}
         for keyword in use.keywords:
             if keyword.name not in broken:
-                yield Outcome(use.line, use.end, package, keyword.name, "works", use.kind)
+                yield Outcome(use.line, use.end, target, keyword.name, "works", use.kind)
 
 
 def dump(truth: Truth) -> dict[str, list[list[Any]]]:

@@ -70,12 +70,28 @@ def read_uses(text: str) -> list[Use]:
     uses: dict[Use, None] = {}
     inner = {id(place.node.value) for place in places if isinstance(place.node, ast.Attribute)}
     inner |= {id(place.node.func) for place in places if isinstance(place.node, ast.Call)}
+    replaced = set(_replaced(places, names))
     for place in places:
         if place.guarded:
             continue
         for use in _uses(place, names, id(place.node) in inner):
-            uses[use] = None
+            if use.kind == "import" or not replaced & set(_prefixes(use.reference)):
+                uses[use] = None
     return sorted(uses, key=lambda use: (use.line, use.end, use.kind, use.reference))
+
+
+def _replaced(places: Sequence[_Place], names: _Names) -> Iterator[Reference]:
+    """Classes and modules of which a test replaces an attribute."""
+    for node, scopes, _ in places:
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).endswith(("patch.object", ".setattr")):
+            reference = names.reference(node.args[0], scopes)
+            if reference is not None:
+                yield reference
+
+
+def _prefixes(reference: Reference) -> Iterator[Reference]:
+    for length in range(len(reference.chain) + 1):
+        yield reference._replace(chain=reference.chain[:length])
 
 
 def _uses(place: _Place, names: _Names, is_inner: bool) -> Iterator[Use]:
@@ -223,7 +239,7 @@ def _guards(node: ast.AST, field: str) -> bool:
         case ast.If() | ast.IfExp():
             return field != "test" and bool(_ASKS.search(ast.unparse(node.test)))
         case ast.Try():
-            return field == "body" and any(_catches(each) for each in node.handlers)
+            return field in {"body", "handlers"} and any(_catches(each) for each in node.handlers)
         case ast.With() | ast.AsyncWith():
             return field == "body" and any(_EXPECTS_FAILURE.search(ast.unparse(each)) for each in node.items)
     return False
