@@ -39,17 +39,24 @@ def _make(sources: str, place: str) -> None:
     import tempfile
     from pathlib import Path
 
-    from compatcheck.matrix.compile import compile_entries, read_entries, read_tables, read_texts, write_files
+    from compatcheck.matrix.compile import (
+        compile_entries,
+        read_entries,
+        read_files,
+        read_tables,
+        read_texts,
+        write_files,
+    )
 
-    tables, texts = read_tables(Path(sources)), read_texts(Path(sources))
-    form = compile_entries(read_entries(Path(sources)).values(), tables, texts)
+    tables, texts, files = read_tables(Path(sources)), read_texts(Path(sources)), read_files(Path(sources))
+    form = compile_entries(read_entries(Path(sources)).values(), tables, texts, files)
     try:
         os.makedirs(os.path.dirname(place), exist_ok=True)
         temporary = tempfile.mkdtemp(prefix=".", dir=os.path.dirname(place))
     except OSError:
         return
     try:
-        write_files(form, tables, Path(temporary), texts)
+        write_files(form, tables, Path(temporary), texts, files)
         os.rename(temporary, place)
     except (OSError, InputError):
         shutil.rmtree(temporary, ignore_errors=True)
@@ -78,6 +85,6 @@ def _files(folder: str) -> Iterator[tuple[str, int, int]]:
     for entry in os.scandir(folder):
         if entry.is_dir(follow_symlinks=False):
             yield from _files(entry.path)
-        elif entry.name.endswith((".toml", ".po", ".py")):
+        elif entry.name.endswith((".toml", ".po", ".py", ".tsv", ".json")):
             about = entry.stat()
             yield entry.path, about.st_size, about.st_mtime_ns

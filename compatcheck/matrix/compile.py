@@ -38,7 +38,7 @@ from compatcheck.packages.frameworks import Framework
 from compatcheck.packages.versions import parse_range, sort_key
 from compatcheck.project import trait_names
 
-NOT_ENTRIES = ("frameworks", "records", "tables")
+NOT_ENTRIES = ("frameworks", "interfaces", "links", "records", "tables")
 """Folders of the matrix that hold no entries."""
 
 
@@ -75,6 +75,12 @@ def read_tables(folder: Path) -> dict[str, dict[str, Any]]:
     return tables | {"frameworks": read_frameworks(folder)}
 
 
+def read_files(folder: Path) -> dict[str, bytes]:
+    """The tables that are written in the form in which they are shipped, by their path in the compiled matrix."""
+    paths = sorted((*folder.glob("interfaces/*.tsv"), *folder.glob("links/*.json"), *folder.glob("interfaces/*.json")))
+    return {f"{path.parent.name}/{path.name}": path.read_bytes() for path in paths}
+
+
 def read_frameworks(folder: Path) -> dict[str, dict[str, Any]]:
     return {path.stem: _read_framework(path) for path in sorted(folder.glob("frameworks/*.toml"))}
 
@@ -105,10 +111,12 @@ def compile_entries(
     entries: Iterable[Entry],
     tables: Mapping[str, Mapping[str, Any]] | None = None,
     texts: Mapping[str, Mapping[str, str]] | None = None,
+    files: Mapping[str, bytes] | None = None,
 ) -> Compiled:
     """The compiled form, whose revision and date are those of the entries and the tables.
 
-    ``texts`` holds by language what the entries say there. Raises DataError where two entries share an id.
+    ``texts`` holds by language what the entries say there, ``files`` the tables that are shipped as they are written.
+    Raises DataError where two entries share an id.
     """
     tables = tables or {}
     reviewed = [*tables.values(), *tables.get("frameworks", {}).values()]
@@ -149,7 +157,9 @@ def compile_entries(
                 row.append(place)
     index = {
         "format": FORMAT,
-        "revision": hashlib.sha256(b"".join([*stated, _to_json(tables).encode()])).hexdigest()[:12],
+        "revision": hashlib.sha256(b"".join([*stated, _to_json(tables).encode(), *(files or {}).values()])).hexdigest()[
+            :12
+        ],
         "entries": len(seen),
         "date": max(dates, default="1970-01-01"),
         "environ": sorted(environ),
@@ -198,9 +208,9 @@ def _interval(condition: str) -> tuple[Any, Any]:
 
 def write_compiled(source: Path, destination: Path) -> dict[str, Any]:
     """Compile the matrix below ``source`` into ``destination``; returns the index."""
-    tables, texts = read_tables(source), read_texts(source)
-    compiled = compile_entries(read_entries(source).values(), tables, texts)
-    write_files(compiled, tables, destination, texts)
+    tables, texts, files = read_tables(source), read_texts(source), read_files(source)
+    compiled = compile_entries(read_entries(source).values(), tables, texts, files)
+    write_files(compiled, tables, destination, texts, files)
     return compiled.summary
 
 
@@ -216,6 +226,7 @@ def write_files(
     tables: Mapping[str, Any],
     destination: Path,
     texts: Mapping[str, Mapping[str, str]] | None = None,
+    files: Mapping[str, bytes] | None = None,
 ) -> None:
     """Lay the compiled form into a folder. Raises InputError where it cannot be written."""
     try:
@@ -227,6 +238,9 @@ def write_files(
         (destination / "postings.json").write_bytes(compiled.postings)
         for name, table in tables.items():
             (destination / "tables" / f"{name}.json").write_text(_to_json(table), encoding="utf-8")
+        for name, content in (files or {}).items():
+            (destination / "tables" / name).parent.mkdir(exist_ok=True)
+            (destination / "tables" / name).write_bytes(content)
         for language, known in (texts or {}).items():
             (destination / "translations").mkdir(exist_ok=True)
             (destination / "translations" / f"{language}.json").write_text(_to_json(known), encoding="utf-8")

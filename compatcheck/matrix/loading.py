@@ -15,6 +15,7 @@ from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import DataError, InputError
+from compatcheck.files.keyed_rows import KeyedRows
 from compatcheck.language import ENGLISH, LANGUAGES, current
 from compatcheck.matrix.fetched import newer_than
 from compatcheck.matrix.rows import Postings, Row, parse_rows
@@ -171,7 +172,7 @@ def load_compiled(folder: str, advice: str = "reinstall compatcheck") -> Matrix:
         entries,
         patterns,
         ranking,
-        cache(lambda name: _read_json(os.path.join(folder, "tables", f"{name}.json"), advice)),
+        cache(lambda name: _read_table(os.path.join(folder, "tables", *name.split("/")), advice)),
         lambda: _read_json(others[-1], advice),
         cache(lambda language: _compiled_texts(folder, language, advice)),
     )
@@ -185,13 +186,18 @@ def _load_sources(folder: str) -> Matrix:
     from io import BytesIO
     from pathlib import Path
 
-    from compatcheck.matrix.compile import compile_entries, read_entries, read_tables, read_texts, read_toml
+    from compatcheck.matrix.compile import compile_entries, read_entries, read_files, read_tables, read_texts, read_toml
 
-    tables, texts = read_tables(Path(folder)), read_texts(Path(folder))
-    compiled = compile_entries(read_entries(Path(folder)).values(), tables, texts)
+    tables, texts, files = read_tables(Path(folder)), read_texts(Path(folder)), read_files(Path(folder))
+    compiled = compile_entries(read_entries(Path(folder)).values(), tables, texts, files)
 
     def reader(lines: bytes) -> Reader:
         return _reader(lambda: BytesIO(lines), folder, _CORRECT)
+
+    def table(name: str) -> Mapping[str, Any]:
+        if "/" in name:
+            return _read_table(os.path.join(folder, *name.split("/")), _CORRECT)
+        return tables.get(name) or read_toml(Path(folder) / "tables" / f"{name}.toml")
 
     return _matrix(
         compiled.summary,
@@ -199,7 +205,7 @@ def _load_sources(folder: str) -> Matrix:
         reader(compiled.entries),
         reader(compiled.patterns),
         reader(compiled.ranking),
-        lambda name: tables.get(name) or read_toml(Path(folder) / "tables" / f"{name}.toml"),
+        cache(table),
         lambda: json.loads(compiled.postings),
         lambda language: texts.get(language, {}),
     )
@@ -272,6 +278,19 @@ def _read_json(path: str, advice: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise DataError("reading the matrix file", path, "it holds no table", advice)
     return content
+
+
+def _read_table(path: str, advice: str) -> Mapping[str, Any]:
+    """A table of rows behind keys, or one that is read whole; of a package that none is kept of, nothing."""
+    if os.path.isfile(f"{path}.tsv"):
+        try:
+            with open(f"{path}.tsv", "rb") as stream:
+                return KeyedRows(stream.read())
+        except OSError as error:
+            raise DataError("reading the matrix file", path, str(error), advice) from None
+    if os.path.basename(os.path.dirname(path)) in ("interfaces", "links") and not os.path.isfile(f"{path}.json"):
+        return {}
+    return _read_json(f"{path}.json", advice)
 
 
 def candidates(matrix: Matrix, environment: Environment) -> Iterator[dict[str, Any]]:

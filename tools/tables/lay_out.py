@@ -79,8 +79,11 @@ def index() -> str:
     return index_of(asked.stdout.splitlines(), os.environ)
 
 
-def offered(address: str, package: str) -> dict[Version, File]:
-    """The final releases of a package with the file to read of each; nothing of a package the index does not know."""
+def offered(address: str, package: str, since: str = "") -> dict[Version, File]:
+    """The final releases of a package with the file to read of each; nothing of a package the index does not know.
+
+    ``since`` is the day of the first upload that counts.
+    """
     page = f"{address}/{package}/"
     request = urllib.request.Request(page, headers={"Accept": "application/vnd.pypi.simple.v1+json"})
     try:
@@ -90,7 +93,7 @@ def offered(address: str, package: str) -> dict[Version, File]:
         if error.code != 404:
             raise
         return {}
-    return best(files, page)
+    return best([file for file in files if file.get("upload-time", "9") >= since], page)
 
 
 def best(files: Iterable[Mapping[str, Any]], page: str) -> dict[Version, File]:

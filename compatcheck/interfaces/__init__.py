@@ -1,0 +1,1 @@
+"""What releases of packages define, and what code asks of them: read once on syntax trees, then linked."""

@@ -1,0 +1,158 @@
+"""What must hold for a statement to be reached, as far as it is about what is installed.
+
+An atom is ``+peft`` or ``-peft`` (installed or not), ``torch>=2.5`` (its version, also with ``<``, ``<=``, ``>``,
+``==`` and ``!=``), ``python>=3.10``, ``never`` or ``?``: something else, that nobody can tell beforehand.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+
+from compatcheck.files.python_syntax import last_name
+
+UNTOLD, NEVER = "?", "never"
+_AVAILABLE = re.compile(r"_?(?:is|has|have)_(\w+?)_(?:available|installed|importable)")
+_VERSION_TEST = re.compile(r"is_(\w+?)_version|is_(\w+?)_greater_or_equal|is_(\w+?)_at_least")
+_IN_NAME = re.compile(
+    r"is_(torch|transformers|accelerate|peft|trl|numpy)_(?:greater_or_equal_than|ge|gte|greater_or_equal)_(\d+(?:_\d+)*)"
+)
+_NUMBER = re.compile(r"\d+(?:\.\d+)+\w*|\d+")
+_OPERATORS = {ast.GtE: ">=", ast.Gt: ">", ast.LtE: "<=", ast.Lt: "<", ast.Eq: "==", ast.NotEq: "!="}
+_OPPOSITE = {">=": "<", "<": ">=", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+_MIRRORED = {">=": "<=", "<=": ">=", ">": "<", "<": ">", "==": "==", "!=": "!="}
+_MODULES = {
+    "bnb": "bitsandbytes",
+    "sklearn": "scikit-learn",
+    "huggingface_hub": "huggingface-hub",
+    "hf_hub": "huggingface-hub",
+    "flash_attn_2": "flash-attn",
+    "flash_attn": "flash-attn",
+    "auto_gptq": "auto-gptq",
+    "sentence_transformers": "sentence-transformers",
+    "liger_kernel": "liger-kernel",
+    "liger": "liger-kernel",
+    "optimum_quanto": "optimum-quanto",
+    "quanto": "optimum-quanto",
+    "auto_awq": "autoawq",
+    "pytorch": "torch",
+    "torch_distributed": "torch",
+}
+Names = Mapping[str, ast.expr]
+"""What a module binds once at its top level, so that a test by that name can be read."""
+
+
+def atoms_of(test: ast.expr, names: Names, depth: int = 4) -> tuple[str, ...]:
+    """What holds where the test is true."""
+    if depth == 0:
+        return (UNTOLD,)
+    if isinstance(test, ast.Constant):
+        return () if test.value else (NEVER,)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return opposite(atoms_of(test.operand, names, depth - 1))
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return tuple(atom for each in test.values for atom in atoms_of(each, names, depth - 1))
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _compared(test)
+    if isinstance(test, ast.Call):
+        return _called(test)
+    name = last_name(test)
+    if name == "TYPE_CHECKING":
+        return (NEVER,)
+    if name and (told := _IN_NAME.fullmatch(name)):
+        return (f"{told[1]}>={told[2].replace('_', '.')}",)
+    if name and (told := _AVAILABLE.fullmatch(name.lower())):
+        return (f"+{distribution(told[1])}",)
+    if isinstance(test, ast.Name) and test.id in names:
+        return atoms_of(names[test.id], {}, depth - 1)
+    return (UNTOLD,)
+
+
+def opposite(atoms: tuple[str, ...]) -> tuple[str, ...]:
+    """What holds where the test is false; of several conditions nobody can tell which one fails."""
+    if not atoms:
+        return (NEVER,)
+    if len(atoms) > 1:
+        return (UNTOLD,)
+    atom = atoms[0]
+    if atom == NEVER:
+        return ()
+    if atom[0] in "+-":
+        return (("-" if atom[0] == "+" else "+") + atom[1:],)
+    told = re.fullmatch(r"([\w.-]+)(>=|<=|==|!=|<|>)(.+)", atom)
+    return (f"{told[1]}{_OPPOSITE[told[2]]}{told[3]}",) if told else (UNTOLD,)
+
+
+def distribution(module: str) -> str:
+    """The distribution that a test of availability is named after."""
+    return _MODULES.get(module, module.replace("_", "-"))
+
+
+def _called(test: ast.Call) -> tuple[str, ...]:
+    name = (last_name(test.func) or "").lower()
+    texts = [each.value for each in test.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    told = _VERSION_TEST.fullmatch(name)
+    if told:
+        package = distribution(told[1] or told[2] or told[3])
+        operator = texts.pop(0) if texts and texts[0] in _OPPOSITE else ">="
+        return (f"{package}{operator}{texts[0]}",) if len(texts) == 1 and len(test.args) < 3 else (UNTOLD,)
+    if name == "compare_versions" and len(texts) == 3 and texts[1] in _OPPOSITE:
+        return (f"{distribution(texts[0])}{texts[1]}{texts[2]}",)
+    available = _AVAILABLE.fullmatch(name)
+    if available:
+        package = distribution(available[1])
+        given = [*texts, *(each.value.value for each in test.keywords if isinstance(each.value, ast.Constant))]
+        least = [f"{package}>={each}" for each in given if isinstance(each, str) and _NUMBER.fullmatch(each)]
+        return (f"+{package}", *least) if len(least) == len(test.args) + len(test.keywords) else (UNTOLD,)
+    return (UNTOLD,)
+
+
+def _compared(test: ast.Compare) -> tuple[str, ...]:
+    left, right, operator = test.left, test.comparators[0], test.ops[0]
+    if isinstance(operator, (ast.Is, ast.IsNot)) and isinstance(right, ast.Constant) and right.value is None:
+        if isinstance(left, ast.Call) and last_name(left.func) == "find_spec" and len(left.args) == 1:
+            found = left.args[0]
+            if isinstance(found, ast.Constant) and isinstance(found.value, str) and "." not in found.value:
+                return (("+" if isinstance(operator, ast.IsNot) else "-") + distribution(found.value),)
+        return (UNTOLD,)
+    sign = _OPERATORS.get(type(operator))
+    if sign is None:
+        return (UNTOLD,)
+    version, package = _version_in(right), _package_in(left)
+    if not (version and package):
+        version, package, sign = _version_in(left), _package_in(right), _MIRRORED[sign]
+    return (f"{package}{sign}{version}",) if version and package else (UNTOLD,)
+
+
+def _version_in(node: ast.expr) -> str | None:
+    if (
+        isinstance(node, ast.Call)
+        and len(node.args) == 1
+        and last_name(node.func) in ("parse", "Version", "LooseVersion")
+    ):
+        node = node.args[0]
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and _NUMBER.fullmatch(node.value):
+        return node.value
+    if isinstance(node, ast.Tuple) and all(
+        isinstance(each, ast.Constant) and isinstance(each.value, int) for each in node.elts
+    ):
+        return ".".join(str(each.value) for each in node.elts if isinstance(each, ast.Constant))
+    return None
+
+
+def _package_in(node: ast.expr) -> str | None:
+    text = ast.unparse(node)
+    if text in ("sys.version_info", "sys.version_info[:2]"):
+        return "python"
+    if told := re.fullmatch(
+        r"(?:[\w.]*(?:parse|Version)\()?(\w+)\.__version__(?:\.split\('\+'\)\[0\])?\)?(?:\.release)?", text
+    ):
+        return distribution(told[1])
+    if told := re.fullmatch(r"(?:[\w.]*(?:parse|Version)\()?(?:[\w.]*\.)?version\('([\w-]+)'\)\)?", text):
+        return distribution(told[1].replace("-", "_"))
+    if told := re.fullmatch(
+        r"_?(torch|transformers|accelerate|peft|trl|datasets|deepspeed|numpy)_version", text.lower()
+    ):
+        return told[1]
+    return None

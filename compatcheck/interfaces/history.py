@@ -1,0 +1,204 @@
+"""What the releases of a package define, by the tables that were read from all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from packaging.version import Version
+
+from compatcheck.interfaces.reading import Ask
+from compatcheck.interfaces.signature import ANYTHING, parse, problem
+from compatcheck.packages.versions import contains, parse_range
+
+Table = Callable[[str], Mapping[str, Any]]
+"""Gives a table of the matrix by its name; ``interfaces/<package>`` and ``links/<package>`` are those of a package."""
+
+ITSELF, _PERHAPS = ".", "?"
+"""The row of a module that some releases do not have at all, and the mark of a run that may have the names."""
+BASE = "^"
+_INDEX = "interfaces/index"
+_DEEPEST = 8
+
+
+class Refusal(NamedTuple):
+    """Something that is asked of a package and that its release does not have, or does not take.
+
+    ``kind`` is ``import``, ``attribute`` (both of a module), ``member`` (of a class), ``keyword``, ``missing``,
+    ``positional`` or ``twice`` (of a call), or one of these behind ``override-`` where the release calls a method that
+    is written anew and does not take what it is given. ``name`` is the name, the parameter or the number of places.
+    ``accepts`` are the runs of releases in which it works; ``instead`` is what it is called now, where that is told.
+    """
+
+    package: str
+    kind: str
+    target: str
+    name: str
+    accepts: tuple[str, ...]
+    instead: str = ""
+    line: int = 0
+
+
+class Interfaces:
+    """What is known of the packages whose releases were read."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._modules: Mapping[str, str] = table(_INDEX).get("modules", {})
+
+    def package_of(self, dotted: str) -> str | None:
+        """The distribution that a full name belongs to; None where its releases were not read."""
+        return self._modules.get(dotted.partition(".")[0])
+
+    def releases(self, package: str) -> tuple[str, ...]:
+        """The releases that were read, in order."""
+        about = self._table(f"interfaces/{package}").get("about", {})
+        return tuple(about.get("releases", "").split())
+
+    def runs_with(self, dotted: str) -> tuple[str, ...] | None:
+        """The runs of releases in which a module has a name, or is there; None where all have it or nothing is told."""
+        package = self.package_of(dotted)
+        if package is None:
+            return None
+        rows = self._table(f"interfaces/{package}")
+        module, _, name = dotted.rpartition(".")
+        for key, wanted in ((f"module {dotted}", ITSELF), (f"module {module}", name)):
+            for runs, names in rows.get(key, {}).items():
+                if wanted in names.split():
+                    return tuple(run.removeprefix(_PERHAPS) for run in runs.split())
+        return None
+
+    def callable_named(self, dotted: str) -> tuple[str, str] | None:
+        """The package and the key of the function, class or method that a full name leads to."""
+        package = self.package_of(dotted)
+        if package is None:
+            return None
+        rows = self._table(f"interfaces/{package}")
+        parts = dotted.split(".")
+        for members in (0, 1):
+            module, name = ".".join(parts[: -1 - members]), ".".join(parts[-1 - members :])
+            for key in (f"{module}:{parts[-1 - members]}", parts[-1 - members]):
+                if module and module in rows.get(f"home {key}", "").split():
+                    return package, key + name.removeprefix(parts[-1 - members])
+        return None
+
+    def named(self, simple: str) -> Iterator[tuple[str, str]]:
+        """Every package and key with this name, such as ``SFTTrainer`` or ``Trainer.train``."""
+        for package in dict.fromkeys(self._modules.values()):
+            if f"call {simple}" in self._table(f"interfaces/{package}"):
+                yield package, simple
+
+    def signatures(self, package: str, key: str) -> Mapping[str, tuple[str, ...]]:
+        """The signatures of something by the runs of releases that have them; empty where all have the same."""
+        found: Mapping[str, str] = self._table(f"interfaces/{package}").get(f"call {key}", {})
+        return {signature: tuple(runs.split()) for signature, runs in found.items()}
+
+    def members(self, package: str, key: str, name: str, depth: int = 0) -> tuple[str, ...] | None:
+        """The runs in which a class, or one above it, has a method or attribute; None where nothing is told."""
+        row = self._table(f"interfaces/{package}").get(f"class {key}", {})
+        told = next((runs for runs, names in row.items() if runs not in ("is", "of") and name in names.split()), None)
+        if told is not None:
+            return tuple(told.split())
+        if depth < _DEEPEST:
+            for base in row.get("of", "").split():
+                found = None if "." in base else self.members(package, base, name, depth + 1)
+                if found is not None:
+                    return found
+        return None
+
+    def taken_at(self, package: str, key: str, release: Version, others: Mapping[str, Version]) -> str | None:
+        """The signature at a release, with what classes of other packages take at theirs; None where it is not told."""
+        for signature, runs in self.signatures(package, key).items():
+            if is_in(release, runs):
+                return self._with_bases(signature, others, 0)
+        return None
+
+    def _with_bases(self, signature: str, others: Mapping[str, Version], depth: int) -> str | None:
+        words = []
+        for word in signature.split():
+            if not word.startswith(BASE):
+                words.append(word)
+                continue
+            found = self.callable_named(word[1:])
+            release = others.get(found[0]) if found else None
+            if found is None or release is None or depth > _DEEPEST:
+                return ANYTHING
+            above = next((text for text, runs in self.signatures(*found).items() if is_in(release, runs)), None)
+            more = None if above is None else self._with_bases(above, others, depth + 1)
+            if more is None or ANYTHING in more.split():
+                return ANYTHING
+            words += more.split()
+        return " ".join(words)
+
+    def refusal(self, ask: Ask, releases: Mapping[str, Version]) -> Refusal | None:
+        """Why what is asked fails beside these releases; None where it works, or where nothing is told."""
+        dotted = f"{ask.target}.{ask.name}" if ask.kind == "import" and ask.name else ask.target
+        package = self.package_of(dotted)
+        release = releases.get(package) if package else None
+        if package is None or release is None:
+            return None
+        parts = dotted.split(".")
+        for end in range(2, len(parts) + 1):
+            there = self.runs_with(".".join(parts[:end]))
+            if there is not None and not is_in(release, there, self._unread(package)):
+                kind = "import" if ask.kind == "import" else "attribute"
+                return Refusal(package, kind, ".".join(parts[:end]), parts[end - 1], _sure(there), line=ask.line)
+        if ask.kind in ("import", "attribute"):
+            return None
+        if ask.kind in ("super", "method", "member") and ask.name != "__init__":
+            dotted = f"{dotted}.{ask.name}"
+        found = self.callable_named(dotted)
+        if found is None:
+            return self._without_member(ask, dotted, release)
+        taken = self.taken_at(*found, release, releases)
+        if taken is None:
+            return self._without_member(ask, dotted, release)
+        why = None if ask.kind == "member" else problem(parse(taken), ask.places, ask.keywords)
+        if why is None:
+            return None
+        accepts = tuple(self.accepting(*found, ask.places, ask.keywords, releases))
+        return Refusal(package, why[0], dotted, why[1], accepts, self._renamed(*found, why[1]), ask.line)
+
+    def _without_member(self, ask: Ask, dotted: str, release: Version) -> Refusal | None:
+        owner, _, name = dotted.rpartition(".")
+        found = self.callable_named(owner)
+        runs = self.members(*found, name) if found else None
+        if found is None or runs is None or is_in(release, runs):
+            return None
+        return Refusal(found[0], "member", dotted, name, runs, line=ask.line)
+
+    def accepting(
+        self, package: str, key: str, places: int, keywords: Sequence[str], releases: Mapping[str, Version]
+    ) -> Iterator[str]:
+        """The runs of releases in which a call is accepted, beside the stated releases of the other packages."""
+        for signature, runs in self.signatures(package, key).items():
+            whole = self._with_bases(signature, releases, 0)
+            if whole is not None and problem(parse(whole), places, tuple(keywords)) is None:
+                yield from runs
+
+    def _renamed(self, package: str, key: str, name: str) -> str:
+        """What a parameter is called now, as a release that took both names says."""
+        for signature in self.signatures(package, key):
+            for word in signature.split():
+                if word.startswith(f"+{name}>"):
+                    return word.partition(">")[2]
+        return ""
+
+    def _unread(self, package: str) -> str:
+        first = self.releases(package)[:1]
+        return f"<{first[0]}" if first else ""
+
+
+def is_in(release: Version, runs: Sequence[str], *more: str) -> bool:
+    """Whether a release is in one of the runs; the mark of a run that may have a name does not count."""
+    return any(contains(_range(run.removeprefix(_PERHAPS)), release) for run in (*runs, *more) if run)
+
+
+def _sure(runs: Sequence[str]) -> tuple[str, ...]:
+    return tuple(run for run in runs if not run.startswith(_PERHAPS))
+
+
+@cache
+def _range(text: str) -> Any:
+    return parse_range(text)

@@ -1,0 +1,63 @@
+"""What the releases of a package ask of other packages where a training run surely gets to, held against theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from packaging.version import Version
+
+from compatcheck.interfaces.history import Table, is_in
+
+
+class Link(NamedTuple):
+    """Something that ``package`` asks of ``provider`` and that the provider's release does not give.
+
+    ``kind`` and ``name`` are those of a `Refusal`; ``file`` is where it is asked, ``entry`` the statement or the call
+    that leads there. ``accepts`` are the runs of the provider in which it works, ``asks`` those of the package that
+    ask.
+    """
+
+    package: str
+    provider: str
+    kind: str
+    target: str
+    name: str
+    file: str
+    entry: str
+    accepts: tuple[str, ...]
+    asks: tuple[str, ...]
+
+
+def broken_links(table: Table, releases: Mapping[str, Version], python: Version | None = None) -> Iterator[Link]:
+    """Every link between these releases that does not hold; ``python`` is the interpreter's version, where known."""
+    for package, release in releases.items():
+        for provider, rows in table(f"links/{package}").items():
+            beside = releases.get(provider)
+            if beside is None:
+                continue
+            for kind, target, name, file, entry, conditions, asks, accepts, fails in rows:
+                asking, working = asks.split(), accepts.split()
+                if not is_in(release, asking) or is_in(beside, working) or (fails and not is_in(beside, fails.split())):
+                    continue
+                if all(_holds(each, releases, python) for each in conditions.split()):
+                    sure = tuple(run for run in working if run[0] != "?")
+                    yield Link(package, provider, kind, target, name, file, entry, sure, tuple(asking))
+
+
+def _holds(condition: str, releases: Mapping[str, Version], python: Version | None) -> bool:
+    """Whether what must be installed is; what nobody can tell does not hold."""
+    if condition[0] == "+":
+        return condition[1:] in releases
+    if condition[0] == "-":
+        return condition[1:] not in releases
+    for sign in (">=", "<=", "==", "!=", "<", ">"):
+        name, found, bound = condition.partition(sign)
+        if found:
+            release = python if name == "python" else releases.get(name)
+            if release is None:
+                return False
+            if sign == "!=":
+                return release != Version(bound)
+            return is_in(release, (f"{sign}{bound}",))
+    return False

@@ -1,0 +1,587 @@
+"""What one module defines and what it asks of other packages, read from its text.
+
+The result is plain: it goes into JSON as it is. A *scope* is the module itself, by the empty name, or a function or
+method by its qualified name. Of what stands in conditions that nobody can tell beforehand, in a ``try`` that catches
+its failure, or in a function inside a function, nothing is asked.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from compatcheck.files.python_syntax import Function, is_self, is_super, last_name, parse_code
+from compatcheck.interfaces.conditions import NEVER, UNTOLD, atoms_of, opposite
+from compatcheck.interfaces.signature import ANYTHING, signature_of
+
+FORMAT = 1
+"""Raised where a change here changes what is read; what was kept of an older one is read again."""
+
+OPEN = "*"
+FOREIGN, OF_PACKAGE, DEFINED = range(3)
+"""A name is imported from elsewhere, imported from another module of the same package, or defined where it stands."""
+
+_LAZY = re.compile(r"sys\.modules\[__name__\]|^__getattr__\b", re.M)
+"""What a module has that gives names up by a table of texts; each of the texts counts as a name of it."""
+_SETS = re.compile(
+    r"globals\(\)(?:\.update|\s*\[[^\]]*\]\s*=[^=])|setattr\(\s*sys\.modules|sys\.modules\[__name__\]\.__dict__"
+)
+_SETS_ON = re.compile(r"\bsetattr\(\s*(\w+)\s*,")
+_DOTTED = re.compile(r"[\"'](\w+(?:\.\w+)+)[\"']")
+_CATCHES = frozenset(
+    {"ImportError", "ModuleNotFoundError", "Exception", "BaseException", "AttributeError", "TypeError"}
+)
+_DATACLASSES = frozenset({"dataclass", "dataclasses.dataclass", "add_model_info_to_custom_pipelines"})
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_FIELDS_OF = frozenset({"NamedTuple", "TypedDict"})
+
+
+class Ask(NamedTuple):
+    """What a scope asks of another package.
+
+    ``kind`` is ``import`` or ``attribute`` of the dotted ``target``, ``call`` of it, ``super`` for the method of a base
+    class, or ``method`` of an object that the class ``target`` made; then ``name`` is the method. ``places`` counts
+    the arguments by place, and is negative where a star gives more of any kind.
+    """
+
+    kind: str
+    target: str
+    name: str
+    places: int
+    keywords: tuple[str, ...]
+    scope: str
+    conditions: tuple[str, ...]
+    line: int
+
+
+class Own(NamedTuple):
+    """A module of the package itself that a scope loads, or a function of it that it calls."""
+
+    target: str
+    scope: str
+    conditions: tuple[str, ...]
+
+
+class SelfCall(NamedTuple):
+    """A method of the object itself that a method calls, and with what; classes derived elsewhere override it."""
+
+    owner: str
+    method: str
+    places: int
+    keywords: tuple[str, ...]
+    scope: str
+    conditions: tuple[str, ...]
+
+
+class Class(NamedTuple):
+    """A class as it is written. ``fields`` are those of a dataclass; ``made_by`` is its constructor's signature."""
+
+    bases: tuple[str, ...]
+    methods: dict[str, str]
+    attributes: tuple[str, ...]
+    properties: tuple[str, ...]
+    fields: tuple[str, ...] | None
+    is_open: bool
+
+
+class Module(NamedTuple):
+    """What a module binds at its top level, each name with where it is from; what it takes over; what it asks.
+
+    ``taken`` are modules of which it takes every public name. ``offered`` is its ``__all__``, where that is plain.
+    ``elsewhere`` are modules of the package that may hold anything by what is done here. A ``lazy`` package gives names
+    up on demand, so that what it takes over for type checkers alone need not be there, and a ``gathering`` one those of
+    all files beside it: https://github.com/huggingface/transformers/blob/v4.57.6/src/transformers/utils/import_utils.py
+    """
+
+    names: dict[str, int]
+    taken: tuple[str, ...] = ()
+    offered: tuple[str, ...] | None = None
+    elsewhere: tuple[str, ...] = ()
+    lazy: bool = False
+    gathering: bool = False
+    origins: dict[str, str] = {}
+    functions: dict[str, str] = {}
+    classes: dict[str, Class] = {}
+    asks: tuple[Ask, ...] = ()
+    loads: tuple[Own, ...] = ()
+    calls: tuple[Own, ...] = ()
+    self_calls: tuple[SelfCall, ...] = ()
+
+
+def read_module(source: str, module: str, is_package: bool) -> Module:
+    """Read one module; what cannot be parsed may hold anything."""
+    tree = parse_code.__wrapped__(source)
+    if tree is None:
+        return Module({OPEN: DEFINED})
+    reader = _Reader(module, is_package, _future_annotations(tree))
+    reader.constants = _constants(tree)
+    reader.defined = {each.name for each in at_top(tree.body) if isinstance(each, _DEFINITIONS)}
+    reader.block(tree.body, _Where("", (), None, reader.aliases))
+    return _module(tree, source, module, is_package, reader)
+
+
+def _module(tree: ast.Module, source: str, module: str, is_package: bool, reader: _Reader) -> Module:
+    top, on_demand = module.partition(".")[0], "define_import_structure(" in source
+    names: dict[str, int] = {}
+    taken: list[str] = []
+    offered: tuple[str, ...] | None = None
+    for node in at_top(tree.body):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names[OPEN if node.name == "__getattr__" else node.name] = DEFINED
+        elif isinstance(node, ast.Import):
+            names |= {(each.asname or each.name.partition(".")[0]): FOREIGN for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            origin = origin_of(node, module, is_package)
+            own = origin.partition(".")[0] == top
+            for each in node.names:
+                if each.name != "*":
+                    names.setdefault(each.asname or each.name, OF_PACKAGE if own else FOREIGN)
+                elif own:
+                    taken.append(origin)
+                elif not on_demand:
+                    names[OPEN] = DEFINED
+        else:
+            names |= dict.fromkeys(_stored(node), DEFINED)
+            if isinstance(node, ast.Assign) and _stored(node) == ["__all__"] and source.count("__all__") == 1:
+                offered = _plain(node.value)
+    lazy = _LAZY.search(source) is not None
+    if lazy:
+        texts = (each.value for node in tree.body for each in ast.walk(node) if isinstance(each, ast.Constant))
+        for text in texts:
+            if isinstance(text, str) and text.isidentifier():
+                names.setdefault(text, OF_PACKAGE)
+    if _SETS.search(source) and not on_demand:
+        names[OPEN] = DEFINED
+    aliases = (found for found in _DOTTED.findall(source) if found.partition(".")[0] == top)
+    changed = (top for found in _SETS_ON.findall(source) if found == top)
+    return Module(
+        names,
+        tuple(dict.fromkeys(taken)),
+        offered,
+        tuple(sorted({*aliases, *changed})),
+        lazy,
+        on_demand and "prefix=" not in source,
+        reader.origins,
+        reader.functions,
+        reader.classes,
+        tuple({each._replace(line=0): each for each in reversed(reader.asks)}.values())[::-1],
+        tuple(dict.fromkeys(reader.loads)),
+        tuple(dict.fromkeys(reader.calls)),
+        tuple(dict.fromkeys(reader.self_calls)),
+    )
+
+
+def at_top(body: Iterable[ast.stmt]) -> Iterable[ast.stmt]:
+    """The statements that bind names of the module: those of its top level, whatever guards them."""
+    for node in body:
+        if isinstance(node, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
+            yield node
+            for part in ("body", "orelse", "finalbody"):
+                yield from at_top(getattr(node, part, ()))
+            for handler in getattr(node, "handlers", ()):
+                yield from at_top(handler.body)
+        else:
+            yield node
+
+
+def origin_of(node: ast.ImportFrom, module: str, is_package: bool) -> str:
+    """The module that ``from ... import`` takes from, by its full name."""
+    parts = module.split(".")
+    base = parts[: len(parts) - node.level + is_package] if node.level else []
+    return ".".join([*base, *filter(None, [node.module])])
+
+
+def _stored(node: ast.stmt) -> list[str]:
+    """The names that an assignment binds, or the head of a loop, a ``with`` or a condition."""
+    heads = (each for each in ast.iter_child_nodes(node) if not isinstance(each, (ast.stmt, ast.ExceptHandler)))
+    inner = (each for head in heads for each in ast.walk(head))
+    return [each.id for each in inner if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
+
+
+def _plain(value: ast.expr) -> tuple[str, ...] | None:
+    try:
+        found = ast.literal_eval(value)
+    except (ValueError, TypeError, SyntaxError, RecursionError):
+        return None
+    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, (list, tuple)) else None
+
+
+def _future_annotations(tree: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.ImportFrom)
+        and node.module == "__future__"
+        and any(each.name == "annotations" for each in node.names)
+        for node in tree.body[:6]
+    )
+
+
+def _constants(tree: ast.Module) -> dict[str, ast.expr]:
+    found: dict[str, ast.expr] = {}
+    twice: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            twice |= {name} if name in found else set()
+            found[name] = node.value
+    return {name: value for name, value in found.items() if name not in twice}
+
+
+class _Where(NamedTuple):
+    """Where a statement stands: its scope, what must hold to reach it, the class around it and the imported names."""
+
+    scope: str
+    conditions: tuple[str, ...]
+    owner: str | None
+    aliases: dict[str, str]
+    asks: bool = True
+
+    def when(self, atoms: Sequence[str]) -> _Where:
+        if UNTOLD in atoms or NEVER in atoms:
+            return self._replace(asks=False)
+        return self._replace(conditions=tuple(dict.fromkeys((*self.conditions, *atoms))))
+
+
+class _Reader:
+    """Follows the statements of a module and notes what they define and ask."""
+
+    def __init__(self, module: str, is_package: bool, postponed: bool) -> None:
+        self.module, self.is_package, self.postponed = module, is_package, postponed
+        self.top = module.partition(".")[0]
+        self.aliases: dict[str, str] = {}
+        self.constants: dict[str, ast.expr] = {}
+        self.defined: set[str] = set()
+        self.made: dict[str, str] = {}
+        self.origins: dict[str, str] = {}
+        self.functions: dict[str, str] = {}
+        self.classes: dict[str, Class] = {}
+        self.bases: dict[str, tuple[str, ...]] = {}
+        self.asks: list[Ask] = []
+        self.loads: list[Own] = []
+        self.calls: list[Own] = []
+        self.self_calls: list[SelfCall] = []
+
+    def block(self, body: Sequence[ast.stmt], where: _Where) -> None:
+        for node in body:
+            self.statement(node, where)
+            if isinstance(node, ast.If) and not node.orelse and node.body:
+                last = node.body[-1]
+                if isinstance(last, (ast.Return, ast.Continue, ast.Break)) and where.scope:
+                    where = where.when(opposite(atoms_of(node.test, self.constants)))
+                elif isinstance(last, ast.Raise):
+                    against = opposite(atoms_of(node.test, self.constants))
+                    where = where if UNTOLD in against or NEVER in against else where.when(against)
+
+    def statement(self, node: ast.stmt, where: _Where) -> None:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            self.imported(node, where)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self.function(node, where)
+        elif isinstance(node, ast.ClassDef):
+            self.class_(node, where)
+        elif isinstance(node, ast.If):
+            self.expression(node.test, where)
+            atoms = atoms_of(node.test, self.constants)
+            self.block(node.body, where.when(atoms))
+            self.block(node.orelse, where.when(opposite(atoms)))
+        elif isinstance(node, ast.Try):
+            self.block(node.body, where.when((UNTOLD,)) if any(map(_forgives, node.handlers)) else where)
+            for handler in node.handlers:
+                self.block(handler.body, where.when((UNTOLD,)))
+            self.block(node.orelse, where.when((UNTOLD,)))
+            self.block(node.finalbody, where)
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            names = [
+                last_name(each.context_expr.func) for each in node.items if isinstance(each.context_expr, ast.Call)
+            ]
+            for item in node.items:
+                self.expression(item.context_expr, where)
+            self.block(node.body, where.when((UNTOLD,)) if "suppress" in names or "raises" in names else where)
+        elif isinstance(node, (ast.For, ast.AsyncFor)):
+            self.expression(node.iter, where)
+            self.block(node.body, where)
+        elif isinstance(node, ast.While):
+            self.expression(node.test, where)
+            self.block(node.body, where)
+        elif isinstance(node, ast.Match):
+            self.expression(node.subject, where)
+            for case in node.cases:
+                self.block(case.body, where.when((UNTOLD,)))
+        elif isinstance(node, ast.Assign):
+            self.expression(node.value, where)
+            self.assigned(node, where)
+        elif isinstance(node, ast.AnnAssign):
+            if node.value is not None:
+                self.expression(node.value, where)
+            if not self.postponed and not where.scope:
+                self.expression(node.annotation, where)
+        elif isinstance(node, (ast.Expr, ast.Return, ast.AugAssign, ast.Raise, ast.Assert, ast.Delete)):
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr):
+                    self.expression(child, where)
+
+    def imported(self, node: ast.Import | ast.ImportFrom, where: _Where) -> None:
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                bound, target = (each.asname, each.name) if each.asname else (each.name.partition(".")[0],) * 2
+                where.aliases[bound] = target
+                if not where.scope:
+                    self.origins.setdefault(bound, target)
+                self.ask_import(each.name, "", where, node.lineno)
+            return
+        origin = origin_of(node, self.module, self.is_package)
+        for each in node.names:
+            if each.name != "*":
+                where.aliases[each.asname or each.name] = f"{origin}.{each.name}"
+                if not where.scope:
+                    self.origins.setdefault(each.asname or each.name, f"{origin}:{each.name}")
+            self.ask_import(origin, "" if each.name == "*" else each.name, where, node.lineno)
+
+    def ask_import(self, module: str, name: str, where: _Where, line: int) -> None:
+        if not where.asks:
+            return
+        if module.partition(".")[0] == self.top:
+            self.loads.append(Own(f"{module}:{name}" if name else module, where.scope, where.conditions))
+        else:
+            self.ask("import", module, name, 0, (), where, line)
+
+    def ask(
+        self, kind: str, target: str, name: str, places: int, keywords: tuple[str, ...], where: _Where, line: int
+    ) -> None:
+        if target.partition(".")[0] not in sys.stdlib_module_names:
+            self.asks.append(Ask(kind, target, name, places, keywords, where.scope, where.conditions, line))
+
+    def function(self, node: Function, where: _Where) -> None:
+        for each in (*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)):
+            self.expression(each, where)
+        if not self.postponed and not where.scope:
+            given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            for annotation in (*(each.annotation for each in given), node.returns):
+                if annotation is not None:
+                    self.expression(annotation, where)
+        if where.scope:
+            return
+        name = f"{where.owner}.{node.name}" if where.owner else node.name
+        if not where.owner and not _is_overload(node):
+            signature = signature_of(node)
+            same = self.functions.get(name, signature) == signature
+            self.functions[name] = signature if same else ANYTHING
+        inner = _Where(name, (), where.owner, dict(where.aliases))
+        self.block(node.body, inner)
+
+    def class_(self, node: ast.ClassDef, where: _Where) -> None:
+        for each in (*node.decorator_list, *node.bases, *(each.value for each in node.keywords)):
+            self.expression(each, where)
+        if where.scope:
+            return
+        name = f"{where.owner}.{node.name}" if where.owner else node.name
+        self.bases[name] = tuple(filter(None, (self.dotted(each, where) or _text(each) for each in node.bases)))
+        self.block(node.body, where._replace(owner=name))
+        described = self.described(node, name)
+        same = self.classes.get(name, described) == described
+        self.classes[name] = described if same else described._replace(is_open=True)
+
+    def described(self, node: ast.ClassDef, name: str) -> Class:
+        methods: dict[str, str] = {}
+        attributes: dict[str, None] = {}
+        properties: dict[str, None] = {}
+        for item in at_top(node.body):
+            if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                words = {last_name(each) for each in item.decorator_list if not isinstance(each, ast.Call)}
+                if words & {"property", "cached_property", "setter"}:
+                    properties[item.name] = None
+                elif not _is_overload(item):
+                    static = "staticmethod" in words
+                    signature = (". " if static else "") + signature_of(item)
+                    methods[item.name] = signature if methods.get(item.name, signature) == signature else ANYTHING
+                for each in ast.walk(item):
+                    if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and is_self(each.value):
+                        attributes[each.attr] = None
+            elif isinstance(item, ast.ClassDef):
+                attributes[item.name] = None
+            elif not isinstance(item, (ast.If, ast.Try, ast.For, ast.While, ast.With)):
+                attributes |= dict.fromkeys(_stored(item))
+        decorators = {_text(each.func if isinstance(each, ast.Call) else each) for each in node.decorator_list}
+        is_data = bool(decorators & _DATACLASSES) or any(
+            base.rpartition(".")[2] in _FIELDS_OF for base in self.bases[name]
+        )
+        fields = tuple(_fields(node)) if is_data else None
+        is_open = bool(node.keywords) or bool(
+            decorators - _DATACLASSES - {"final"} and fields is None and "define" in str(decorators)
+        )
+        return Class(
+            self.bases[name], methods, tuple(attributes), tuple(properties), fields, is_open or "__getattr__" in methods
+        )
+
+    def assigned(self, node: ast.Assign, where: _Where) -> None:
+        """Keep which class made what a name or an attribute of the object holds, and names of foreign things."""
+        made = self.maker(node.value, where)
+        for target in node.targets:
+            key = _key(target, where.owner)
+            if key is None:
+                continue
+            if made:
+                self.made[key if key.startswith(".") else f"{where.scope}:{key}"] = made
+            else:
+                self.made.pop(f"{where.scope}:{key}", None)
+            if isinstance(target, ast.Name):
+                dotted = self.dotted(node.value, where) if isinstance(node.value, ast.Attribute) else None
+                if dotted and dotted.partition(".")[0] != self.top:
+                    where.aliases[target.id] = dotted
+                elif where.scope:
+                    where.aliases.pop(target.id, None)
+
+    def maker(self, value: ast.expr, where: _Where) -> str | None:
+        if not isinstance(value, ast.Call):
+            return None
+        dotted = self.dotted(value.func, where)
+        if not dotted or dotted.partition(".")[0] == self.top:
+            return None
+        parts = dotted.split(".")
+        if parts[-1] == "from_pretrained" and not parts[-2].startswith("Auto"):
+            parts.pop()
+        return ".".join(parts) if parts[-1][:1].isupper() else None
+
+    def expression(self, node: ast.expr, where: _Where) -> None:
+        if isinstance(node, ast.Call):
+            self.called(node, where)
+        elif isinstance(node, ast.Attribute):
+            dotted = self.dotted(node, where)
+            if dotted is None:
+                key = _key(node.value, where.owner)
+                made = key and self.made.get(key if key.startswith(".") else f"{where.scope}:{key}")
+                if made and where.asks:
+                    self.ask("member", made, node.attr, 0, (), where, node.lineno)
+                else:
+                    self.expression(node.value, where)
+            elif dotted.partition(".")[0] != self.top and where.asks:
+                self.ask("attribute", dotted, "", 0, (), where, node.lineno)
+        elif isinstance(node, ast.Lambda):
+            return
+        elif isinstance(node, ast.IfExp):
+            atoms = atoms_of(node.test, self.constants)
+            self.expression(node.test, where)
+            self.expression(node.body, where.when(atoms))
+            self.expression(node.orelse, where.when(opposite(atoms)))
+        elif isinstance(node, ast.BoolOp):
+            for each in node.values:
+                self.expression(each, where)
+                atoms = atoms_of(each, self.constants)
+                where = where.when(atoms if isinstance(node.op, ast.And) else opposite(atoms))
+        elif isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            self.expression(node.generators[0].iter, where)
+        else:
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr):
+                    self.expression(child, where)
+                elif isinstance(child, ast.keyword):
+                    self.expression(child.value, where)
+
+    def called(self, node: ast.Call, where: _Where) -> None:
+        for each in node.args:
+            self.expression(each.value if isinstance(each, ast.Starred) else each, where)
+        for keyword in node.keywords:
+            self.expression(keyword.value, where)
+        starred = any(isinstance(each, ast.Starred) for each in node.args) or any(
+            not each.arg for each in node.keywords
+        )
+        places = -1 - len(node.args) if starred else len(node.args)
+        if starred and any(isinstance(each, ast.Starred) for each in node.args):
+            places = -1
+        keywords = tuple(sorted(each.arg for each in node.keywords if each.arg))
+        function = node.func
+        dotted = self.dotted(function, where)
+        if dotted and dotted.partition(".")[0] != self.top:
+            if where.asks:
+                self.ask("call", dotted, "", places, keywords, where, node.lineno)
+            return
+        if isinstance(function, ast.Attribute):
+            self.method_called(node, function, places, keywords, where)
+        if dotted and where.asks:
+            self.calls.append(Own(dotted, where.scope, where.conditions))
+
+    def method_called(
+        self, node: ast.Call, function: ast.Attribute, places: int, keywords: tuple[str, ...], where: _Where
+    ) -> None:
+        name = function.attr
+        if is_super(function.value) and where.owner:
+            if where.asks:
+                for base in self.bases.get(where.owner, ()):
+                    if "." in base:
+                        self.ask("super", base, name, places, keywords, where, node.lineno)
+                self.calls.append(Own(f"super.{where.owner}.{name}", where.scope, where.conditions))
+            return
+        if is_self(function.value) and where.owner:
+            told = where.conditions if where.asks else (UNTOLD,)
+            self.self_calls.append(SelfCall(where.owner, name, places, keywords, where.scope, told))
+            if where.asks:
+                self.calls.append(Own(f"self.{where.owner}.{name}", where.scope, where.conditions))
+            return
+        key = _key(function.value, where.owner)
+        made = key and self.made.get(key if key.startswith(".") else f"{where.scope}:{key}")
+        if made and where.asks:
+            self.ask("method", made, name, places, keywords, where, node.lineno)
+        else:
+            self.expression(function.value, where)
+
+    def dotted(self, node: ast.expr, where: _Where) -> str | None:
+        """The full name of what an imported name leads to; None for anything else."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return None
+        if node.id in where.aliases:
+            return ".".join([where.aliases[node.id], *reversed(parts)])
+        if not parts and node.id in self.defined:
+            return f"{self.module}.{node.id}"
+        return None
+
+
+def _key(node: ast.expr, owner: str | None) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and is_self(node.value) and owner:
+        return f".{owner}.{node.attr}"
+    return None
+
+
+def _text(node: ast.expr) -> str:
+    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else last_name(node) or ""
+
+
+def _is_overload(node: Function) -> bool:
+    return any(last_name(each) == "overload" for each in node.decorator_list)
+
+
+def _forgives(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler goes on after a name that is not there, instead of raising again."""
+    kinds = [last_name(each) for each in getattr(handler.type, "elts", [handler.type]) if each is not None]
+    return (handler.type is None or bool(_CATCHES.intersection(filter(None, kinds)))) and not any(
+        isinstance(each, ast.Raise) for each in handler.body[-1:]
+    )
+
+
+def _fields(node: ast.ClassDef) -> Iterable[str]:
+    """The fields of a dataclass in order, those with a default marked by ``=``; those that no caller gives left out."""
+    for item in node.body:
+        if not (isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)):
+            continue
+        if "ClassVar" in ast.unparse(item.annotation):
+            continue
+        value = item.value
+        if isinstance(value, ast.Call) and last_name(value.func) == "field":
+            given = {each.arg: each.value for each in value.keywords}
+            init = given.get("init")
+            if isinstance(init, ast.Constant) and init.value is False:
+                continue
+            has_default = "default" in given or "default_factory" in given
+        else:
+            has_default = value is not None
+        yield f"{item.target.id}=" if has_default else item.target.id
+
+
+__all__ = ["ANYTHING", "Ask", "Class", "Module", "Own", "SelfCall", "read_module"]

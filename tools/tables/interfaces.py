@@ -1,0 +1,337 @@
+"""Write matrix/interfaces and matrix/links: what releases define, and what they ask of each other.
+
+    python -m tools.tables.release_sources FOLDER [PACKAGE...]
+    python -m tools.tables.interfaces FOLDER [PACKAGE...]
+
+FOLDER holds archives of releases. Each text is read once, on its syntax tree, and what was read is kept beside the
+archives, so that a daily run reads what is new. What a release asks is taken from where a training run surely gets to
+(_reach.py), and held against every release of the package that is asked. What none of them refuses, or all of them, is
+left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from packaging.version import Version
+
+from compatcheck.interfaces.reading import FORMAT, Ask
+from compatcheck.interfaces.release import Release
+from compatcheck.interfaces.signature import parse, problem
+from tools.tables._interface_packages import packages, tops_of
+from tools.tables._names import Names, rows
+from tools.tables._reach import Walk, asked, self_calls
+from tools.tables._read_releases import Kept, releases, versions_kept
+
+MATRIX = Path(__file__).parents[2] / "matrix"
+Key = tuple[str, str, str, int, tuple[str, ...]]
+"""What tells one ask from another, whoever asks: kind, target, name, places and keywords."""
+
+
+class Asked(NamedTuple):
+    """Where one package asks for something: the file, what must be installed, and the entry that leads there."""
+
+    key: Key
+    file: str
+    conditions: tuple[str, ...]
+    entry: str
+
+
+def gather(folder: Path, package: str) -> dict[str, Any]:
+    """What every release of a package asks of the others; kept, and only made again for new releases."""
+    place = folder / f"{package}.asks"
+    known: dict[str, Any] = {"form": FORM, "releases": {}, "asks": {}}
+    if place.is_file():
+        kept = pickle.loads(place.read_bytes())
+        known = kept if kept["form"] == FORM else known
+    versions = versions_kept(folder, package)
+    new = [version for version in versions if str(version) not in known["releases"]]
+    if not new:
+        return known
+    others = {top for other in packages() if other != package for top in tops_of(other)}
+    kept = Kept(folder, package)
+    before: dict[bytes, Any] = {}
+    for version in new:
+        kept.read(version)
+        release = Release(_of_package(kept.modules(version, before), package))
+        if not release.modules:
+            continue
+        reached = Walk(release, package).run()
+        found: dict[Asked, int] = {}
+        for ask, where in asked(release, reached, package):
+            if ask.target.partition(".")[0] in others and "?" not in ask.conditions:
+                key = (ask.kind, ask.target, ask.name, ask.places, ask.keywords)
+                file = f"{where.module.replace('.', '/')}.py"
+                found.setdefault(Asked(key, file, ask.conditions, where.entry), ask.line)
+        known["releases"][str(version)] = len(reached)
+        for each in found:
+            known["asks"].setdefault(each, []).append(str(version))
+    place.write_bytes(pickle.dumps(known))
+    return known
+
+
+FORM = (FORMAT, 3)
+
+
+def _of_package(modules: Mapping[str, Any], package: str) -> dict[str, Any]:
+    tops = tops_of(package)
+    return {name: module for name, module in modules.items() if name.partition(".")[0].rstrip("!") in tops}
+
+
+class Definitions:
+    """Of one package, release by release: the names of modules, how things are called, what classes have."""
+
+    def __init__(self) -> None:
+        self.names = Names()
+        self.signatures: dict[str, list[tuple[int, str]]] = {}
+        self.members: dict[str, dict[str, list[int]]] = {}
+        self.classes: dict[str, list[int]] = {}
+        self.bases: dict[str, dict[str, None]] = {}
+        self.homes: dict[str, dict[str, None]] = {}
+
+    def add(self, version: Version, release: Release, top: str) -> None:
+        at = len(self.names.releases)
+        self.names.add(version, release.names)
+        defined: dict[str, list[str]] = {}
+        for module, read in release.modules.items():
+            if not _is_dummy(module):
+                for name in (*read.functions, *read.classes):
+                    if "." not in name:
+                        defined.setdefault(name, []).append(module)
+        for name, modules in defined.items():
+            first = modules[0]
+            if len(modules) > 1:
+                found = release.named(top, name)
+                first = found.module if found.module in modules else ""
+            for module in modules:
+                key = name if module == first else f"{module}:{name}"
+                self._define(at, release, module, name, key)
+
+    def _define(self, at: int, release: Release, module: str, name: str, key: str) -> None:
+        read = release.modules[module]
+        self.homes.setdefault(key, {})[module] = None
+        if name in read.functions:
+            self._sign(at, key, read.functions[name])
+            return
+        known = read.classes[name]
+        self._sign(at, key, release.constructor(module, name))
+        self.classes.setdefault(key, []).append(at)
+        for base in release.bases(module, name):
+            if base.kind in ("class", "foreign"):
+                self.bases.setdefault(key, {})[base.name or base.module] = None
+        held = self.members.setdefault(key, {})
+        for member in dict.fromkeys((*known.methods, *known.attributes, *known.properties)):
+            if not member.startswith("__"):
+                held.setdefault(member, []).append(at)
+        for method, signature in known.methods.items():
+            if not method.startswith("__") or method == "__call__":
+                words = signature.split()
+                self._sign(at, f"{key}.{method}", "?" if "?" in words else " ".join(words[1:]))
+
+    def _sign(self, at: int, key: str, signature: str) -> None:
+        self.signatures.setdefault(key, []).append((at, signature))
+
+    def rows(self) -> Iterator[tuple[str, Any]]:
+        """The rows of the table: what differs between releases, and nothing of what is the same in all."""
+        runs = self.names.runs
+        for module, by in rows(self.names).items():
+            yield f"module {module}", by
+        packages = {module.rpartition(".")[0] for module in self.names.modules()}
+        told: set[str] = set()
+        for key, signatures in sorted(self.signatures.items()):
+            if _is_private(key) or len({text for _, text in signatures}) < 2:
+                continue
+            taken: dict[str, list[int]] = {}
+            for place, text in signatures:
+                taken.setdefault(text, []).append(place)
+            module, colon, name = key.rpartition(":")
+            told.add(module + colon + name.partition(".")[0])
+            yield f"call {key}", {text: runs(places) for text, places in taken.items()}
+        for key, members in sorted(self.members.items()):
+            there = self.classes[key]
+            lacking = {name: at for name, at in members.items() if len(at) < len(there)}
+            if _is_private(key) or not lacking or len(there) < 2:
+                continue
+            grouped: dict[str, list[str]] = {}
+            for name, at in lacking.items():
+                grouped.setdefault(runs(at), []).append(name)
+            row: dict[str, Any] = {run: " ".join(names) for run, names in grouped.items()}
+            told.add(key)
+            yield (
+                f"class {key}",
+                {"is": runs(there), **({"of": " ".join(self.bases[key])} if key in self.bases else {}), **row},
+            )
+        for key in sorted(told):
+            name = key.rpartition(":")[2]
+            above = [module for module in sorted(packages) if self.names.has(module, name)]
+            homes = dict.fromkeys([*self.homes.get(key, {}), *(() if ":" in key else above)])
+            if homes:
+                yield f"home {key}", " ".join(homes)
+
+
+def _is_dummy(module: str) -> bool:
+    return any(part.startswith("dummy_") for part in module.split("."))
+
+
+def _is_private(key: str) -> bool:
+    name = key.rpartition(":")[2]
+    return name.partition(".")[0].startswith("_")
+
+
+def define(folder: Path, package: str, wanted: Sequence[Key]) -> tuple[Definitions, dict[Key, list[Any]]]:
+    """Read every release of a package and what each says to what is asked: a reason why it fails, else None."""
+    definitions = Definitions()
+    answers: dict[Key, list[Any]] = {key: [] for key in wanted}
+    overrides = any(key[0] == "override" for key in wanted)
+    top = tops_of(package)[0]
+    for version, modules in releases(folder, package):
+        release = Release(_of_package(modules, package))
+        if not release.modules:
+            continue
+        definitions.add(version, release, top)
+        calls = self_calls(release, Walk(release, package).run()) if overrides else {}
+        for key in wanted:
+            if key[0] == "override":
+                answers[key].append(_overridden(release, key, calls))
+            else:
+                answers[key].append(release.answer(Ask(*key, "", (), 0)))
+    return definitions, answers
+
+
+def _overridden(release: Release, key: Key, calls: Mapping[tuple[str, str], Any]) -> tuple[str, str] | None:
+    """Why a method that another package writes anew does not take what the release gives it."""
+    _, target, method, _, (signature, *others) = key
+    found = release.find(target)
+    if found.kind != "class" or found.rest:
+        return None
+    for each in release.line(found.module, found.name):
+        for places, keywords, scope in calls.get((f"{each.module}:{each.name}", method), ()):
+            if scope in others:
+                continue
+            why = problem(parse(signature), places, keywords)
+            if why and why[0] in ("keyword", "positional"):
+                return f"override-{why[0]}", why[1]
+    return None
+
+
+def lay_down(package: str, definitions: Definitions) -> int:
+    """Write what the releases of a package define; returns the size."""
+    listed = definitions.names.releases
+    about = {"modules": tops_of(package), "releases": " ".join(listed), "reviewed": str(date.today())}
+    lines = [f"about\t{_text(about)}\n", *(f"{key}\t{_text(row)}\n" for key, row in definitions.rows())]
+    place = MATRIX / "interfaces" / f"{package}.tsv"
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("".join(lines), encoding="utf-8")
+    return place.stat().st_size
+
+
+def connect(folder: Path, package: str, asks: Mapping[Asked, Sequence[str]], owner: Mapping[str, str]) -> int:
+    """Write what a package asks that some release of another refuses and some release does not; returns the rows."""
+    mine = [str(version) for version in versions_kept(folder, package)]
+    found: dict[str, dict[tuple[str, ...], dict[tuple[str, str, str], set[int]]]] = {}
+    for each, versions in asks.items():
+        provider = owner.get(each.key[1].partition(".")[0])
+        told = _answers(folder, provider) if provider else None
+        told_answers = told["answers"].get(each.key) if told else None
+        if not told_answers or provider is None or told is None or all(told_answers):
+            continue
+        names = told["names"]
+        working = names.runs([at for at, why in enumerate(told_answers) if not why])
+        reasons: dict[tuple[str, str], list[int]] = {}
+        for at, why in enumerate(told_answers):
+            if why:
+                reasons.setdefault(_reason(each.key, why), []).append(at)
+        for (kind, name), failing in reasons.items():
+            fails = names.runs(failing) if len(reasons) > 1 else ""
+            failure = (kind, _target(each.key), name, working, fails)
+            at_conditions = found.setdefault(provider, {}).setdefault(failure, {})
+            leads = (" ".join(each.conditions), each.entry, each.file)
+            at_conditions.setdefault(leads, set()).update(mine.index(version) for version in versions)
+    table = {provider: list(_rows(rows, mine)) for provider, rows in sorted(found.items())}
+    place = MATRIX / "links" / f"{package}.json"
+    place.parent.mkdir(exist_ok=True)
+    body = ",\n".join(f"{json.dumps(each)}:[\n{_lines(listed)}\n]" for each, listed in table.items())
+    place.write_text("{\n" + body + "\n}\n", encoding="utf-8")
+    return sum(map(len, table.values()))
+
+
+def _lines(rows: Sequence[Any]) -> str:
+    return ",\n".join(map(_text, rows))
+
+
+def _rows(rows: Mapping[Any, Mapping[tuple[str, str, str], set[int]]], mine: Sequence[str]) -> Iterator[list[str]]:
+    """One row for each thing that is asked and what must be installed for it, from the file that leads there first."""
+    runs = Names.over(mine).runs
+    for (kind, target, name, working, fails), places in sorted(rows.items()):
+        covered: set[int] = set()
+        by: dict[str, tuple[str, str, set[int]]] = {}
+        for (conditions, entry, file), at in sorted(places.items(), key=lambda each: len(each[0][0].split())):
+            _, _, held = by.setdefault(conditions, (file, entry, set()))
+            held |= at - covered
+            if not conditions:
+                covered |= at
+        for conditions, (file, entry, held) in by.items():
+            if held:
+                yield [kind, target, name, file, entry, conditions, runs(sorted(held)), working, fails]
+
+
+def _reason(key: Key, why: tuple[str, str]) -> tuple[str, str]:
+    return (why[0], why[1].rpartition(".")[2]) if key[0] not in ("import", "attribute") else (key[0], key[2])
+
+
+def _target(key: Key) -> str:
+    kind, target, name = key[:3]
+    return f"{target}.{name}" if name else target
+
+
+@cache
+def _answers(folder: Path, package: str) -> dict[str, Any] | None:
+    place = folder / f"{package}.answers"
+    if not place.is_file():
+        return None
+    told: dict[str, Any] = pickle.loads(place.read_bytes())
+    return told | {"names": Names.over(told["releases"])}
+
+
+def _text(row: Any) -> str:
+    return json.dumps(row, separators=(",", ":"), ensure_ascii=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("packages", nargs="*", metavar="PACKAGE")
+    given = parser.parse_args()
+    there = [package for package in packages() if (given.folder / package).is_dir()]
+    gathered = {}
+    for package in there:
+        gathered[package] = gather(given.folder, package)
+        print(f"{package}: {len(gathered[package]['asks'])} asks", file=sys.stderr, flush=True)
+    owner = {top: package for package in there for top in tops_of(package)}
+    wanted: dict[str, dict[Key, None]] = {}
+    for known in gathered.values():
+        for each in known["asks"]:
+            wanted.setdefault(owner.get(each.key[1].partition(".")[0], ""), {})[each.key] = None
+    for package in given.packages or there:
+        definitions, answers = define(given.folder, package, list(wanted.get(package, {})))
+        size = lay_down(package, definitions)
+        kept = {
+            "releases": definitions.names.releases,
+            "answers": {key: each for key, each in answers.items() if any(each)},
+        }
+        (given.folder / f"{package}.answers").write_bytes(pickle.dumps(kept))
+        print(
+            f"{package}: {size >> 10} KiB of definitions, {len(kept['answers'])} asks fail", file=sys.stderr, flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()
