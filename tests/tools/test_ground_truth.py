@@ -55,8 +55,8 @@ f.scaled_dot_product_attention = lambda q, k, v, attn_mask=None, **rest: kept(q,
 @pytest.mark.stack
 @pytest.mark.parametrize("broken", ["", _PASSES_THE_MASK_BY], ids=["as it is", "masks are ignored"])
 def test_a_stage_passes_here_and_fails_where_attention_is_broken(tmp_path: Path, broken: str) -> None:
-    program = f"{broken}\nimport runpy, sys\nsys.argv[1:] = ['left padding', {str(tmp_path)!r}]\n"
+    program = f"{broken}\nimport runpy, sys\nsys.argv[1:] = [{str(tmp_path)!r}, 'left padding']\n"
     program += f"runpy.run_path({_stages.__file__!r}, run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
-    verdict = json.loads(done.stdout.splitlines()[-1])
+    verdict = json.loads(done.stdout.splitlines()[-1])["verdict"]
     assert (verdict["wrong"] if verdict else False) is bool(broken), verdict

@@ -4,8 +4,9 @@
 
 Needs uv, the package index and some GB of disk. The check comes first, on the environment and on a script that trains
 as the stages do; then each stage runs in a process of its own: the imports, full training, accumulated gradients, LoRA,
-left padding, saving and loading, resuming. A stage that failed and of which nothing was said is a *miss*; an affected
-finding in a stack that passed every stage is *without cause*. The exit status is 1 where there is one of these.
+left padding, saving and loading, resuming, and calls of each library. A stage that failed and of which nothing was said
+is a *miss*; an affected finding in a stack that passed every stage is *without cause*. The exit status is 1 where there
+is one of these.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from typing import Any, NamedTuple
 
 from compatcheck import matrix
 from tools.ground_truth import _stages
-from tools.ground_truth._stacks import build, parsed, parser_of
+from tools.ground_truth._run import applicable, outcomes
+from tools.ground_truth._stacks import build, installed, parsed, parser_of
 
-STAGES = (*_stages.IMPORTS, *_stages.TRAINING)
+STAGES = (*_stages.IMPORTS, *_stages.TRAINING, *_stages.CALLS)
 SCRIPT = (
     "python train.py --model_name_or_path model --per_device_train_batch_size 2 --gradient_accumulation_steps 4 "
     "--use_peft --lora_r 4 --resume_from_checkpoint out/checkpoint-2 --output_dir out\n"
@@ -73,8 +75,8 @@ def forecast(python: Path, project: Path) -> tuple[Mapping[str, Any], ...]:
     if done.returncode not in (0, 1):
         raise RuntimeError(done.stderr[-1500:])
     known: dict[str, list[str]] = {}
-    for entry, regex, _ in matrix.load().patterns():
-        known.setdefault(entry, []).append(regex)
+    for pattern in matrix.load().patterns():
+        known.setdefault(pattern.entry, []).append(pattern.regex)
     found = json.loads(done.stdout)["findings"]
     return tuple(
         {**finding, "patterns": known.get(finding["id"], [])} for finding in found if finding["status"] == "affected"
@@ -83,20 +85,8 @@ def forecast(python: Path, project: Path) -> tuple[Mapping[str, Any], ...]:
 
 def failures(python: Path, room: Path, ends: float) -> dict[str, Mapping[str, Any]]:
     """The stages that failed, each with its error."""
-    failed: dict[str, Mapping[str, Any]] = {}
-    for stage in STAGES:
-        folder = room / stage.replace(" ", "-")
-        folder.mkdir(parents=True, exist_ok=True)
-        command = [str(python), _stages.__file__, stage, str(folder)]
-        left = max(1.0, ends - time.monotonic())
-        done = subprocess.run(command, capture_output=True, text=True, timeout=left, cwd=folder)
-        try:
-            verdict = json.loads(done.stdout.splitlines()[-1])
-        except (ValueError, IndexError):
-            verdict = {"error": f"exit status {done.returncode}: {done.stderr[-400:]}", "files": [], "wrong": False}
-        if verdict:
-            failed[stage] = verdict
-    return failed
+    verdicts = outcomes(python, room, ends, applicable(STAGES, installed(python)))
+    return {stage: verdict for stage, verdict in verdicts.items() if verdict}
 
 
 def judged(name: str, folder: Path, limit: float) -> Outcome:
