@@ -221,7 +221,7 @@ def takes_nothing(self):
 def layers(function):
     """A function and what it wraps, the outermost first."""
     found = [function]
-    while hasattr(found[-1], "__wrapped__") and len(found) < 20:
+    while isinstance(getattr(found[-1], "__wrapped__", None), types.FunctionType) and len(found) < 20:
         found.append(found[-1].__wrapped__)
     return found
 
