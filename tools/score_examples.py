@@ -1,6 +1,6 @@
 """What a check says of example scripts, compared with what breaks of them in real environments.
 
-    python -m tools.score_examples CORPUS ENVIRONMENTS --truth FILE [--only NAME] [--details]
+    python -m tools.score_examples CORPUS ENVIRONMENTS --truth FILE [--only NAME] [--every N] [--details]
 
 CORPUS holds ``index.json``, a list of scripts with ``project``, ``version`` and ``file``. Each folder of ENVIRONMENTS
 is a virtual environment. The imports, attributes and calls of every script are tried in every environment. FILE keeps
@@ -175,6 +175,7 @@ def main() -> int:
     parser.add_argument("environments", type=Path)
     parser.add_argument("--truth", type=Path, help="file that keeps what was run")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="score this environment only")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="score each Nth script only")
     parser.add_argument("--details", action="store_true", help="list false and open claims, and missed breaks")
     options = parser.parse_args()
     index = json.loads((options.corpus / "index.json").read_text())
@@ -186,7 +187,7 @@ def main() -> int:
     for folder in folders:
         there = recorded[folder.name]
         real: Truth = truth.load(there["scripts"])
-        rows = {str(options.corpus / row["file"]): row for row in index}
+        rows = {str(options.corpus / row["file"]): row for row in index[:: options.every]}
         for script, claims in forecast(folder / "bin" / "python", map(Path, rows)):
             row = rows[str(script)]
             is_own = there["versions"].get(row["project"]) == row["version"]
