@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from unittest import mock
 
+from compatcheck.files import storage
 from tools.example_scripts import truth
 from tools.example_scripts.truth import Outcome, Truth
 from tools.example_scripts.uses import is_library, read_uses
@@ -124,7 +125,7 @@ def outcomes(environments: Iterable[Path], scripts: Mapping[str, str], kept: Pat
         recorded[environment.name] = {"versions": truth.versions(python), "scripts": found}
         print(f"{environment.name}: run in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
         if kept is not None:
-            kept.write_text(json.dumps(recorded))
+            storage.write(str(kept), json.dumps(recorded))
     return recorded
 
 

@@ -86,6 +86,8 @@ def _states(text: str) -> dict[str, str]:
         ("from shelf import Trainer; Trainer(1, tokeniser=2)", "keyword", "tokeniser"),
         ("from shelf import Trainer; t = Trainer(1); t.train(until=2)", "keyword", "until"),
         ("from shelf import Trainer; t = Trainer(1); t.fit()", "attribute", "fit"),
+        ("from shelf import Trainer; t = Trainer(1); t.optimizer", "attribute", "optimizer"),
+        ("from shelf import Trainer; t = Trainer(1); t.optimizer.step()", "attribute", "optimizer"),
         ("from shelf import Mother; Mother.load('x', torch_dtype=1)", "keyword", "torch_dtype"),
         ("from shelf import Mother; Mother.open('x')", "attribute", "open"),
     ],
@@ -99,7 +101,7 @@ def test_use_that_breaks_is_found(library: None, line: str, kind: str, name: str
     [
         "from shelf import quiet, Trainer; Trainer(1, None)",
         "from shelf import Trainer; Trainer(1, tokenizer=2)",
-        "from shelf import Trainer; t = Trainer(1); t.train(resume=True); t.state.update()",
+        "from shelf import Trainer; t = Trainer(1); t.train(resume=True); t.state.update(); t.state, t.train",
         "from shelf import Lenient; Lenient(anything=1)",
         "from shelf import Trainer; Trainer(1, **{'gone': 1})",
         "from shelf import Trainer\ndef f(Trainer): Trainer(gone=1)",

@@ -46,6 +46,8 @@ def outcome(use):
             run_import(use)
         elif use["kind"] == "attribute":
             resolve(use["module"], use["chain"], use["bound"])
+        elif use["kind"] == "member":
+            read_member(use)
         else:
             call(use)
     except Open as error:
@@ -132,13 +134,24 @@ def resolve(name, chain, bound):
     return found
 
 
+def made_by(use):
+    """The class of the object that a use is about."""
+    made = resolve(use["module"], use["chain"][:-1], use["bound"])
+    if not isinstance(made, type):
+        raise Open("what makes it is no class")
+    return made
+
+
+def read_member(use):
+    made, name = made_by(use), use["chain"][-1]
+    if not any(re.search(rf"\bself\.{re.escape(name)}\b *[=:,]", source(each)) for each in made.__mro__):
+        method(made, name, is_called=False)
+
+
 def call(use):
     name, chain = use["module"], use["chain"]
     if use["kind"] == "method":
-        made = resolve(name, chain[:-1], use["bound"])
-        if not isinstance(made, type):
-            raise Open("what makes it is no class")
-        target = method(made, chain[-1])
+        target = method(made_by(use), chain[-1])
     else:
         target = resolve(name, chain, use["bound"])
     if not callable(target):
@@ -148,7 +161,7 @@ def call(use):
         judge(layers, positional + bound, use["keywords"], chain[-1] if chain else name)
 
 
-def method(made, name):
+def method(made, name, is_called=True):
     """The attribute of a class that an instance would be asked for, bound as an instance would have it."""
     try:
         found = inspect.getattr_static(made, name)
@@ -156,7 +169,7 @@ def method(made, name):
         if may_have(made, name):
             raise Open("an instance may have it") from error
         raise Broken("attribute", name, f"{made.__name__} has no {name}") from error
-    if isinstance(found, staticmethod):
+    if isinstance(found, staticmethod) or not is_called:
         return getattr(made, name)
     if isinstance(found, (classmethod, types.FunctionType)):
         return getattr(made, name) if isinstance(found, classmethod) else types.MethodType(found, object())

@@ -34,11 +34,11 @@ class Keyword(NamedTuple):
 class Use(NamedTuple):
     """One thing that a script takes from a library, on the lines from ``line`` to ``end``.
 
-    An import has the ``statement`` that is to be run. A call has its arguments; a ``method`` is called on an object
-    whose class is that of ``reference`` without the last attribute.
+    An import has the ``statement`` that is to be run. A call has its arguments. A ``method`` is called on an object,
+    and a ``member`` is read of one, whose class is that of ``reference`` without the last attribute.
     """
 
-    kind: Literal["import", "attribute", "call", "method"]
+    kind: Literal["import", "attribute", "call", "method", "member"]
     line: int
     end: int
     reference: Reference
@@ -68,7 +68,11 @@ def read_uses(text: str) -> list[Use]:
     places = list(_places(ast.parse(text), (), False))
     names = _bindings(places)
     uses: dict[Use, None] = {}
-    inner = {id(place.node.value) for place in places if isinstance(place.node, ast.Attribute)}
+    inner = {
+        id(place.node.value)
+        for place in places
+        if isinstance(place.node, ast.Attribute) and names.reference(place.node, place.scopes) is not None
+    }
     inner |= {id(place.node.func) for place in places if isinstance(place.node, ast.Call)}
     replaced = set(_replaced(places, names))
     for place in places:
@@ -96,14 +100,17 @@ def _prefixes(reference: Reference) -> Iterator[Reference]:
 
 def _uses(place: _Place, names: _Names, is_inner: bool) -> Iterator[Use]:
     node = place.node
+    kind: Literal["attribute", "member"]
     if isinstance(node, ast.Import | ast.ImportFrom):
         yield from _imports(node)
     elif isinstance(node, ast.Call):
         yield from _call(node, place.scopes, names)
     elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and not is_inner:
-        reference = names.reference(node, place.scopes)
+        reference, kind = names.reference(node, place.scopes), "attribute"
+        if reference is None:
+            reference, kind = names.member(node, place.scopes), "member"
         if reference is not None:
-            yield Use("attribute", node.lineno, node.end_lineno or node.lineno, reference)
+            yield Use(kind, node.lineno, node.end_lineno or node.lineno, reference)
 
 
 def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[Use]:
@@ -121,10 +128,8 @@ def _call(node: ast.Call, scopes: tuple[Scope, ...], names: _Names) -> Iterator[
         return
     kind: Literal["call", "method"] = "call"
     reference = names.reference(node.func, scopes)
-    if reference is None and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-        made = names.maker(node.func.value, scopes)
-        if made is not None:
-            kind, reference = "method", made._replace(chain=(*made.chain, node.func.attr))
+    if reference is None:
+        kind, reference = "method", names.member(node.func, scopes)
     if reference is not None:
         keywords = tuple(Keyword(each.arg, each.lineno) for each in node.keywords if each.arg)
         end = node.end_lineno or node.lineno
@@ -148,10 +153,13 @@ class _Names(NamedTuple):
         found = binding.imported
         return found._replace(chain=(*found.chain, *reversed(chain)))
 
-    def maker(self, node: ast.Name, scopes: tuple[Scope, ...]) -> Reference | None:
-        """What of a library was called to make the only object that a name is ever bound to."""
-        binding = self._only(node, scopes)
-        return self.reference(binding.made.func, scopes) if binding is not None and binding.made is not None else None
+    def member(self, node: ast.expr, scopes: tuple[Scope, ...]) -> Reference | None:
+        """What of a library an attribute of an object is, if the name of the object is only ever bound to that one."""
+        if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+            return None
+        binding = self._only(node.value, scopes)
+        made = self.reference(binding.made.func, scopes) if binding is not None and binding.made is not None else None
+        return made._replace(chain=(*made.chain, node.attr)) if made is not None else None
 
     def _only(self, node: ast.expr, scopes: tuple[Scope, ...]) -> _Binding | None:
         if not isinstance(node, ast.Name):
