@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from datetime import date
 from typing import NamedTuple
 
@@ -23,7 +23,8 @@ from compatcheck.language import marked
 from compatcheck.packages.frameworks import framework_of
 from compatcheck.packages.known_releases import bounds
 from compatcheck.packages.names import normalised
-from compatcheck.packages.versions import contains, is_vendor_build, parse_range, parse_version
+from compatcheck.packages.required_python import accepted_pythons, lowest_python
+from compatcheck.packages.versions import contains, final_release, is_vendor_build, parse_range, parse_version
 
 _DEEPSPEED_DEFAULTS = {"contiguous_gradients": True, "reduce_scatter": True}
 _FAMILY_FACTS = ("type", "remote_code", "torch_dtype")
@@ -400,13 +401,28 @@ _RULES: tuple[_Rule, ...] = (
 
 
 def _python_range(view: Environment, table: Table) -> str | None:
-    """Where nothing is said of Python, it is older than the first one that the torch has no wheels for."""
-    torch = _release(view, "torch")
-    if torch is None or torch.is_prerelease or not isinstance(view.get("python"), Unknown):
+    """Where nothing is said of Python: each release takes it, and it is older than the first that torch lacks."""
+    if not isinstance(view.get("python"), Unknown):
         return None
-    first = table("torch-cuda-builds").get("first_for_python", ())
-    lacking = [Version(python) for python, release in first if torch < Version(release)]
-    return f"<{min(lacking)}" if lacking else None
+    bounds = [*_lowest_python(view, table), *_python_without_torch(view, table)]
+    return ",".join(bounds) or None
+
+
+def _lowest_python(view: Environment, table: Table) -> Iterator[str]:
+    releases = {name: final_release(version) for name, version in view.section("distributions").items()}
+    accepted = (accepted_pythons(name, release, table) for name, release in releases.items() if release)
+    lowest = max(filter(None, map(lowest_python, accepted)), default=None)
+    if lowest is not None:
+        yield f">={lowest}"
+
+
+def _python_without_torch(view: Environment, table: Table) -> Iterator[str]:
+    torch = _release(view, "torch")
+    if torch is not None and not torch.is_prerelease:
+        first = table("torch-cuda-builds").get("first_for_python", ())
+        lacking = [Version(python) for python, release in first if torch < Version(release)]
+        if lacking:
+            yield f"<{min(lacking)}"
 
 
 def _has_cuda(view: Environment, facts: Mapping[str, Inference]) -> bool:

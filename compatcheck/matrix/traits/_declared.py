@@ -1,4 +1,4 @@
-"""What releases declare of Python and of each other, by the table `declared-requirements`."""
+"""What releases require of each other where an environment stands, by the table `declared-requirements`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from packaging.version import Version
 
 from compatcheck.environment import Environment
 from compatcheck.inference.inferred import Table
-from compatcheck.packages.release_rows import Row, rows_of
+from compatcheck.packages.release_rows import Row
+from compatcheck.packages.required_python import PYTHON
 
-PYTHON = "python"
 _TABLE = "declared-requirements"
 _SYSTEMS = {"Linux": "linux", "Darwin": "darwin", "Windows": "win32"}
 _VARIABLE = re.compile(r"\b(?:python|platform|sys|os|implementation)_\w+")
@@ -29,20 +29,6 @@ def declared(name: str, environment: Environment, table: Table) -> dict[str, Seq
         if held:
             rows[other] = sorted([*rows.get(other, ()), *held], key=lambda row: Version(row[0]))
     return rows
-
-
-def pythons(name: str, release: Version, table: Table) -> str:
-    """The range of Pythons that a release takes; empty where it was not read, or takes any."""
-    rows = {PYTHON: table(_TABLE).get(name, {}).get(PYTHON, ())}
-    return next((row[2] for _, row in rows_of(release, rows)), "")
-
-
-def takes_python(accepted: str, python: str) -> bool:
-    """Whether a range admits a Python; of ``3.8`` any patch release will do."""
-    from packaging.specifiers import SpecifierSet
-
-    whole = [python] if python.count(".") > 1 else [f"{python}.0", f"{python}.99"]
-    return any(SpecifierSet(accepted).contains(each, prereleases=True) for each in whole)
 
 
 def _holds(marker: str, environment: Environment) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from packaging.version import Version
+
 from compatcheck.environment import Environment
 from compatcheck.inference.inferred import Table
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.matrix.traits._requirements import Requirement, listed
-from compatcheck.packages.known_releases import bounds, platform_of, standing
+from compatcheck.packages.known_releases import bounds, platform_of, releases, standing
+from compatcheck.packages.required_python import accepted_pythons, takes_python
+from compatcheck.packages.versions import final_release
 
 _WHY = marked("the nearest release with a file for it")
 
@@ -23,14 +27,13 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if not isinstance(python, str):
         return TraitVerdict(None, missing=("python",))
     places = [python, *filter(None, [platform_of(environment.section("platform"))])]
-    found = (
-        occurrence
-        for each in listed(environment)
-        if not each.elsewhere and (each.pin is None or standing(each.name, each.pin, table) == "exists")
-        if (occurrence := next(filter(None, (_occurrence(each, place, table) for place in places)), None))
-    )
-    occurrences = tuple(found)
-    return TraitVerdict(bool(occurrences), occurrences)
+    occurrences = []
+    for each in listed(environment):
+        if not each.elsewhere and (each.pin is None or standing(each.name, each.pin, table) == "exists"):
+            lacking = filter(None, (_occurrence(each, place, table) for place in places))
+            occurrence = next(lacking, None) or _of_another_python(each, python, table)
+            occurrences += [occurrence] if occurrence else []
+    return TraitVerdict(bool(occurrences), tuple(occurrences))
 
 
 def _occurrence(required: Requirement, place: str, table: Table) -> Occurrence | None:
@@ -47,6 +50,28 @@ def _occurrence(required: Requirement, place: str, table: Table) -> Occurrence |
         bound=bound.format(version=wanted),
     )
     return Occurrence(summary, (required.name,), {required.name: f"=={wanted}"}, why=_WHY, location=required.at)
+
+
+def _of_another_python(required: Requirement, python: str, table: Table) -> Occurrence | None:
+    """A pinned release whose own metadata does not take the Python."""
+    release = final_release(required.pin)
+    accepted = accepted_pythons(required.name, release, table) if release else ""
+    if release is None or not accepted or takes_python(accepted, python):
+        return None
+    summary = _("{requirement} requires Python {accepted}, and {python} is stated").format(
+        requirement=required.spelled, accepted=accepted, python=python
+    )
+    near = _nearest_for(required.name, release, python, table)
+    pins = {required.name: f"=={near}"} if near else {}
+    return Occurrence(summary, (required.name,), pins, why=_WHY, location=required.at)
+
+
+def _nearest_for(name: str, release: Version, python: str, table: Table) -> Version | None:
+    """The next release that takes the Python: above, else below."""
+    accepted = {each: accepted_pythons(name, each, table) for each in releases(name, table)}
+    fitting = [each for each, text in accepted.items() if text and takes_python(text, python)]
+    above = [each for each in fitting if each > release]
+    return next(iter([*above, *fitting[-1:]]), None)
 
 
 def _excludes(required: Requirement, bound: str) -> bool:
