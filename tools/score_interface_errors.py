@@ -6,6 +6,7 @@
 
 *Packages* counts the reports whose first explanation names a package of the settled cause, *all* those where it names
 every one of them, and *pin* those where one of its pins or settings agrees with the fix; *right* is packages and pin.
+*Tables* counts those where the answer from the tables of releases would be right, whichever explanation comes first.
 A report that stands in several files counts once. Reports of the test half are counted and never shown.
 """
 
@@ -30,6 +31,8 @@ from compatcheck.results.diagnoses import Explanation
 from tools.labelled.agreement import agrees_with
 from tools.labelled.whole_texts import FOLDER
 
+TABLES = "CC-2026-3124"
+"""The entry that answers from the tables of releases."""
 KINDS = {
     "unexpected keyword": r"got an unexpected keyword argument",
     "missing argument": r"missing \d+ required (?:positional|keyword-only) arguments?",
@@ -63,6 +66,7 @@ class Score(NamedTuple):
     packages: bool = False
     all: bool = False
     pin: bool = False
+    tables: bool = False
 
     @property
     def right(self) -> bool:
@@ -107,7 +111,8 @@ def score(report: Report, known: matrix.Matrix) -> Score:
             found = diagnose(Given((str(path),)), known).explanations
         except NothingInspectedError:
             found = ()
-    return _judged(report, found[0]) if found else Score(report)
+    own = next((_judged(report, each) for each in found if each.finding.id == TABLES and each.finding.seen), None)
+    return _judged(report, found[0])._replace(tables=own is not None and own.right) if found else Score(report)
 
 
 def _judged(report: Report, first: Explanation) -> Score:
@@ -132,7 +137,9 @@ def _print(scores: Iterable[Score]) -> None:
     groups |= {name: [each for each in held if each.report.kind == name] for name in KINDS}
     groups |= {f"{half} half": [each for each in held if each.report.split == half] for half in ("fit", "test")}
     for name, group in groups.items():
-        counts = {word: sum(getattr(each, word) for each in group) for word in ("packages", "all", "pin", "right")}
+        counts = {
+            word: sum(getattr(each, word) for each in group) for word in ("packages", "all", "pin", "right", "tables")
+        }
         words = "  ".join(f"{word} {count:>2} ({count / max(len(group), 1):4.0%})" for word, count in counts.items())
         print(f"{name:<21} {len(group):>3}  {words}")
 
@@ -150,6 +157,7 @@ def main() -> None:
             word = "right" if each.right else "packages" if each.packages else "pin" if each.pin else "-"
             print(f"\n{each.report.id}  [{each.report.kind}]  {word}")
             print(f"    label  {', '.join(each.report.cause)}  {json.dumps(each.report.fix, ensure_ascii=False)}")
+            print(f"    tables {'right' if each.tables else '-'}")
             print(f"    first  {each.entry or 'none'} {each.band}  {', '.join(each.named)}  {', '.join(each.pins)}")
 
 

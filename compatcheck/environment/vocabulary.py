@@ -151,6 +151,7 @@ FACTS: tuple[Fact, ...] = (
     Fact("interface_errors[].names", LABELS, used_by="traits"),
     *_each("interface_errors[]", WHOLE, "takes given", used_by="traits"),
     *_each("interface_errors[]", TEXT, "file function code", used_by="traits"),
+    Fact("interface_errors[].named", LABELS, used_by="traits", meaning="packages that the text around it names"),
     *_each("cuda", VERSION, "runtime driver driver_api toolkit cudnn nccl"),
     Fact("cuda.machine_code", FLAG, used_by="traits"),
     Fact("npu.cann", VERSION, meaning="release of CANN on an Ascend machine, as 8.0.rc3"),

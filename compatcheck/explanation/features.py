@@ -31,6 +31,9 @@ _LOUD = frozenset(("crash", "import-fail", "install-fail"))
 _NO_PACKAGES = frozenset(("hardware", "network", "container"))
 """What entries name as their package where none is at fault; no report says these words of one."""
 
+_ANY_PACKAGE = ("python",)
+"""What an entry names that computes the packages at fault."""
+
 _LEAST_ALIKE, _LITTLE_ALIKE = 0.25, 0.1
 """Likeness to an entry, as a share of the most alike one's, that counts by itself, and beside a package's name."""
 
@@ -181,7 +184,9 @@ def weigh(
     features["contrast-for"] = float(bool(spoken_for))
     features["contrast-against"] = float(bool(against))
     features["contrast-elsewhere"] = float(bool(context.case.contrasts) and not spoken_for and not against)
-    _add_names(features, row, context)
+    answering = _answering(row, weighed.verdict)
+    features["answered"] = float(bool(answering))
+    _add_names(features, row, answering, context)
     _add_words(features, number, context)
     _add_prior(features, row, context)
     kept = {name: value for name, value in features.items() if value}
@@ -296,13 +301,21 @@ def _told_apart(contrast: Contrast, condition: object) -> bool | None:
     return True if worked is False or (failed is True and contrast.worked is None) else None
 
 
-def _add_names(features: dict[str, float], row: Row, context: Context) -> None:
-    packages = [name for name in row.packages if name not in _NO_PACKAGES]
+def _answering(row: Row, verdict: Verdict) -> tuple[str, ...]:
+    """The packages at fault that tables give for an error line; none of an entry that speaks of certain packages."""
+    computed = row.packages == _ANY_PACKAGE
+    return tuple(dict.fromkeys(name for each in verdict.occurrences for name in each.packages)) if computed else ()
+
+
+def _add_names(features: dict[str, float], row: Row, answering: Sequence[str], context: Context) -> None:
+    """Whether the packages of an entry are named; those that an error line leads to are, in its own way."""
+    at_fault = answering or row.packages
+    packages = [name for name in at_fault if name not in _NO_PACKAGES]
     if not packages:
         return
     named = [name for name in packages if name in context.named]
     features["named"] = len(named) / len(packages)
-    features["unnamed"] = float(not named and not features["holds"])
+    features["unnamed"] = float(not named and not answering and not features["holds"])
     most = max(context.named.values(), default=1)
     features["named-often"] = max((context.named[name] for name in named), default=0) / most
 

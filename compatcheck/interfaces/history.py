@@ -83,6 +83,24 @@ class Interfaces:
                     return package, key + name.removeprefix(parts[-1 - members])
         return None
 
+    def packages(self) -> tuple[str, ...]:
+        """The packages whose releases were read."""
+        return tuple(dict.fromkeys(self._modules.values()))
+
+    def defining(self, kind: str, key: str) -> Iterator[str]:
+        """The packages with a row of this kind, ``class`` or ``call``, for a key."""
+        return (package for package in self.packages() if f"{kind} {key}" in self._table(f"interfaces/{package}"))
+
+    def callables(self, package: str, name: str) -> Iterator[str]:
+        """The keys of the functions and methods of this name whose signature changed."""
+        endings = (f" {name}", f".{name}", f":{name}")
+        rows = self._table(f"interfaces/{package}")
+        return (key[5:] for key in rows if key.startswith("call ") and key.endswith(endings))
+
+    def homes(self, package: str, key: str) -> tuple[str, ...]:
+        """The modules from which a class or a function can be taken."""
+        return tuple(self._table(f"interfaces/{package}").get(f"home {key}", "").split())
+
     def named(self, simple: str) -> Iterator[tuple[str, str]]:
         """Every package and key with this name, such as ``SFTTrainer`` or ``Trainer.train``."""
         for package in dict.fromkeys(self._modules.values()):
@@ -97,15 +115,12 @@ class Interfaces:
     def members(self, package: str, key: str, name: str, depth: int = 0) -> tuple[str, ...] | None:
         """The runs in which a class, or one above it, has a method or attribute; None where nothing is told."""
         row = self._table(f"interfaces/{package}").get(f"class {key}", {})
-        told = next((runs for runs, names in row.items() if runs not in ("is", "of") and name in names.split()), None)
-        if told is not None:
-            return tuple(told.split())
-        if depth < _DEEPEST:
-            for base in row.get("of", "").split():
-                found = None if "." in base else self.members(package, base, name, depth + 1)
-                if found is not None:
-                    return found
-        return None
+        told = next((runs for runs, names in row.items() if runs not in ("is", "of") and name in names.split()), "")
+        found = dict.fromkeys(told.split())
+        for base in row.get("of", "").split() if depth < _DEEPEST else ():
+            if "." not in base:
+                found.update(dict.fromkeys(self.members(package, base, name, depth + 1) or ()))
+        return tuple(found) or None
 
     def taken_at(self, package: str, key: str, release: Version, others: Mapping[str, Version]) -> str | None:
         """The signature at a release, with what classes of other packages take at theirs; None where it is not told."""

@@ -291,13 +291,13 @@ def lint_folder(folder: str | None, probes: Sequence[str], only: Sequence[str] =
     Raises InputError where no entry is there, or none of the name of one of ``only``.
     """
     from datetime import datetime, timezone
-    from functools import cache
+    from functools import cache, partial
     from pathlib import Path
 
     from compatcheck.errors import InputError
-    from compatcheck.matrix.compile import read_entries, read_toml
+    from compatcheck.matrix.compile import read_entries
     from compatcheck.matrix.lint import lint
-    from compatcheck.matrix.loading import source_folder
+    from compatcheck.matrix.loading import read_source_table, source_folder
 
     source = Path(source_folder(folder))
     entries = read_entries(source)
@@ -309,7 +309,7 @@ def lint_folder(folder: str | None, probes: Sequence[str], only: Sequence[str] =
             "reading the matrix in", str(source), f"there is no {lacking[0]}", "name entries that are there"
         )
     today = datetime.now(timezone.utc).date()
-    table = cache(lambda name: read_toml(source / "tables" / f"{name}.toml"))
+    table = cache(partial(read_source_table, str(source)))
     return lint(entries, table, probes, today, only), len({*only} or entries)
 
 

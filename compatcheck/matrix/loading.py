@@ -186,7 +186,7 @@ def _load_sources(folder: str) -> Matrix:
     from io import BytesIO
     from pathlib import Path
 
-    from compatcheck.matrix.compile import compile_entries, read_entries, read_files, read_tables, read_texts, read_toml
+    from compatcheck.matrix.compile import compile_entries, read_entries, read_files, read_tables, read_texts
 
     tables, texts, files = read_tables(Path(folder)), read_texts(Path(folder)), read_files(Path(folder))
     compiled = compile_entries(read_entries(Path(folder)).values(), tables, texts, files)
@@ -195,9 +195,7 @@ def _load_sources(folder: str) -> Matrix:
         return _reader(lambda: BytesIO(lines), folder, _CORRECT)
 
     def table(name: str) -> Mapping[str, Any]:
-        if "/" in name:
-            return _read_table(os.path.join(folder, *name.split("/")), _CORRECT)
-        return tables.get(name) or read_toml(Path(folder) / "tables" / f"{name}.toml")
+        return tables.get(name) or read_source_table(folder, name)
 
     return _matrix(
         compiled.summary,
@@ -278,6 +276,17 @@ def _read_json(path: str, advice: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise DataError("reading the matrix file", path, "it holds no table", advice)
     return content
+
+
+def read_source_table(folder: str, name: str) -> Mapping[str, Any]:
+    """A table of a folder of sources: rows of interfaces and links as they are shipped, any other in TOML."""
+    from pathlib import Path
+
+    from compatcheck.matrix.compile import read_toml
+
+    if "/" in name:
+        return _read_table(os.path.join(folder, *name.split("/")), _CORRECT)
+    return read_toml(Path(folder) / "tables" / f"{name}.toml")
 
 
 def _read_table(path: str, advice: str) -> Mapping[str, Any]:

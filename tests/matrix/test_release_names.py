@@ -15,7 +15,7 @@ from compatcheck import matrix, symptoms
 from compatcheck.bug_report import read_report
 from compatcheck.environment import Environment, Location
 from compatcheck.matrix.matching.match import TraitVerdict
-from compatcheck.matrix.traits import imports_name_of_other_releases, name_of_other_releases
+from compatcheck.matrix.traits import _missing_names, imports_name_of_other_releases
 from compatcheck.matrix.traits._release_names import histories
 from compatcheck.packages.versions import contains, parse_range
 from compatcheck.project import model_files, scripts
@@ -33,7 +33,7 @@ def rows(known: matrix.Matrix) -> Iterator[tuple[str, str, str, list[str]]]:
 
 def told(known: matrix.Matrix, named: dict[str, Any], **distributions: str | None) -> list[str]:
     there = Environment({"distributions": distributions, "missing_names": [named]})
-    return [each.summary for each in name_of_other_releases.find(there, known.table).occurrences]
+    return [each.summary for each in _missing_names.find(there, known.table).occurrences]
 
 
 def test_a_release_is_told_where_no_run_holds_it_and_what_it_is_offered_has_the_name(known: matrix.Matrix) -> None:
@@ -43,7 +43,7 @@ def test_a_release_is_told_where_no_run_holds_it_and_what_it_is_offered_has_the_
             has = any(contains(parse_range(run.lstrip("?")), release) for run in runs)
             named = {"module": module, "name": None if name == "." else name}
             there = Environment({"distributions": {package: str(release)}, "missing_names": [named]})
-            occurrences = name_of_other_releases.find(there, known.table).occurrences
+            occurrences = _missing_names.find(there, known.table).occurrences
             assert bool(occurrences) != has, (package, module, name, release)
             assert all(each.pins[package] in runs and "?" not in each.pins[package] for each in occurrences)
 
@@ -70,7 +70,7 @@ def test_only_a_name_that_other_releases_have_is_told(
 
 
 def test_without_a_release_it_is_open_and_says_which_fact_would_settle_it(known: matrix.Matrix) -> None:
-    verdict = name_of_other_releases.find(Environment({"missing_names": [GONE]}), known.table)
+    verdict = _missing_names.find(Environment({"missing_names": [GONE]}), known.table)
     assert verdict.holds is None
     assert verdict.missing == ("distributions.transformers",)
     assert verdict.occurrences[0].pins == {"transformers": "<4.47.0"}

@@ -30,6 +30,7 @@ _LARGEST_TEXT = 1 << 20
 _LARGEST_LIST = 1 << 16
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w, .-]*\])?\s*(?:[=<>!~]=|[<>])\s*[^\s;#]+\s*(?:[;#].*)?")
 
+_WORD = re.compile(r"[A-Za-z]\w*(?:-\w+)*")
 _LEAST_READINGS = 3
 """Readings from which the lines of a run are a program's own, in which no person says anything."""
 
@@ -72,29 +73,44 @@ def read_case(given: Given, known: matrix.Matrix) -> Reading:
     patterns = matrix.patterns(known)
     texts = [_read_text(*bug_report.read_text_of_report(path), patterns) for path in kinds["text"]]
     logs = [symptoms.read(path, patterns) for path in kinds["log"]]
-    case = _with_missing_names(_joined(named, texts, logs, given.assume), known)
+    case = _with_interface_errors(_joined(named, texts, logs, given.assume), known)
     return Reading(case, (*(each.log for each in texts), *logs), named)
 
 
 def case_of_text(text: str, source: str, known: matrix.Matrix) -> Case:
     """The case of one text that is in memory."""
-    return _with_missing_names(_joined(Environment({}), [_read_text(text, source, matrix.patterns(known))], []), known)
+    return _with_interface_errors(
+        _joined(Environment({}), [_read_text(text, source, matrix.patterns(known))], []), known
+    )
 
 
-def _with_missing_names(case: Case, known: matrix.Matrix) -> Case:
-    """The case with the line that misses a name as one of the entry which knows the releases that have it."""
-    at = case.environment.locations.get("missing_names")
+def _with_interface_errors(case: Case, known: matrix.Matrix) -> Case:
+    """The case with the line that misses something as one of the entry which knows the releases that have it."""
+    at = case.environment.locations.get("interface_errors") or case.environment.locations.get("missing_names")
     if at is None:
         return case
+    case = case._replace(environment=_with_named(case, known))
     judged, traits = matrix.infer(known, case.environment), matrix.trait_finder(known.table)
     hits = [
         Hit(row.id, occurrence.summary, at)
         for row in matrix.rows(known)
-        if any("name-of-other-releases" in table.get("traits", ()) for table in row.affected)
+        if any("interface-of-other-releases" in table.get("traits", ()) for table in row.affected)
         for table in row.affected
         for occurrence in match_table(table, judged.view, traits, None, judged.inferred).occurrences
     ]
     return case._replace(hits=(*case.hits, *hits[:1]))
+
+
+def _with_named(case: Case, known: matrix.Matrix) -> Environment:
+    """The environment with the packages that the texts name, at each error that may be theirs."""
+    errors = case.environment.get("interface_errors")
+    if not isinstance(errors, (list, tuple)):
+        return case.environment
+    tables = known.table("interfaces/index").get("modules", {})
+    words = {word.lower() for _, text in case.texts for word in _WORD.findall(text)}
+    named = sorted({package for module, package in tables.items() if words & {module.lower(), package}})
+    told = [{**each, "named": named} if named else each for each in errors]
+    return case.environment.with_fact("interface_errors", told, case.environment.locations.get("interface_errors"))
 
 
 def judged_log(logs: Iterable[Log]) -> Log | None:

@@ -1,4 +1,4 @@
-"""An error says that a release lacks a name which other releases of the same package are known to have."""
+"""An error says that a release lacks a name which other releases have, by the table of their names alone."""
 
 from __future__ import annotations
 
