@@ -4,8 +4,10 @@
 
 REQUESTS is a JSON list of scripts with their uses. For each script a JSON line with its outcomes is appended to
 RESULTS, in the order of the uses: null where a use works, else a list of what breaks or the reason why that is open.
+Of a call that works, it is the keywords about which nothing is known, where there are some.
 """
 
+import ast
 import enum
 import functools
 import importlib
@@ -15,6 +17,7 @@ import json
 import os
 import re
 import sys
+import textwrap
 import traceback
 import types
 
@@ -49,7 +52,8 @@ def outcome(use):
         elif use["kind"] == "member":
             read_member(use)
         else:
-            call(use)
+            swallowed = call(use)
+            return {"open": swallowed} if swallowed else None
     except Open as error:
         return str(error)
     except Broken as error:
@@ -149,6 +153,7 @@ def read_member(use):
 
 
 def call(use):
+    """The keywords that are swallowed by a ``**kwargs`` which may do anything with them."""
     name, chain = use["module"], use["chain"]
     if use["kind"] == "method":
         target = method(made_by(use), chain[-1])
@@ -157,8 +162,49 @@ def call(use):
     if not callable(target):
         raise Open("it is no callable")
     positional = use["positional"]
-    for layers, bound in callables(target):
-        judge(layers, positional + bound, use["keywords"], chain[-1] if chain else name)
+    called = chain[-1] if chain else name
+    swallowed = []
+    for functions, bound in callables(target):
+        judge(functions, positional + bound, use["keywords"], called)
+        left, rest = unnamed(functions[-1], use["keywords"])
+        if rest is not None and functions[-1].__name__ != "__new__":
+            swallowed = left
+    return handed_on(target, swallowed, called) if isinstance(target, type) else [each["name"] for each in swallowed]
+
+
+def unnamed(function, keywords):
+    """The keywords that a function leaves to its ``**kwargs``, and the name of that."""
+    parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
+    rest = next((each.name for each in parameters if each.kind is each.VAR_KEYWORD), None)
+    return [each for each in keywords if each["name"] not in {one.name for one in parameters}], rest
+
+
+def handed_on(made, keywords, called):
+    """The keywords of which a constructor makes anything but to hand them on; raises `Broken` where a base refuses."""
+    for each in made.__mro__:
+        constructor = vars(each).get("__init__")
+        if not keywords or constructor is not None and not isinstance(constructor, types.FunctionType):
+            break
+        if constructor is None:
+            continue
+        functions = layers(constructor)
+        keywords, rest = unnamed(functions[-1], keywords)
+        if keywords and rest is None and len(functions) == 1:
+            text = f"{called}(): {constructor.__qualname__}() takes no {keywords[0]['name']}"
+            raise Broken("keyword", keywords[0]["name"], text)
+        if keywords and (rest is None or not only_hands_on(functions[-1], rest)):
+            break
+    return [each["name"] for each in keywords]
+
+
+def only_hands_on(function, rest):
+    """Whether all that a constructor does with its ``**kwargs`` is to give them to that of its base."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    used = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == rest]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and re.match(r"super\(.*\)\.__init__$", ast.unparse(node.func)):
+            return used == [each.value for each in node.keywords if each.arg is None]
+    return False
 
 
 def method(made, name, is_called=True):

@@ -87,10 +87,12 @@ def _outcomes(uses: Sequence[Use], raw: Sequence[Any]) -> Iterator[Outcome]:
     for use, result in zip(uses, raw, strict=True):
         module, chain, _ = use.reference
         target, name = ".".join((module, *chain)), chain[-1] if chain else module
-        if result is None or isinstance(result, str):
-            state: State = "works" if result is None else "open"
+        if not isinstance(result, list):
             names = [name, *(each.name for each in use.keywords)]
-            yield from (Outcome(use.line, use.end, target, each, state, use.kind, result or "") for each in names)
+            unknown, why = (names, result) if isinstance(result, str) else ((result or {}).get("open", []), "")
+            for each in names:
+                state: State = "open" if each in unknown else "works"
+                yield Outcome(use.line, use.end, target, each, state, use.kind, why)
             continue
         for each in result:
             yield Outcome(use.line, use.end, target, each["name"], "breaks", each["kind"], each["text"])
