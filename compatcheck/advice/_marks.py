@@ -58,5 +58,5 @@ def marks(wanted: Wanted, solution: Solution, moves: Mapping[str, Move], previou
 
 def _mark(move: Move, every: list[str], complete: bool) -> str:
     along = "with " + ", ".join(every) if every and not move.why else "the requirements"
-    cause = ", ".join(move.entries) or along
+    cause = ", ".join((*move.entries, *move.links)) or along
     return OWN + cause + (f", was {move.was}" if move.was else ", new" if complete else "")

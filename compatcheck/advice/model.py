@@ -87,7 +87,10 @@ class Solution(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """A finding that a solution must lose, and the ways to lose it, the advised ones first; none: versions cannot."""
+    """A finding that a solution must lose, and the ways to lose it, the advised ones first; none: versions cannot.
+
+    A link between two packages that does not hold has no title: its ``id`` is the sentence that names both lines.
+    """
 
     id: str
     title: str
@@ -95,11 +98,15 @@ class Violation(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Why a distribution is not at the version it had: the entries that moved it, or else what the resolver said."""
+    """Why a distribution is not at the version it had: the entries and links that moved it, or what the resolver said.
+
+    ``links`` are sentences: what one package asks of another in vain.
+    """
 
     was: str | None
     entries: tuple[str, ...] = ()
     why: str = ""
+    links: tuple[str, ...] = ()
 
 
 class Missing(CompatcheckError):

@@ -12,7 +12,8 @@ class Moved(NamedTuple):
     """A distribution that pins move from ``was`` (None: it is new) to ``now``, with the entries that ask for it.
 
     ``cost`` is 1 for a patch, 10 for each minor and 100 for each major step. ``why`` is what the resolver said where no
-    entry asks for the move. ``counts`` tells that the user named it or had it; else others bring it along.
+    entry asks for the move. ``counts`` tells that the user named it or had it; else others bring it along. ``links``
+    are the sentences of what would break without the move: the line of one package and what the other lacks.
     """
 
     name: str
@@ -22,6 +23,12 @@ class Moved(NamedTuple):
     cost: int = 0
     why: str = ""
     counts: bool = True
+    links: tuple[str, ...] = ()
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether something known to be bad asks for the move."""
+        return bool(self.entries or self.links)
 
 
 class Choice(NamedTuple):

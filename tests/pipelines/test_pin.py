@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
 from compatcheck import matrix
 from compatcheck.advice import search, wanted
 from compatcheck.advice.model import Demands, Move, Place, Solution
 from compatcheck.environment import Environment
+from compatcheck.interfaces.links import broken_links
 from compatcheck.pipelines import pin
 from compatcheck.pipelines.pin import _plan
 from compatcheck.results.pins import PinReport
@@ -212,3 +214,55 @@ def test_a_build_whose_index_is_out_of_reach_is_pinned_unseen_and_judged_as_that
     assert not any(name.startswith("nvidia-") for name in found.solution.versions)
     assert found.report.left == () and "download.pytorch.org" in found.report.notes[0]
     assert "torch==2.4.1+cu118" in pin.written(found, "requirements", None, False)
+
+
+@pytest.fixture
+def trl_beside_peft(index: Path) -> None:
+    """Releases whose declared requirements allow what does not link."""
+    for version in ("0.7.1", "0.7.2", "0.8.6"):
+        write_wheel(index, "trl", version, ["transformers"])
+    for version in ("0.9.0", "0.10.0"):
+        write_wheel(index, "peft", version, ["transformers"])
+
+
+LINK = (
+    "trl 0.7.1 imports peft.prepare_model_for_int8_training (trl/models/modeling_base.py), which peft {} does not "
+    "have; peft >=0.2.0,<0.10.0 does"
+)
+UNASKED = ("CC-2024-0801", "CC-2024-0405", "CC-2026-1330")
+"""What entries say of these releases, set aside to see what the links alone do."""
+
+
+def links_of(found: pin.Plan) -> list[Any]:
+    releases = {name: Version(version) for name, version in found.solution.versions.items()}
+    return list(broken_links(found.task.known.table, releases, Version("3.11")))
+
+
+@pytest.mark.usefixtures("trl_beside_peft")
+def test_free_package_is_held_where_the_pinned_one_links(known: matrix.Matrix) -> None:
+    asked = task(known, {"torch": "2.5.1"}, PADDED, "torch==2.5.1", "trl==0.7.1", "peft", ignore=UNASKED)
+    found = planned(asked)
+    assert (found.solution.versions["trl"], found.solution.versions["peft"]) == ("0.7.1", "0.9.0")
+    assert links_of(found) == [] and found.report.resolutions == 2
+    assert found.moves["peft"].links == (LINK.format("0.14.0"),)
+    assert LINK.format("0.14.0") in pin.written(found, "requirements", None, False)
+
+
+@pytest.mark.usefixtures("trl_beside_peft")
+def test_of_two_pinned_packages_that_do_not_link_the_nearest_moves(known: matrix.Matrix) -> None:
+    asked = task(known, {"torch": "2.5.1"}, PADDED, "torch==2.5.1", "trl==0.7.1", "peft==0.14.0", ignore=UNASKED)
+    found = planned(asked)
+    assert told(found.report) == [("trl", "0.7.1", "0.7.2")] and found.report.proven
+    assert links_of(found) == []
+    assert [each.links for each in found.report.moved] == [(LINK.format("0.14.0"),)]
+
+
+@pytest.mark.usefixtures("trl_beside_peft")
+def test_ranges_without_a_set_that_links_say_what_it_takes(known: matrix.Matrix) -> None:
+    lines = ("torch==2.5.1", "trl<=0.7.1", "peft>=0.10")
+    conflict = pin.plan(task(known, {"torch": "2.5.1"}, PADDED, *lines, ignore=UNASKED), lambda: False)
+    assert isinstance(conflict, search.Conflict)
+    sentence = (
+        f"{LINK.format('0.14.0')} cannot be cleared; it would take peft>=0.2.0,<0.10.0 or trl>=0.7.2 or trl<0.4.2"
+    )
+    assert sentence in search.explain(conflict)

@@ -30,7 +30,8 @@ def render(
 
 
 def _table(move: Move, every: list[str]) -> dict[str, object]:
-    cause = {"moved_by": list(move.entries)} if move.entries else {"moved_with": every} if every else {}
+    moved_by = [*move.entries, *move.links]
+    cause = {"moved_by": moved_by} if moved_by else {"moved_with": every} if every else {}
     return {**cause, **({"was": move.was} if move.was else {})}
 
 

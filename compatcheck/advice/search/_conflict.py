@@ -32,8 +32,9 @@ def explain(conflict: Conflict) -> str:
 def _findings(clauses: Iterable[Clause]) -> Iterator[str]:
     for clause in clauses:
         if clause.id:
-            text = _("{entry} ({title}) cannot be cleared; it would take {ways}")
-            yield text.format(entry=clause.id, title=clause.title, ways=spell(clause.ways) or _("another environment"))
+            text = _("{entry} cannot be cleared; it would take {ways}")
+            entry = f"{clause.id} ({clause.title})" if clause.title else clause.id
+            yield text.format(entry=entry, ways=spell(clause.ways) or _("another environment"))
 
 
 def _refusals(clauses: Iterable[Clause]) -> Iterator[str]:

@@ -6,7 +6,7 @@ next to nothing, a major one is a migration.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 
 from packaging.specifiers import SpecifierSet
@@ -148,6 +148,15 @@ def outside(text: str) -> tuple[str, ...]:
     """The specifiers that together hold what this one does not, the newer side first."""
     sides = [side for clause in specifiers(text) for side in _outside_clause(clause.operator, clause.version)]
     return tuple(sorted(dict.fromkeys(sides), key=lambda side: side.startswith("<")))
+
+
+def outside_all(ranges: Iterable[str]) -> tuple[str, ...]:
+    """The specifiers that together hold what none of these holds, the newer side first."""
+    left: tuple[str, ...] = ("",)
+    for text in ranges:
+        parts = (intersect(part, side) for side in outside(text) for part in left)
+        left = tuple(part for part in parts if part != GONE)
+    return left
 
 
 def _outside_clause(operator: str, bound: str) -> Iterator[str]:

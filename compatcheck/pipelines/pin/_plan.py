@@ -12,9 +12,11 @@ from compatcheck.advice.model import Demands, Move, Solution, Unsolvable, Violat
 from compatcheck.advice.requirement_text import version_of
 from compatcheck.environment import Environment
 from compatcheck.errors import CompatcheckError
+from compatcheck.interfaces.links import Link
 from compatcheck.language import gettext as _
 from compatcheck.packages.names import edge
 from compatcheck.pipelines.check import worst_first
+from compatcheck.pipelines.pin._links import violations_of_links
 from compatcheck.pipelines.pin._missing import require_existing
 from compatcheck.pipelines.pin._task import BY_HAND_COSTS, Task
 from compatcheck.pipelines.version_maps import FACTS_OF_FILES, maps_of_pins
@@ -60,7 +62,7 @@ def plan(
     task, first, notes = _first(task)
     if isinstance(first, Unsolvable):
         on_refusal(first)
-    scale, causes = _scale(task, first), dict[str, Finding]()
+    scale, causes, links = _scale(task, first), dict[str, Finding](), dict[str, Link]()
     given = scale.hold(scale.start)
     before = first.versions if isinstance(first, Solution) else {}
     resolving = task._replace(wanted=task.wanted._replace(preferred={**before, **task.wanted.preferred}))
@@ -84,14 +86,14 @@ def plan(
 
     found = search.search(
         resolve,
-        lambda solution, demands: _violations(task, solution, demands, causes),
+        lambda solution, demands: _violations(task, solution, demands, causes, links),
         scale._replace(by_hand_cost=lambda entry: _by_hand_cost(task, causes[entry])),
         out_of_time,
         patience=PATIENCE,
     )
     if isinstance(found, search.Conflict):
         return found
-    moves = _moves(task, scale, found)
+    moves = _moves(task, scale, found, links)
     refusal = first.seen if isinstance(first, Unsolvable) else None
     report = _report(task, found, moves, causes, scale)._replace(refusal=refusal)
     report = report._replace(notes=(*notes, *_yanked(found.solution), *report.notes))
@@ -125,6 +127,7 @@ def _report(
             search.cost(move.was, versions[name]) if move.was else 0,
             move.why,
             name in scale.preferred,
+            move.links,
         )
         for name, move in moves.items()
     )
@@ -219,12 +222,22 @@ def _resolved(task: Task, demands: Demands, kept: Mapping[str, str] | None = Non
     return torch_builds.as_built(solution, task.unreached, task.known.table)
 
 
-def _violations(task: Task, solution: Solution, demands: Demands, causes: dict[str, Finding]) -> list[Violation]:
-    """What a solution must lose, with the ways out; what is left to the user is none once a setting clears it."""
+def _violations(
+    task: Task, solution: Solution, demands: Demands, causes: dict[str, Finding], links: dict[str, Link]
+) -> list[Violation]:
+    """What a solution must lose, with the ways out; what is left to the user is none once a setting clears it.
+
+    What was seen of two packages whose link is broken is judged again once they link.
+    """
     settings = filter(None, (_settings(causes[entry]) for entry in demands.by_hand))
-    violations = []
+    broken = list(violations_of_links(task, solution.versions))
+    links |= {violation.id: link for violation, link in broken}
+    unlinked = {frozenset((link.package, link.provider)) for _, link in broken}
+    violations = [violation for violation, _ in broken]
     judged, findings = _judgement(task, solution, settings)
     for finding in advice.recommend(judged.view, _steering(task, findings)):
+        if finding.seen and frozenset(finding.packages) in unlinked:
+            continue
         causes.setdefault(finding.id, finding)
         ways = _ways(task, solution, judged.view, finding)
         is_open = finding.status not in BAD and not task.strict
@@ -331,7 +344,7 @@ def _refusals(task: Task, found: search.Found) -> Iterator[str]:
             yield f"the {name} build of torch cannot run here: {why}"
 
 
-def _moves(task: Task, scale: search.Scale, found: search.Found) -> dict[str, Move]:
+def _moves(task: Task, scale: search.Scale, found: search.Found, links: Mapping[str, Link] = {}) -> dict[str, Move]:
     """Every distribution that is not at the version it had; a new one only where all that was there is known.
 
     Of what others bring along only what an entry moves is told, from where it was by itself. Another label of the same
@@ -340,13 +353,24 @@ def _moves(task: Task, scale: search.Scale, found: search.Found) -> dict[str, Mo
     was, moves = {**scale.first, **task.wanted.preferred}, {}
     rebuilt = found.demands.torch_backend != task.torch_backend
     for name, version in sorted(found.solution.versions.items()):
-        entries = found.entries_by_name.get(name, ())
-        told = entries or task.wanted.complete or name in scale.preferred
+        asking = found.entries_by_name.get(name, ())
+        told = asking or task.wanted.complete or name in scale.preferred
         old = was.get(name) if told else None
         moved = search.cost(old, version) > 0 or (rebuilt and old != version) if old else task.wanted.complete
         if moved:
-            moves[name] = Move(old, entries, "" if entries else found.forced_by.get(name, ""))
+            entries = tuple(each for each in asking if each not in links)
+            why = "" if asking else found.forced_by.get(name, "")
+            moves[name] = Move(old, entries, why, _first_of_each_pair(links, asking))
     return moves
+
+
+def _first_of_each_pair(links: Mapping[str, Link], asking: Iterable[str]) -> tuple[str, ...]:
+    """One sentence for each pair of packages; what else they ask in vain of each other says no more."""
+    first: dict[tuple[str, str], str] = {}
+    for sentence in asking:
+        if link := links.get(sentence):
+            first.setdefault((link.package, link.provider), sentence)
+    return tuple(first.values())
 
 
 def _choices(task: Task, moved: Sequence[Moved], left: Collection[str], causes: Iterable[Finding]) -> Iterator[Choice]:

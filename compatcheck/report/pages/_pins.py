@@ -47,8 +47,8 @@ def verdict(report: PinReport) -> Verdict:
 
 
 def _moves(report: PinReport) -> Html:
-    asked = [each for each in report.moved if each.entries]
-    along = [each for each in report.moved if not each.entries]
+    asked = [each for each in report.moved if each.is_asked]
+    along = [each for each in report.moved if not each.is_asked]
     lines = "\n".join(f"{each.name}=={each.now}" for each in asked)
     heading = _("What moves along ({count})").format(count=len(along))
     folded = tag("details", tag("summary", heading), _table(report, along)) if along else None
@@ -74,6 +74,8 @@ def _table(report: PinReport, moves: Sequence[Moved]) -> Html:
 def _reasons(report: PinReport, move: Moved) -> Iterator[Html]:
     for at, entry in enumerate(move.entries):
         yield joined((tag("br") if at else None, f"{report.titles.get(entry, '')} ", tag("small", entry)))
+    for at, link in enumerate(move.links, len(move.entries)):
+        yield joined((tag("br") if at else None, link))
 
 
 def _choices(report: PinReport) -> Html:

@@ -103,14 +103,14 @@ def _lacking(finding: Finding, report: PinReport) -> str:
 
 
 def _moves(report: PinReport, most: int | None) -> Iterator[Line]:
-    asked = [each for each in report.moved if each.entries]
-    forced = [each for each in report.moved if each.was and not each.entries and each.why]
-    along = [each for each in report.moved if each.was and not each.entries and not each.why]
-    new = [each for each in report.moved if not each.was and not each.entries]
+    asked = [each for each in report.moved if each.is_asked]
+    forced = [each for each in report.moved if each.was and not each.is_asked and each.why]
+    along = [each for each in report.moved if each.was and not each.is_asked and not each.why]
+    new = [each for each in report.moved if not each.was and not each.is_asked]
     width = max((len(each.name) for each in (*asked, *forced)), default=0) + 2
     for each in asked:
-        why = "; ".join(f"{entry} {report.titles.get(entry, '')}".strip() for entry in each.entries)
-        yield Line(f"{_step(each)}: {why}", "", each.name, "bold", width)
+        entries = (f"{entry} {report.titles.get(entry, '')}".strip() for entry in each.entries)
+        yield Line(f"{_step(each)}: {'; '.join((*entries, *each.links))}", "", each.name, "bold", width)
     for each in forced:
         yield Line(f"{_step(each)}: {_proof(each, report, most)}", "", each.name, "bold", width)
     if along:
