@@ -32,9 +32,9 @@ class Release:
     """The modules of one release by name; those of stubs have ``!`` behind their name."""
 
     def __init__(self, modules: Mapping[str, Module]) -> None:
-        self.modules = {name: module for name, module in modules.items() if not name.endswith("!")}
-        self.stubs = {name[:-1]: module for name, module in modules.items() if name.endswith("!")}
-        self.names = resolved_names(self.modules)
+        self.modules: Mapping[str, Module] = {n: module for n, module in modules.items() if not n.endswith("!")}
+        self.stubs: Mapping[str, Module] = {n[:-1]: module for n, module in modules.items() if n.endswith("!")}
+        self.names: Mapping[str, Mapping[str, int]] = resolved_names(self.modules)
         self._children: dict[str, list[str]] = {}
         for name in self.modules:
             self._children.setdefault(name.rpartition(".")[0], []).append(name)

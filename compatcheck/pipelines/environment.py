@@ -166,6 +166,23 @@ def _with_imports(environment: Environment, target: Target, project: Project | N
         return with_imports(environment, target, paths, examine=True, on_module=show)
 
 
+def with_read_releases(known: Matrix, target: Target | None) -> tuple[Matrix, tuple[Remark, ...]]:
+    """The matrix with what installed files say of releases that the interface tables lack, read with progress.
+
+    A remark stands for each such release that cannot be read.
+    """
+    if target is None:
+        return known, ()
+    from compatcheck.installed import read_releases
+    from compatcheck.terminal.progress import reading_progress
+
+    with reading_progress() as show:
+        read = read_releases.with_read_releases(known.table, target, show)
+    text = _("{package} is not in the interface tables, and its files cannot be read: {why}")
+    remarks = (Remark(text.format(package=package, why=why)) for package, why in read.unread.items())
+    return known._replace(table=read.table), tuple(remarks)
+
+
 def _pins_mode(request: Request, target: Target | None) -> Pins:
     """What requirements mean beside an environment.
 

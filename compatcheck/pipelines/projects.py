@@ -8,7 +8,7 @@ from typing import NamedTuple
 from compatcheck import matrix
 from compatcheck.environment import Location, Target
 from compatcheck.errors import NothingInspectedError
-from compatcheck.pipelines.environment import Subject
+from compatcheck.pipelines.environment import Subject, with_read_releases
 from compatcheck.pipelines.verdict import Options, Probing, Verdict, compare, conclude
 from compatcheck.results.findings import Report
 
@@ -32,7 +32,9 @@ def judge(
     unjudged: list[NothingInspectedError] = []
     for subject in every:
         try:
-            report = compare(subject.environment, known, options)._replace(remarks=subject.remarks)
+            linked, remarks = with_read_releases(known, subject.target)
+            report = compare(subject.environment, linked, options)
+            report = report._replace(remarks=(*subject.remarks, *remarks))
         except NothingInspectedError as error:
             seen = ": ".join((error.seen, *(remark.text for remark in subject.remarks[:1])))
             unjudged.append(NothingInspectedError(error.doing, subject.folder or error.subject, seen, error.advice))

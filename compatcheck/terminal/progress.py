@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from compatcheck.language import gettext as _
@@ -118,6 +118,25 @@ def imports_progress() -> Iterator[Callable[[str], None]]:
         return
     _note(_("following imports"))
     yield lambda module: None
+
+
+@contextmanager
+def reading_progress() -> Iterator[Callable[[str], None]]:
+    """A function to call with each module that is read: a live line on a terminal from the first call on."""
+    with ExitStack() as stack:
+        bars: list[Any] = []
+
+        def show(module: str) -> None:
+            if not bars and _is_drawn():
+                from rich.progress import SpinnerColumn, TimeElapsedColumn
+
+                bar = stack.enter_context(_drawn(_("reading releases"), SpinnerColumn(), TimeElapsedColumn()))
+                bar.add_task("", total=None)
+                bars.append(bar)
+            for bar in bars:
+                bar.update(bar.task_ids[0], description=module)
+
+        yield show
 
 
 @contextmanager

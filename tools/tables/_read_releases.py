@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
+from compatcheck.interfaces.module_names import COMPILED, module_name
 from compatcheck.interfaces.reading import DEFINED, FORMAT, OPEN, Module, read_module
-from tools.tables import lay_out
 from tools.tables._interface_packages import packages
 
 _READERS = 2
@@ -48,7 +48,7 @@ class Text(NamedTuple):
 
 
 def _read(given: Text) -> tuple[bytes, bytes]:
-    if given.name.endswith(lay_out.COMPILED):
+    if given.name.endswith(COMPILED):
         found = Module({OPEN: DEFINED})
     else:
         found = read_module(given.text.decode("utf-8", "replace"), given.module, given.is_package)
@@ -107,19 +107,6 @@ class Kept:
         row = self.base.execute("select module from texts where hash = ?", (mark,)).fetchone()
         known: Module = pickle.loads(zlib.decompress(row[0]))
         return known
-
-
-def module_name(name: str) -> tuple[str | None, bool]:
-    """The module that a file of a wheel is, and whether it is a package; None for any other file."""
-    if not name.endswith((".py", ".pyi", *lay_out.COMPILED)):
-        return None, False
-    parts = name.split("/")
-    parts[-1] = parts[-1].partition(".")[0]
-    is_package = parts[-1] == "__init__"
-    if is_package:
-        parts.pop()
-    plain = bool(parts) and all(part.isidentifier() for part in parts)
-    return (".".join(parts), is_package) if plain else (None, False)
 
 
 def releases(folder: Path, package: str) -> Iterator[tuple[Version, dict[str, Module]]]:

@@ -1,0 +1,86 @@
+"""What one release answers to the rows of links, and tables in which it counts like a release that they know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from packaging.version import Version
+
+from compatcheck.interfaces.history import Table, is_in
+from compatcheck.interfaces.release import BASE, Release
+from compatcheck.interfaces.signature import parse
+
+LINKS = "links/"
+Question = tuple[str, str, str]
+"""The kind, the target and the name of a link."""
+Answers = Mapping[Question, bool]
+"""Whether a release gives what is asked; what nobody can tell from its text is not in it."""
+
+
+def questions(table: Table, consumers: Mapping[str, Version], provider: str) -> tuple[Question, ...]:
+    """What these releases ask of a package on the paths of a training run, each once."""
+    found = (
+        (kind, target, name)
+        for consumer, release in consumers.items()
+        for kind, target, name, _, _, _, asks, _, _ in table(f"{LINKS}{consumer}").get(provider, ())
+        if is_in(release, asks.split())
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def answer(release: Release, question: Question) -> bool | None:
+    """Whether a release gives what is asked; None where its text does not tell."""
+    kind, target, name = question
+    found = release.find(target)
+    if kind in ("import", "attribute"):
+        return None if found.kind in ("open", "foreign") else found.kind != "missing"
+    if kind == "member":
+        is_method = found.kind == "class" and len(found.rest) == 1
+        return release.has_member(found.module, found.name, found.rest[0]) if is_method else None
+    if kind != "keyword":
+        return None
+    signature = release.signature(found)
+    if signature is None or BASE in signature:
+        return None
+    taken = parse(signature)
+    return taken.takes_more or name in taken.keywords
+
+
+def amended(table: Table, read: Mapping[str, tuple[Version, Answers]]) -> Table:
+    """The tables, in which releases that they lack count as their answers say."""
+
+    def find(name: str) -> Mapping[str, Any]:
+        found = table(name)
+        if not name.startswith(LINKS) or not read.keys() & found.keys():
+            return found
+        return {
+            provider: list(_amended(rows, *read[provider])) if provider in read else rows
+            for provider, rows in found.items()
+        }
+
+    return find
+
+
+def _amended(rows: Iterable[list[str]], release: Version, answers: Answers) -> Iterator[list[str]]:
+    for row in rows:
+        kind, target, name, file, entry, conditions, asks, accepts, fails = row
+        works = answers.get((kind, target, name))
+        if works is None or works == is_in(release, accepts.split()):
+            yield row
+        elif works:
+            yield [kind, target, name, file, entry, conditions, asks, f"{accepts} =={release}".strip(), fails]
+        else:
+            runs = " ".join(_without(accepts.split(), release))
+            fails = f"{fails} =={release}" if fails else ""
+            yield [kind, target, name, file, entry, conditions, asks, runs, fails]
+
+
+def _without(runs: Iterable[str], release: Version) -> Iterator[str]:
+    """The runs less one release: each that holds it is cut there."""
+    for run in runs:
+        if is_in(release, (run,)):
+            yield f"{run},<{release}"
+            yield f"{run},>{release}"
+        else:
+            yield run
