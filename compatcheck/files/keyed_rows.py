@@ -30,3 +30,13 @@ class KeyedRows(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return self._content.count(b"\n") - 1
+
+    def keys_ending(self, ending: str) -> Iterator[str]:
+        """The keys with this ending, in the order of the text."""
+        mark = b"%b\t" % ending.encode()
+        at = self._content.find(mark)
+        while at >= 0:
+            start = self._content.rfind(b"\n", 0, at) + 1
+            if b"\t" not in self._content[start:at]:
+                yield self._content[start : at + len(mark) - 1].decode()
+            at = self._content.find(mark, at + 1)

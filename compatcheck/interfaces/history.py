@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from packaging.version import Version
 
+from compatcheck.files.keyed_rows import KeyedRows
 from compatcheck.interfaces.reading import Ask
 from compatcheck.interfaces.signature import ANYTHING, parse, problem
 from compatcheck.packages.versions import contains, parse_range
@@ -95,7 +96,8 @@ class Interfaces:
         """The keys of the functions and methods of this name whose signature changed."""
         endings = (f" {name}", f".{name}", f":{name}")
         rows = self._table(f"interfaces/{package}")
-        return (key[5:] for key in rows if key.startswith("call ") and key.endswith(endings))
+        keys = rows.keys_ending(name) if isinstance(rows, KeyedRows) else rows
+        return (key[5:] for key in keys if key.startswith("call ") and key.endswith(endings))
 
     def homes(self, package: str, key: str) -> tuple[str, ...]:
         """The modules from which a class or a function can be taken."""
