@@ -63,3 +63,23 @@ def test_diagnose_answers_what_no_entry_knows(tmp_path: Path, text: str, package
     finding = answered(tmp_path, text)
     assert finding.packages == (package,)
     assert any(remedy.pins.get(package) == pin for remedy in finding.remedies)
+
+
+FRAME = '  File "/env/lib/python3.10/site-packages/sentence_transformers/SentenceTransformer.py", line 12, in <module>'
+CODE = "    from huggingface_hub import HfApi, HfFolder, Repository, hf_hub_url, cached_download"
+IMPORT = "ImportError: cannot import name 'cached_download' from 'huggingface_hub' (/env/__init__.py)"
+
+
+def test_the_package_that_asks_gets_the_releases_that_do_not(known: matrix.Matrix) -> None:
+    verdict = judged(known, FRAME, CODE, IMPORT, huggingface_hub="0.26.1", sentence_transformers="2.2.2")
+    (found,) = verdict.occurrences
+    assert verdict.holds and found.packages == ("huggingface-hub", "sentence-transformers")
+    assert found.pins == {"huggingface-hub": "<0.26.0"} and found.instead == {"sentence-transformers": ">=2.3.0"}
+    assert "sentence-transformers 2.2.2 asks for it" in found.summary
+    assert judged(known, IMPORT, huggingface_hub="0.26.1").occurrences[0].packages == ("huggingface-hub",)
+
+
+def test_a_package_that_the_text_names_is_taken_for_the_one_that_asks(tmp_path: Path) -> None:
+    finding = answered(tmp_path, f"import sentence_transformers ends with\n{IMPORT}\nfresh venv\n")
+    assert finding.packages == ("huggingface-hub", "sentence-transformers")
+    assert answered(tmp_path, f"my import ends with\n{IMPORT}\n").packages == ("huggingface-hub",)

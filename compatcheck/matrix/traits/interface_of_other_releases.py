@@ -93,7 +93,8 @@ def _occurrence(answer: Answer, versions: Mapping[str, Version | None], interfac
     if not silent:
         return Occurrence(f"{what}. {asker} asks for it.", packages, pins, other, WHY)
     told = f"{what}. {asker} asks for it; releases {' or '.join(silent)} of {answer.caller} do not."
-    return Occurrence(told, packages, pins, {answer.caller: by_distance(silent, asking, callers)[0]}, WHY)
+    nearest = by_distance(silent, asking, callers)[0] if asking else silent[-1]
+    return Occurrence(told, packages, pins, {answer.caller: nearest}, WHY)
 
 
 def by_distance(runs: Sequence[str], release: Version | None, releases: Sequence[str]) -> list[str]:
