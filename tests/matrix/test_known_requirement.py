@@ -16,7 +16,7 @@ from packaging.version import Version
 from compatcheck import matrix
 from compatcheck.environment import Environment
 from compatcheck.matrix.compile import read_toml
-from compatcheck.matrix.traits import known_requirement_unmet
+from compatcheck.matrix.traits import declared_requirement_unmet, known_requirement_unmet
 from tools.tables import declared_requirements
 
 
@@ -38,11 +38,54 @@ def test_what_was_forced_together_is_told_and_not_condemned(known: matrix.Matrix
     assert [occurrence.packages for occurrence in verdict.occurrences] == [("transformers", "vllm")]
 
 
+def test_what_the_import_compares_is_told_with_the_unmet_requirement(known: matrix.Matrix) -> None:
+    requirement = {"distribution": "transformers", "version": "4.50.0", "requirement": "tokenizers<0.22,>=0.21"}
+    stated = Environment({"unmet_requirements": [{**requirement, "installed": "0.20.3"}]})
+    (occurrence,) = declared_requirement_unmet.find(stated, known.table).occurrences
+    assert occurrence.summary.endswith("but 0.20.3 is installed; it compares them when it is imported, and ends there")
+
+
 def test_what_an_import_compares_is_certain_and_told_alone(known: matrix.Matrix) -> None:
     forced = environment(transformers="4.42.4", numpy="2.0.0", trl="0.20.0")
     verdict = known_requirement_unmet.find(forced, known.table)
     assert verdict.holds is True
-    assert [occurrence.packages for occurrence in verdict.occurrences] == [("numpy", "transformers")]
+    (occurrence,) = verdict.occurrences
+    assert occurrence.packages == ("numpy", "transformers")
+    assert occurrence.summary.endswith("but 2.0.0 is stated; it compares them when it is imported, and ends there")
+
+
+@pytest.mark.parametrize(
+    ("distributions", "told"),
+    [
+        (
+            {"transformers": "5.10.0", "huggingface-hub": "2.1.0"},
+            "transformers 5.10.0 requires huggingface-hub<2.0,>=1.5.0",
+        ),
+        ({"transformers": "4.50.0", "safetensors": "0.4.1"}, "transformers 4.50.0 requires safetensors>=0.4.3"),
+        ({"pandas": "2.2.3", "numpy": "1.21.6"}, "pandas 2.2.3 requires numpy>=1.22.4"),
+    ],
+)
+def test_start_up_check_that_no_entry_tells_is_certain(
+    known: matrix.Matrix, distributions: dict[str, str], told: str
+) -> None:
+    verdict = known_requirement_unmet.find(environment(**distributions), known.table)
+    assert verdict.holds is True
+    (occurrence,) = verdict.occurrences
+    assert occurrence.summary.startswith(told)
+
+
+@pytest.mark.parametrize(
+    "distributions",
+    [
+        {"transformers": "4.50.0", "accelerate": "0.20.0"},
+        {"transformers": "4.50.0", "tokenizers": "0.20.3"},
+        {"llamafactory": "0.9.3", "datasets": "4.0.0"},
+        {"pandas": "2.2.3", "numpy": "1.26.4"},
+    ],
+)
+def test_start_up_check_with_a_way_round_is_left_open(known: matrix.Matrix, distributions: dict[str, str]) -> None:
+    """An old accelerate is not compared, entries tell tokenizers, and a variable turns LLaMA-Factory's checks off."""
+    assert known_requirement_unmet.find(environment(**distributions), known.table).holds is None
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ CUDA_LIBRARIES = ("nvidia-", "cuda-")
 """Each CUDA build of torch demands its own, and only one of them is on the package index."""
 TOLD_BY_ENTRIES = {
     "accelerate": ("huggingface-hub",),
-    "llamafactory": ("accelerate", "datasets", "peft", "transformers", "trl"),
+    "llamafactory": ("accelerate", "peft", "transformers", "trl"),
     "transformers": ("huggingface-hub", "safetensors", "tokenizers"),
 }
 """Checked at start-up: entries tell these with what is printed then, and only ranges in lists are held against them."""

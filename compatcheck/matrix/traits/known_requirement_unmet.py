@@ -13,14 +13,12 @@ from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.matrix.traits._declared import declared
 from compatcheck.matrix.traits._requirements import excluded_pairs
+from compatcheck.matrix.traits._start_up import ENDS, refusals
 from compatcheck.packages.release_rows import Row, rows_of
 from compatcheck.packages.versions import final_release, parse_version
 
 _METADATA = "unmet_requirements"
-_CHECKED_AT_IMPORT = {"transformers": ("numpy",)}
-"""What a package compares with its own metadata as soon as it is imported, of what the table holds:
-https://github.com/huggingface/transformers/blob/v4.42.4/src/transformers/dependency_versions_check.py
-"""
+_BY_FORCE = "installers put the two together only by force"
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
@@ -39,17 +37,18 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     demands = {name: _between(declared(name, environment, table), releases) for name in sorted(releases)}
     refused = excluded_pairs(environment, table)
     found = tuple(
-        (package, other, specifier)
+        (package, other, specifier, rows[other])
         for package, rows in demands.items()
         for other, (_first, _last, specifier, *_marker) in rows_of(releases[package], rows)
         if not _accepts(specifier, releases[other])
         and not _is_of_another_torch(package, other, releases, table)
         and (package, other) not in refused
     )
-    certain = tuple(unmet for unmet in found if unmet[1] in _CHECKED_AT_IMPORT.get(unmet[0], ()))
+    certain = tuple(each for each in refusals(releases, table) if each[:2] not in refused)
+    why = ENDS if certain else _BY_FORCE
     occurrences = tuple(
-        _occurrence(package, other, specifier, distributions, demands[package][other])
-        for package, other, specifier in certain or found
+        _occurrence(package, other, specifier, runs, distributions, why)
+        for package, other, specifier, runs in certain or found
     )
     return TraitVerdict(True, occurrences) if certain else TraitVerdict(None, occurrences, (_METADATA,))
 
@@ -72,12 +71,10 @@ def _is_of_another_torch(package: str, other: str, releases: Mapping[str, Versio
 
 
 def _occurrence(
-    package: str, other: str, specifier: str, distributions: Mapping[str, Any], runs: Sequence[Row]
+    package: str, other: str, specifier: str, runs: Sequence[Row], distributions: Mapping[str, Any], why: str
 ) -> Occurrence:
-    summary = (
-        f"{package} {distributions[package]} requires {other}{specifier}, but {distributions[other]} is stated; "
-        "installers put the two together only by force"
-    )
+    stated = f"{package} {distributions[package]} requires {other}{specifier}, but {distributions[other]} is stated"
+    summary = f"{stated}; {why}"
     there = parse_version(distributions[other]) or Version("0")
     accepting = [(first, last) for first, last, demand, *_marker in runs if _accepts(demand, there)]
     instead = {package: f">={accepting[-1][0]},<={accepting[-1][1]}"} if accepting else {}
