@@ -106,12 +106,16 @@ def _arguments(type_: Type, names: str) -> Iterator[Fact]:
         yield Fact(f"training.arguments.{name}", type_, python=f"TrainingArguments(..., {name}={{}})")
 
 
-def _imported_names(section: str) -> tuple[Fact, ...]:
-    names, reader = f"{section}.imported_names[]", "traits"
+def _asks(section: str) -> tuple[Fact, ...]:
+    """What code of the user's own asks of packages."""
+    asks, reader = f"{section}.asks[]", "traits"
     return (
-        *_each(names, TEXT, "module file", used_by=reader, required=True),
-        Fact(f"{names}.line", WHOLE, used_by=reader, required=True),
-        Fact(f"{names}.name", TEXT, used_by=reader),
+        *_each(asks, TEXT, "kind target file", used_by=reader, required=True),
+        Fact(f"{asks}.line", WHOLE, used_by=reader, required=True),
+        Fact(f"{asks}.name", TEXT, used_by=reader),
+        Fact(f"{asks}.places", WHOLE, used_by=reader),
+        *_each(asks, LABELS, "keywords given conditions", used_by=reader),
+        Fact(f"{asks}.lines", ANY, used_by=reader, meaning="the line of each keyword"),
     )
 
 
@@ -184,9 +188,9 @@ FACTS: tuple[Fact, ...] = (
     Fact("model.files.*.size", WHOLE, used_by="report"),
     *_each("model", ANY, "file_problems tokenizer weights", used_by="report"),
     Fact("model.traits", LABELS, used_by="traits"),
-    *_imported_names("model"),
+    *_asks("model"),
     *_each("trainer", LABELS, "traits suspected", used_by="traits"),
-    *_imported_names("trainer"),
+    *_asks("trainer"),
     *_each("training", TEXT, "framework launcher"),
     Fact("training.script", TEXT, used_by="report", meaning="a script that may train, and cannot be read"),
     Fact("training.method", TEXT, meaning="which weights are trained: `full`, `lora`, `qlora` or another name"),

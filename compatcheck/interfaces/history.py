@@ -19,6 +19,12 @@ Table = Callable[[str], Mapping[str, Any]]
 ITSELF, _PERHAPS = ".", "?"
 """The row of a module that some releases do not have at all, and the mark of a run that may have the names."""
 BASE = "^"
+_READ = frozenset(("attribute", "member"))
+_OF_CLASS = frozenset(("is", "of"))
+_BARE = frozenset(("enum", "abc", "typing"))
+"""Modules whose classes bring nothing that a library would name."""
+_BARE_CLASSES = frozenset(("transformers.utils.PushToHubMixin", "transformers.file_utils.PushToHubMixin"))
+"""Classes without a constructor of their own, whose few methods no library writes anew."""
 _INDEX = "interfaces/index"
 _DEEPEST = 8
 
@@ -30,6 +36,7 @@ class Refusal(NamedTuple):
     ``positional`` or ``twice`` (of a call), or one of these behind ``override-`` where the release calls a method that
     is written anew and does not take what it is given. ``name`` is the name, the parameter or the number of places.
     ``accepts`` are the runs of releases in which it works; ``instead`` is what it is called now, where that is told.
+    ``base`` is the class of that package whose parameter it is, where ``target`` is derived from it.
     """
 
     package: str
@@ -39,6 +46,7 @@ class Refusal(NamedTuple):
     accepts: tuple[str, ...]
     instead: str = ""
     line: int = 0
+    base: str = ""
 
 
 class Interfaces:
@@ -71,16 +79,20 @@ class Interfaces:
         return None
 
     def callable_named(self, dotted: str) -> tuple[str, str] | None:
-        """The package and the key of the function, class or method that a full name leads to."""
+        """The package and the key of the function, class or method that a full name leads to.
+
+        A package hands on what its modules define.
+        """
         package = self.package_of(dotted)
         if package is None:
             return None
         rows = self._table(f"interfaces/{package}")
         parts = dotted.split(".")
-        for members in (0, 1):
+        for members in range(min(2, len(parts) - 1)):
             module, name = ".".join(parts[: -1 - members]), ".".join(parts[-1 - members :])
             for key in (f"{module}:{parts[-1 - members]}", parts[-1 - members]):
-                if module and module in rows.get(f"home {key}", "").split():
+                homes = rows.get(f"home {key}", "").split()
+                if module in homes or (":" not in key and any(home.startswith(f"{module}.") for home in homes)):
                     return package, key + name.removeprefix(parts[-1 - members])
         return None
 
@@ -117,7 +129,7 @@ class Interfaces:
     def members(self, package: str, key: str, name: str, depth: int = 0) -> tuple[str, ...] | None:
         """The runs in which a class, or one above it, has a method or attribute; None where nothing is told."""
         row = self._table(f"interfaces/{package}").get(f"class {key}", {})
-        told = next((runs for runs, names in row.items() if runs not in ("is", "of") and name in names.split()), "")
+        told = next((runs for runs, names in row.items() if runs not in _OF_CLASS and name in names.split()), "")
         found = dict.fromkeys(told.split())
         for base in row.get("of", "").split() if depth < _DEEPEST else ():
             if "." not in base:
@@ -131,11 +143,18 @@ class Interfaces:
                 return self._with_bases(signature, others, 0)
         return None
 
+    def parameters(self, package: str, key: str, release: Version, others: Mapping[str, Version]) -> tuple[str, ...]:
+        """The names that can be given at a release; none where anything can, or where it is not told."""
+        taken = self.taken_at(package, key, release, others)
+        return parse(taken).keywords if taken else ()
+
     def _with_bases(self, signature: str, others: Mapping[str, Version], depth: int) -> str | None:
         words = []
         for word in signature.split():
             if not word.startswith(BASE):
                 words.append(word)
+                continue
+            if word[1:] in _BARE_CLASSES:
                 continue
             found = self.callable_named(word[1:])
             release = others.get(found[0]) if found else None
@@ -161,29 +180,56 @@ class Interfaces:
             if there is not None and not is_in(release, there, self._unread(package)):
                 kind = "import" if ask.kind == "import" else "attribute"
                 return Refusal(package, kind, ".".join(parts[:end]), parts[end - 1], _sure(there), line=ask.line)
-        if ask.kind in ("import", "attribute"):
+        if ask.kind == "import":
             return None
         if ask.kind in ("super", "method", "member") and ask.name != "__init__":
             dotted = f"{dotted}.{ask.name}"
         found = self.callable_named(dotted)
-        if found is None:
-            return self._without_member(ask, dotted, release)
-        taken = self.taken_at(*found, release, releases)
-        if taken is None:
-            return self._without_member(ask, dotted, release)
-        why = None if ask.kind == "member" else problem(parse(taken), ask.places, ask.keywords)
+        taken = self.taken_at(*found, release, releases) if found else None
+        if found is None or taken is None:
+            return self._without_member(ask, dotted, releases)
+        why = None if ask.kind in _READ else problem(parse(taken), ask.places, ask.keywords)
         if why is None:
             return None
         accepts = tuple(self.accepting(*found, ask.places, ask.keywords, releases))
+        if why[0] == "keyword" and not accepts:
+            for base in self._bases_at(*found, release):
+                above = self.refusal(Ask("call", base, "", -1, (why[1],), "", (), ask.line), releases)
+                if above is not None and above.kind == "keyword" and above.accepts:
+                    return above._replace(target=dotted, base=above.base or base)
         return Refusal(package, why[0], dotted, why[1], accepts, self._renamed(*found, why[1]), ask.line)
 
-    def _without_member(self, ask: Ask, dotted: str, release: Version) -> Refusal | None:
+    def _bases_at(self, package: str, key: str, release: Version) -> Iterator[str]:
+        """The classes of other packages whose parameters are taken as well."""
+        for signature, runs in self.signatures(package, key).items():
+            if is_in(release, runs):
+                yield from (word[1:] for word in signature.split() if word.startswith(BASE))
+
+    def _without_member(self, ask: Ask, dotted: str, releases: Mapping[str, Version]) -> Refusal | None:
         owner, _, name = dotted.rpartition(".")
         found = self.callable_named(owner)
-        runs = self.members(*found, name) if found else None
-        if found is None or runs is None or is_in(release, runs):
+        runs = self._lacked_by(found[0], found[1], name, releases) if found else None
+        return Refusal(found[0], "member", dotted, name, runs, line=ask.line) if found and runs else None
+
+    def _lacked_by(
+        self, package: str, key: str, name: str, releases: Mapping[str, Version], depth: int = 0
+    ) -> tuple[str, ...] | None:
+        """The runs in which a class has a member that it lacks here; None where it has it, or may by a class above."""
+        row = self._table(f"interfaces/{package}").get(f"class {key}", {})
+        release = releases.get(package)
+        runs = next((runs for runs, names in row.items() if runs not in _OF_CLASS and name in names.split()), None)
+        if runs is None or release is None or depth > _DEEPEST:
             return None
-        return Refusal(found[0], "member", dotted, name, runs, line=ask.line)
+        there = row.get("is", "").split()
+        if is_in(release, [*runs.split(), self._unread(package)]) or (there and not is_in(release, there)):
+            return None
+        for base in row.get("of", "").split():
+            if base.partition(".")[0] in _BARE or base in _BARE_CLASSES:
+                continue
+            above = self.callable_named(base) if "." in base else (package, base)
+            if above is None or self._lacked_by(above[0], above[1], name, releases, depth + 1) is None:
+                return None
+        return tuple(runs.split())
 
     def accepting(
         self, package: str, key: str, places: int, keywords: Sequence[str], releases: Mapping[str, Version]

@@ -40,12 +40,12 @@ def broken_links(table: Table, releases: Mapping[str, Version], python: Version 
                 asking, working = asks.split(), accepts.split()
                 if not is_in(release, asking) or is_in(beside, working) or (fails and not is_in(beside, fails.split())):
                     continue
-                if all(_holds(each, releases, python) for each in conditions.split()):
+                if all(holds(each, releases, python) for each in conditions.split()):
                     sure = tuple(run for run in working if run[0] != "?")
                     yield Link(package, provider, kind, target, name, file, entry, sure, tuple(asking))
 
 
-def _holds(condition: str, releases: Mapping[str, Version], python: Version | None) -> bool:
+def holds(condition: str, releases: Mapping[str, Version], python: Version | None) -> bool:
     """Whether what must be installed is; what nobody can tell does not hold."""
     if condition[0] == "+":
         return condition[1:] in releases

@@ -268,11 +268,16 @@ class _Reader:
             self.statement(node, where)
             if isinstance(node, ast.If) and not node.orelse and node.body:
                 last = node.body[-1]
+                _, against = self.sides(node.test)
                 if isinstance(last, (ast.Return, ast.Continue, ast.Break)) and where.scope:
-                    where = where.when(opposite(atoms_of(node.test, self.constants)))
+                    where = where.when(against)
                 elif isinstance(last, ast.Raise):
-                    against = opposite(atoms_of(node.test, self.constants))
                     where = where if UNTOLD in against or NEVER in against else where.when(against)
+
+    def sides(self, test: ast.expr) -> tuple[Sequence[str], Sequence[str]]:
+        """What holds where a test is true, and where it is false."""
+        atoms = atoms_of(test, self.constants)
+        return atoms, opposite(atoms)
 
     def statement(self, node: ast.stmt, where: _Where) -> None:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -283,9 +288,9 @@ class _Reader:
             self.class_(node, where)
         elif isinstance(node, ast.If):
             self.expression(node.test, where)
-            atoms = atoms_of(node.test, self.constants)
-            self.block(node.body, where.when(atoms))
-            self.block(node.orelse, where.when(opposite(atoms)))
+            held, against = self.sides(node.test)
+            self.block(node.body, where.when(held))
+            self.block(node.orelse, where.when(against))
         elif isinstance(node, ast.Try):
             self.block(node.body, where.when((UNTOLD,)) if any(map(_forgives, node.handlers)) else where)
             for handler in node.handlers:
@@ -377,7 +382,8 @@ class _Reader:
         if where.scope:
             return
         name = f"{where.owner}.{node.name}" if where.owner else node.name
-        self.bases[name] = tuple(filter(None, (self.dotted(each, where) or _text(each) for each in node.bases)))
+        bases = (each.value if isinstance(each, ast.Subscript) else each for each in node.bases)
+        self.bases[name] = tuple(filter(None, (self.dotted(each, where) or _text(each) for each in bases)))
         self.block(node.body, where._replace(owner=name))
         described = self.described(node, name)
         same = self.classes.get(name, described) == described
@@ -461,15 +467,15 @@ class _Reader:
         elif isinstance(node, ast.Lambda):
             return
         elif isinstance(node, ast.IfExp):
-            atoms = atoms_of(node.test, self.constants)
+            held, against = self.sides(node.test)
             self.expression(node.test, where)
-            self.expression(node.body, where.when(atoms))
-            self.expression(node.orelse, where.when(opposite(atoms)))
+            self.expression(node.body, where.when(held))
+            self.expression(node.orelse, where.when(against))
         elif isinstance(node, ast.BoolOp):
             for each in node.values:
                 self.expression(each, where)
-                atoms = atoms_of(each, self.constants)
-                where = where.when(atoms if isinstance(node.op, ast.And) else opposite(atoms))
+                held, against = self.sides(each)
+                where = where.when(held if isinstance(node.op, ast.And) else against)
         elif isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
             self.expression(node.generators[0].iter, where)
         else:

@@ -96,6 +96,11 @@ def _renamed(decorator: ast.expr) -> list[str]:
     texts = [each.value for each in decorator.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     if isinstance(new, ast.Constant) and isinstance(new.value, str) and texts:
         return [f"+{texts[0]}>{new.value}"]
+    if any(each.arg is None for each in decorator.keywords):
+        return [ANYTHING]
+    if not decorator.args and decorator.keywords:
+        pairs = {each.arg: each.value.value for each in decorator.keywords if isinstance(each.value, ast.Constant)}
+        return [f"+{old}>{name}" if isinstance(name, str) else f"+{old}" for old, name in pairs.items()]
     texts += [
         each.value for each in ast.walk(decorator) if isinstance(each, ast.Constant) and isinstance(each.value, str)
     ]

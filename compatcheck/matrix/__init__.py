@@ -11,6 +11,7 @@ from compatcheck.inference import infer as _infer
 from compatcheck.inference.inferred import Judged
 from compatcheck.inference.report_date import day_of_report
 from compatcheck.language import gettext as _
+from compatcheck.language import marked
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.matrix.loading import (
     FORMAT,
@@ -81,6 +82,9 @@ __all__ = [
 
 ARCHIVE = f"matrix-{FORMAT}.zip"
 """The name under which the compiled form is published; another form has another name."""
+
+
+_WRITTEN = marked("what the stated release takes")
 
 
 class Judgement(NamedTuple):
@@ -156,6 +160,8 @@ def _finding(
         remedies = (*(Remedy("pins", _(occurrence.why), pins) for pins in ways), *remedies)
         if occurrence.config:
             remedies = (Remedy("config", _(occurrence.why), config=occurrence.config), *remedies)
+        if occurrence.code:
+            remedies = (Remedy("code", _(_WRITTEN), code=occurrence.code), *remedies)
     return Finding(
         id=raw["id"],
         title=raw["title"],

@@ -88,10 +88,11 @@ def _find(name: str, environment: Environment, table: Table) -> TraitVerdict:
 
 
 def _imported(environment: Environment, names: Collection[str]) -> str | None:
-    """The fact that a model's own code imports one of these names."""
-    listed = environment.get("model.imported_names")
-    paths = () if isinstance(listed, Unknown) else [f"{each['module']}.{each['name']}" for each in listed or ()]
-    return next((f"model.imported_names.{path}" for path in paths if path in names), None)
+    """The fact that a model's own code surely imports one of these names."""
+    listed = environment.get("model.asks")
+    sure = () if isinstance(listed, Unknown) else [each for each in listed or () if not each.get("conditions")]
+    paths = (f"{each['target']}.{each.get('name', '')}" for each in sure if each["kind"] == "import")
+    return next((f"model.asks.{path}" for path in paths if path in names), None)
 
 
 def _find_in_trainers(name: str, environment: Environment) -> TraitVerdict:

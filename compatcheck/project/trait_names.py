@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from compatcheck.files.units import traits_of_units
+from collections.abc import Collection
+
+from compatcheck.files.units import trait_name, traits_of_units, units
 
 
 def from_code() -> frozenset[str]:
@@ -18,3 +20,10 @@ def from_files() -> frozenset[str]:
 def from_trainers() -> frozenset[str]:
     """The traits of the user's own subclass of the Trainer, and of how it is called."""
     return traits_of_units("compatcheck.project.scripts.rules")
+
+
+def keywords_of(traits: Collection[str]) -> frozenset[tuple[str, str]]:
+    """Each class and keyword that these traits of calls are about; their rules are imported."""
+    rules = (rule for name, rule in units("compatcheck.project.scripts.rules").items() if trait_name(name) in traits)
+    about = (rule for rule in rules if hasattr(rule, "KEYWORDS"))
+    return frozenset((each, keyword) for rule in about for each in rule.CLASSES for keyword in rule.KEYWORDS)

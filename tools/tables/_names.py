@@ -21,6 +21,8 @@ _NEAR = 3
 
 _ALIASED = ("_fast", "tokenization_utils")
 """Modules that transformers 5.4 and newer has under these names too, without a file for each."""
+_STANDS_FOR = "TokenizerFast"
+"""The end of names that transformers 5 gives up for what has the rest of the name."""
 _ASIDE = re.compile(r"tests?|testing\w*|dummy_\w+|convert_\w+|benchmarks?|examples|cli|\w*version\w*")
 """Modules that nobody's code imports from."""
 
@@ -75,13 +77,14 @@ class Names:
         """
         newest = len(self.releases) - 1
         packages = {module.rpartition(".")[0] for module in self._modules}
-        for module, at in sorted(self._modules.items()):
-            above = self._modules.get(module.rpartition(".")[0])
+        for module, found in sorted(self._modules.items()):
+            parent, _, last = module.rpartition(".")
+            above, at = self._modules.get(parent), sorted({*found, *self._names.get((parent, last), ())})
             unread = self._unread.get(module, set())
             if not _is_aside(module) and len(at) <= newest and at != above and not unread.issuperset(at):
                 yield module, _ITSELF, self._told(at, unread)
         for (module, name), at in sorted(self._names.items()):
-            if _is_aside(module) or name == OPEN or f"{module}.{name}" in self._modules:
+            if _is_aside(module) or name == OPEN or name.endswith(_STANDS_FOR) or f"{module}.{name}" in self._modules:
                 continue
             may = self._open.get(module, set()).difference(at)
             deep, went = _is_deep(module), max((*at, *may)) < newest

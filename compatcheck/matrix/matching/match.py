@@ -42,7 +42,7 @@ class Occurrence(NamedTuple):
     """One place where a trait holds: what is seen there, who is at fault, the pins that mend it, and others that do.
 
     ``why`` says of the pins, or of the settings of ``config``, why they mend it; ``location`` is the line that shows
-    it, where one does.
+    it, where one does. ``code`` is what to write there instead.
     """
 
     summary: str
@@ -52,6 +52,7 @@ class Occurrence(NamedTuple):
     why: str = marked("what belongs together by its own metadata")
     location: Location | None = None
     config: Mapping[str, Any] = {}
+    code: str = ""
 
 
 class TraitVerdict(NamedTuple):

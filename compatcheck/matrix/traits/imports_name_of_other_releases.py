@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown
@@ -10,7 +13,7 @@ from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.matrix.traits._release_names import NameHistory, histories, occurrence
 from compatcheck.packages.versions import final_release
 
-_MODEL, _SCRIPT = "model.imported_names", "trainer.imported_names"
+_MODEL, _SCRIPT = "model.asks", "trainer.asks"
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
@@ -24,7 +27,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         return TraitVerdict(None, missing=(_MODEL,))
     found: dict[str, list[Occurrence]] = {}
     for path, listed in names.items():
-        for asked in histories(listed, table):
+        for asked in histories([_import(each) for each in listed if _is_import(each)], table):
             stated = environment.get(f"distributions.{asked.package}")
             release = None if isinstance(stated, Unknown) else final_release(stated)
             if release and asked.lacks(release) and not (path == _MODEL and _has_entry(asked, release, table)):
@@ -36,6 +39,18 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if found:
         return TraitVerdict(None, tuple(found[_SCRIPT]), ("trainer.script",))
     return TraitVerdict(False)
+
+
+def _is_import(asked: Mapping[str, Any]) -> bool:
+    """Whether it is a name or a submodule that is surely imported."""
+    return (
+        asked["kind"] == "import" and bool(asked.get("name") or "." in asked["target"]) and not asked.get("conditions")
+    )
+
+
+def _import(asked: Mapping[str, Any]) -> dict[str, Any]:
+    place = {"file": asked["file"], "line": asked["line"]}
+    return {"module": asked["target"], "name": asked.get("name"), **place}
 
 
 def _has_entry(asked: NameHistory, release: Version, table: Table) -> bool:

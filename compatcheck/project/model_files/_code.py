@@ -11,7 +11,7 @@ from compatcheck.errors import InputError
 from compatcheck.files.json_text import read_json_object
 from compatcheck.files.python_syntax import attributes_set, parse_code
 from compatcheck.files.reading import read_text
-from compatcheck.project._imported_names import ImportedName, imported_names
+from compatcheck.project._asks import asks
 from compatcheck.project.model_files import _rope, _tokenizer
 from compatcheck.project.model_files.traits._code import Code, Kind
 from compatcheck.project.model_files.traits._rules import traits_of
@@ -26,7 +26,7 @@ _KINDS: tuple[tuple[Kind, str], ...] = (
 
 
 def read(folder: str, names: list[str], config: dict[str, Any], reasons: dict[str, str]) -> Environment:
-    """``code_from``, and ``traits`` and ``imported_names`` with the line of each.
+    """``code_from``, and ``traits`` and ``asks`` with the line of each.
 
     Both stay unknown where some of the code does.
     """
@@ -37,23 +37,27 @@ def read(folder: str, names: list[str], config: dict[str, Any], reasons: dict[st
         reasons["model.traits"] = f"the model's code lies in another repository, {elsewhere[0]}"
         return Environment(known)
     traits: dict[str, Location] = {}
-    imported: list[ImportedName] = []
+    asked: list[dict[str, Any]] = []
     try:
         files = codes(folder, names, config)
         for code in files:
             path = os.path.join(folder, code.name)
             for trait, line in traits_of(code):
                 traits.setdefault(trait, Location(path, line))
-            imported += imported_names(code.tree, path)
+            asked += asks(code.tree, path, loaded=True)
     except InputError as error:
         reasons["model.traits"] = str(error)
         return Environment(known)
     known["traits"] = sorted(traits)
     if files:
-        known["imported_names"] = [each._asdict() for each in imported]
+        known["asks"] = asked
     locations = {f"model.traits.{trait}": at for trait, at in traits.items()}
-    at_names = {f"model.imported_names.{each.path}": Location(each.file, each.line) for each in reversed(imported)}
-    return Environment(known, {}, {**locations, **at_names})
+    imported = {
+        f"model.asks.{each['target']}.{each.get('name', '')}": Location(each["file"], each["line"])
+        for each in reversed(asked)
+        if each["kind"] == "import"
+    }
+    return Environment(known, {}, {**locations, **imported})
 
 
 def codes(folder: str, names: list[str], config: dict[str, Any]) -> list[Code]:

@@ -32,6 +32,11 @@ def read_calls(path: str, command: CommandLine | None = None) -> ScriptCalls:
     return read_calls_in(read_text(path, LARGEST_NOTEBOOK if _is_notebook(path) else LARGEST), path, command)
 
 
+def parse_script(path: str) -> ast.Module:
+    """The syntax tree of a script or notebook, with the lines of the file; raises as `read_calls` does."""
+    return _parse(read_text(path, LARGEST_NOTEBOOK if _is_notebook(path) else LARGEST), path)
+
+
 def read_calls_in(text: str, path: str, command: CommandLine | None = None) -> ScriptCalls:
     """As `read_calls`, of code in hand; ``path`` is the file that it came from, or stands for one."""
     tree = _parse(text, path)

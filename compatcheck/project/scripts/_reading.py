@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, cast
 
 from compatcheck.environment import Environment, Location
+from compatcheck.errors import InputError
 from compatcheck.files.path_lists import listed
 from compatcheck.files.python_syntax import parse_code
 from compatcheck.files.reading import read_text
 from compatcheck.files.units import trait_name, units
-from compatcheck.project._imported_names import imported_names
+from compatcheck.project._asks import asks
 from compatcheck.project.script_calls.calls import CommandLine
-from compatcheck.project.script_calls.reader import read_calls_in
+from compatcheck.project.script_calls.reader import parse_script, read_calls_in
 from compatcheck.project.scripts import _settings
 from compatcheck.project.scripts._script import ARGUMENTS, TRAINERS, TRL_CONFIGS, Script, script_of
 from compatcheck.project.training.document import Configuration
@@ -79,17 +80,28 @@ def _tree(text: str) -> ast.Module | None:
     return parse_code(text) if _CLASSES.search(text) and _IMPORTS.search(text) else None
 
 
+def _any_tree(path: str, texts: Mapping[str, str]) -> ast.Module | None:
+    """The syntax tree of a script or notebook; None of what cannot be read."""
+    if path in texts:
+        return parse_code(texts[path])
+    try:
+        return parse_script(path)
+    except InputError:
+        return None
+
+
 def read(paths: Sequence[str]) -> Environment:
-    """``trainer.traits`` with the line of each, ``trainer.suspected``, and the ``trainer.imported_names``.
+    """``trainer.traits`` with the line of each, ``trainer.suspected``, and the ``trainer.asks``.
 
     What only some of several scripts have is suspected. A script that has no Trainer of its own, or makes none, leaves
     it to the others. Raises `InputError` where a file cannot be read.
     """
     texts = {path: read_text(path, _LARGEST) for path in paths if path.endswith(".py")}
     scripts = {path: script for path, text in texts.items() if (script := _script(text))}
-    if not scripts:
+    asked = [each for path in paths if (tree := _any_tree(path, texts)) for each in asks(tree, path)]
+    if not scripts and not asked:
         return Environment({})
-    known: dict[str, list[object]] = {"traits": [], "suspected": []}
+    known: dict[str, list[object]] = {"traits": [], "suspected": []} if scripts else {}
     locations: dict[str, Location] = {}
     for trait, rule in rules().items():
         lines = {path: rule.find(script) for path, script in scripts.items() if getattr(script, rule.READS)}
@@ -98,9 +110,8 @@ def read(paths: Sequence[str]) -> Environment:
             known["traits" if len(shown) == len(lines) else "suspected"].append(trait)
             locations[f"trainer.traits.{trait}"] = shown[0]
     known = {fact: found for fact, found in known.items() if found or fact == "traits"}
-    trees = {path: tree for path in scripts if (tree := parse_code(texts[path]))}
-    known["imported_names"] = [each._asdict() for path, tree in trees.items() for each in imported_names(tree, path)]
-    if len(scripts) == 1:
+    known["asks"] = [*asked]
+    if len(scripts) < 2:
         return Environment({"trainer": known}, {}, locations)
     why = f"there are {len(scripts)} scripts that train, name the one that is meant: {listed(list(scripts))}"
     return Environment({"trainer": known}, {"trainer.script": why}, locations)

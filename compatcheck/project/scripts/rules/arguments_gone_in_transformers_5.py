@@ -9,7 +9,8 @@ from compatcheck.project.scripts._script import ARGUMENTS, TRL_CONFIGS, Script
 
 READS = "calls"
 
-_GONE = frozenset(
+CLASSES = (*ARGUMENTS, *TRL_CONFIGS)
+KEYWORDS = frozenset(
     (
         *("adafactor", "fp16_backend", "fp16_opt_level", "fsdp_min_num_params", "fsdp_transformer_layer_cls_to_wrap"),
         *("half_precision_backend", "include_inputs_for_metrics", "include_tokens_per_second", "jit_mode_eval"),
@@ -22,4 +23,4 @@ _GONE = frozenset(
 
 
 def find(script: Script) -> int | None:
-    return script.keyword_line((*ARGUMENTS, *TRL_CONFIGS), _GONE)
+    return script.keyword_line(CLASSES, KEYWORDS)

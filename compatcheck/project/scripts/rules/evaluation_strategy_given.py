@@ -8,7 +8,8 @@ from __future__ import annotations
 from compatcheck.project.scripts._script import ARGUMENTS, TRL_CONFIGS, Script
 
 READS = "calls"
+CLASSES, KEYWORDS = (*ARGUMENTS, *TRL_CONFIGS), frozenset(("evaluation_strategy",))
 
 
 def find(script: Script) -> int | None:
-    return script.keyword_line((*ARGUMENTS, *TRL_CONFIGS), frozenset(("evaluation_strategy",)))
+    return script.keyword_line(CLASSES, KEYWORDS)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from compatcheck.project.scripts._script import TRAINERS, Script
 
 READS = "calls"
+CLASSES, KEYWORDS = TRAINERS, frozenset(("tokenizer",))
 
 
 def find(script: Script) -> int | None:
-    return script.keyword_line(TRAINERS, frozenset(("tokenizer",)))
+    return script.keyword_line(CLASSES, KEYWORDS)

@@ -1,0 +1,236 @@
+"""What the user's own code asks of packages, held against the releases that are stated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from packaging.version import Version
+
+from compatcheck.environment import Environment, Location, Unknown
+from compatcheck.interfaces.history import Interfaces, Refusal, is_in
+from compatcheck.interfaces.links import holds
+from compatcheck.interfaces.reading import Ask
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
+from compatcheck.matrix._traits import Table
+from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.packages.versions import final_release, parse_version
+
+MODEL, SCRIPT = "model.asks", "trainer.asks"
+_WHY = marked("the nearest releases with which it works")
+_SIMILAR = 0.72
+
+
+class Told(NamedTuple):
+    """Something refused, what was asked, and the release that is stated for it."""
+
+    refusal: Refusal
+    ask: Ask
+    release: Version
+    location: Location
+
+
+class Stated:
+    """The releases that an environment states, and how the user's asks fare with them."""
+
+    def __init__(self, environment: Environment, table: Table) -> None:
+        self.interfaces = Interfaces(table)
+        self._environment = environment
+        stated = environment.section("distributions").items()
+        self.releases = {name: release for name, text in stated if (release := final_release(text))}
+        self._python = parse_version(str(environment.get("python")))
+
+    def suppose(self, package: str, release: Version) -> None:
+        """Judge as if this release were stated."""
+        self.releases[package] = release
+
+    def requested(self) -> Iterator[tuple[str, list[Version]]]:
+        """The packages of which only a range is stated, each with its releases in it, the newest first."""
+        for package, text in self._environment.section("distribution_ranges").items():
+            listed = self.interfaces.releases(package) if package not in self.releases else ()
+            inside = [each for each in map(Version, reversed(listed)) if is_in(each, (str(text),))]
+            if inside:
+                yield package, inside
+
+    def refused(self, asks: Sequence[Mapping[str, Any]]) -> Iterator[Told]:
+        """Each thing that the stated releases refuse; a name that no import gets is told where it is imported."""
+        missing: set[str] = set()
+        for fact in asks:
+            ask, lines = _ask(fact), _lines(fact)
+            if not all(holds(each, self.releases, self._python) for each in ask.conditions):
+                continue
+            for refusal in self._all_of(ask):
+                if refusal.kind == "import":
+                    missing.add(refusal.target)
+                elif refusal.kind == "attribute" and refusal.target in missing:
+                    continue
+                at = Location(fact["file"], lines.get(refusal.name, ask.line))
+                yield Told(refusal, ask, self.releases[refusal.package], at)
+
+    def _all_of(self, ask: Ask) -> Iterator[Refusal]:
+        """Why an ask fails: every keyword that is not taken, or the first other reason that releases differ in."""
+        refusal = self.interfaces.refusal(ask, self.releases)
+        first = refusal
+        while refusal is not None and refusal.kind == "keyword":
+            if self.taking(refusal):
+                yield refusal
+            ask = ask._replace(keywords=tuple(each for each in ask.keywords if each != refusal.name))
+            refusal = self.interfaces.refusal(ask, self.releases)
+        if refusal is not None and refusal is first and refusal.accepts:
+            yield refusal
+
+    def taking(self, refusal: Refusal) -> tuple[str, ...]:
+        """The runs of releases that take what is refused, whatever else is asked with it."""
+        found = self.interfaces.callable_named(refusal.base or refusal.target) if refusal.kind == "keyword" else None
+        if found is None:
+            return refusal.accepts
+        return tuple(self.interfaces.accepting(*found, -1, (refusal.name,), self.releases))
+
+    def occurrence(self, told: Told) -> Occurrence:
+        refusal, release = told.refusal, told.release
+        runs = self.taking(refusal)
+        nearest = self._nearest(refusal.package, refusal.accepts or runs, release)
+        new = refusal.instead or self._similar(refusal, release)
+        sentences = [_sentence(told), self._when(refusal.package, runs, release)]
+        if new:
+            words = _("It is {name} now.") if refusal.instead else _("It may be {name} now.")
+            sentences.append(words.format(name=new))
+        pins = {refusal.package: nearest} if nearest else {}
+        code = f"{_callable(refusal.target)}(..., {refusal.instead}=...)" if refusal.instead else ""
+        text = " ".join(filter(None, sentences))
+        return Occurrence(text, (refusal.package,), pins, why=_WHY, location=told.location, code=code)
+
+    def _nearest(self, package: str, runs: Sequence[str], release: Version) -> str:
+        """The first run of releases newer than this one, else the last of older ones."""
+        listed = list(self._segments(package, runs))
+        newer = (run for run, first, _last in listed if first > release)
+        return next(newer, listed[-1][0] if listed else "")
+
+    def _segments(self, package: str, runs: Sequence[str]) -> Iterator[tuple[str, Version, Version]]:
+        """The releases in the runs as few ranges, each with its first and last release."""
+        releases = [Version(each) for each in self.interfaces.releases(package)]
+        held = [is_in(each, runs) for each in releases]
+        start = None
+        for at, has in enumerate([*held, False]):
+            if has and start is None:
+                start = at
+            elif not has and start is not None:
+                low = [f">={releases[start]}"] if start else []
+                high = [f"<{releases[at]}"] if at < len(releases) else []
+                yield ",".join([*low, *high]), releases[start], releases[at - 1]
+                start = None
+
+    def _when(self, package: str, runs: Sequence[str], release: Version) -> str:
+        listed = list(self._segments(package, runs))
+        older = [last for _run, _first, last in listed if last < release]
+        newer = [first for _run, first, _last in listed if first > release]
+        known = {"old": older[-1] if older else "", "new": newer[0] if newer else ""}
+        if older and newer:
+            return _("It works up to {old} and from {new} on.").format_map(known)
+        if older:
+            return _("It works up to {old}.").format_map(known)
+        return _("It works from {new} on.").format_map(known) if newer else ""
+
+    def _similar(self, refusal: Refusal, release: Version) -> str:
+        """A parameter of this release that came after the one that is gone, with nearly its name."""
+        found = self.interfaces.callable_named(refusal.base or refusal.target) if refusal.kind == "keyword" else None
+        if found is None:
+            return ""
+        now = self.interfaces.parameters(*found, release, self.releases)
+        since = next(iter(self._segments(refusal.package, self.taking(refusal))), None)
+        before = self.interfaces.parameters(*found, since[1], self.releases) if since else now
+        return next(iter(get_close_matches(refusal.name, [*(set(now) - set(before))], 1, _SIMILAR)), "")
+
+
+def verdict(environment: Environment, table: Table, kinds: frozenset[str], passed: Any = None) -> TraitVerdict:
+    """Certain of the model's code and of a single script; of several scripts it is open which one is run."""
+    looked = {path: environment.get(path) for path in (MODEL, SCRIPT)}
+    asks = {path: listed or () for path, listed in looked.items() if not isinstance(listed, Unknown)}
+    if not asks:
+        return TraitVerdict(None, missing=(MODEL,))
+    stated = Stated(environment, table)
+    found: dict[str, list[Occurrence]] = {}
+    for path, listed in asks.items():
+        for told in stated.refused(listed):
+            if told.refusal.kind in kinds and not (passed and passed(path, told)):
+                found.setdefault(path, []).append(stated.occurrence(told))
+    scripts = {each["file"] for each in asks.get(SCRIPT, ())}
+    certain = [path for path in found if path == MODEL or len(scripts) == 1]
+    if certain:
+        return TraitVerdict(True, tuple(each for path in certain for each in found[path]))
+    if found:
+        return TraitVerdict(None, tuple(found[SCRIPT]), ("trainer.script",))
+    everything = [each for listed in asks.values() for each in listed]
+    for package, releases in stated.requested():
+        refused = _throughout(stated, everything, package, releases, kinds)
+        if refused:
+            return TraitVerdict(None, tuple(map(stated.occurrence, refused)), (f"distributions.{package}",))
+    return TraitVerdict(False)
+
+
+def _throughout(
+    stated: Stated, asks: Sequence[Mapping[str, Any]], package: str, releases: Sequence[Version], kinds: frozenset[str]
+) -> list[Told]:
+    """What each of these releases refuses, as the newest says it."""
+    first: list[Told] = []
+    about = [each for each in asks if stated.interfaces.package_of(each["target"]) == package]
+    for at, release in enumerate(releases):
+        stated.suppose(package, release)
+        refused = [each for each in stated.refused(about) if each.refusal.kind in kinds]
+        keys = {(each.location, each.refusal.name) for each in refused}
+        first = refused if at == 0 else [each for each in first if (each.location, each.refusal.name) in keys]
+        if not first:
+            break
+    del stated.releases[package]
+    return first
+
+
+def _ask(fact: Mapping[str, Any]) -> Ask:
+    names = (tuple(fact.get(key) or ()) for key in ("keywords", "conditions"))
+    keywords, conditions = names
+    return Ask(
+        fact["kind"],
+        fact["target"],
+        fact.get("name") or "",
+        fact.get("places") or 0,
+        keywords,
+        "",
+        conditions,
+        fact["line"],
+    )
+
+
+def _lines(fact: Mapping[str, Any]) -> dict[str, int]:
+    return dict(zip(fact.get("keywords") or (), fact.get("lines") or ()))
+
+
+def _sentence(told: Told) -> str:
+    refusal, ask = told.refusal, told.ask
+    known = {
+        "who": f"{refusal.package} {told.release}",
+        "what": f"from {ask.target} import {ask.name}" if ask.name else f"import {ask.target}",
+        "call": _callable(refusal.target),
+        "name": refusal.name,
+        "target": refusal.target,
+        "given": ask.places,
+    }
+    return _(_SENTENCES[refusal.kind]).format_map(known)
+
+
+def _callable(dotted: str) -> str:
+    """A class with its method, or a function, as its import names it."""
+    *modules, last = dotted.split(".")
+    return f"{modules[-1]}.{last}" if modules and modules[-1][:1].isupper() else last
+
+
+_SENTENCES = {
+    "import": marked("`{what}` fails: {who} has no {target}."),
+    "attribute": marked("{who} has no {target}."),
+    "member": marked("{who} has no {target}."),
+    "keyword": marked("{call}({name}=...) fails: {who} does not take {name}."),
+    "positional": marked("{call}() fails: {who} takes {name} positional arguments, and {given} are given."),
+    "missing": marked("{call}() fails: {who} requires {name}, which is not given."),
+    "twice": marked("{call}() fails: {who} takes {name} by position, and it is given by name as well."),
+}

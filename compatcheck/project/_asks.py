@@ -1,0 +1,26 @@
+"""What a file of the user's Python asks of packages, as facts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from compatcheck.interfaces.scripts import asked_by
+
+
+def asks(tree: ast.Module, file: str, loaded: bool = False) -> Iterator[dict[str, Any]]:
+    """Each import, attribute and call with its line; code that is ``loaded`` imports within functions as it likes."""
+    for ask, given, lines in asked_by(tree, loaded):
+        if loaded and ask.kind == "import" and ask.scope:
+            continue
+        facts = {
+            "name": ask.name,
+            "places": ask.places,
+            "keywords": list(ask.keywords),
+            "conditions": list(ask.conditions),
+            "given": list(given),
+            "lines": list(lines) if set(lines) - {ask.line} else [],
+        }
+        stated = {key: value for key, value in facts.items() if value}
+        yield {"kind": ask.kind, "target": ask.target, **stated, "file": file, "line": ask.line}

@@ -1,0 +1,93 @@
+"""Scripts that call what the stated release does not take, through the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compatcheck import check, matrix
+from compatcheck.project.reading import read_paths
+
+SCRIPT = """\
+from trl import SFTTrainer
+from peft import LoraConfig
+import trl
+
+
+def main(model):
+    trainer = SFTTrainer(
+        model,
+        {}
+    )
+    trainer.train()
+
+
+main("a")
+"""
+
+
+def findings(folder: Path, call: str, requirements: str, name: str = "train.py") -> list[Any]:
+    script = folder / name
+    code = SCRIPT.format(call)
+    cells = [{"cell_type": "code", "source": code.splitlines(keepends=True), "metadata": {}, "outputs": []}]
+    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    script.write_text(json.dumps(notebook, indent=1) if name.endswith(".ipynb") else code, encoding="utf-8")
+    (folder / "requirements.txt").write_text(requirements, encoding="utf-8")
+    found = check(script, folder / "requirements.txt", probe=False).findings
+    return [each for each in found if each.id == "CC-2026-3701"]
+
+
+def test_keyword_that_is_gone_is_found_at_its_line_with_new_name_and_pin(tmp_path: Path) -> None:
+    (found,) = findings(tmp_path, "tokenizer=None", "trl==0.24.0\n")
+    assert found.status == "affected"
+    assert str(found.location) == f"{tmp_path / 'train.py'}:9"
+    assert "SFTTrainer(tokenizer=...) fails: trl 0.24.0 does not take tokenizer." in found.summary
+    assert "0.15.2" in found.summary
+    assert "It is processing_class now." in found.summary
+    assert found.packages == ("trl",)
+    code, pins = found.remedies[:2]
+    assert code.code == "SFTTrainer(..., processing_class=...)"
+    assert pins.pins == {"trl": ">=0.4.2,<0.16.0"}
+
+
+@pytest.mark.parametrize(
+    ("call", "requirements"),
+    [
+        ("tokenizer=None", "trl==0.12.2\n"),
+        ("processing_class=None", "trl==0.24.0\n"),
+        ("**{'tokenizer': None}", "trl==0.24.0\n"),
+        ("of_nobody=None", "trl==0.24.0\n"),
+        ("tokenizer=None", "peft==0.17.1\n"),
+    ],
+)
+def test_keyword_that_is_taken_or_of_no_release_is_not_reported(tmp_path: Path, call: str, requirements: str) -> None:
+    assert not findings(tmp_path, call, requirements)
+
+
+def test_notebook_is_read_with_the_lines_of_its_file(tmp_path: Path) -> None:
+    (found,) = findings(tmp_path, "tokenizer=None", "trl==0.24.0\n", "train.ipynb")
+    text = (tmp_path / "train.ipynb").read_text(encoding="utf-8").splitlines()
+    assert "tokenizer=None" in text[found.location.line - 1]
+
+
+def test_every_keyword_that_is_not_taken_is_reported(tmp_path: Path) -> None:
+    found = findings(tmp_path, "tokenizer=None, packing=True, dataset_text_field='a'", "trl==0.24.0\n")
+    assert sorted(each.summary.partition("(")[2].partition("=")[0] for each in found) == [
+        "dataset_text_field",
+        "packing",
+        "tokenizer",
+    ]
+
+
+@pytest.mark.parametrize(("asked", "expected"), [("trl>=0.20,<0.24", ["possible"]), ("trl>=0.12,<0.24", [])])
+def test_range_that_refuses_throughout_is_possible(
+    known: matrix.Matrix, tmp_path: Path, asked: str, expected: list[str]
+) -> None:
+    script, listed = tmp_path / "train.py", tmp_path / "requirements.txt"
+    script.write_text(SCRIPT.format("tokenizer=None"), encoding="utf-8")
+    listed.write_text(f"{asked}\n", encoding="utf-8")
+    found = matrix.judge(known, read_paths([str(script), str(listed)]).environment).findings
+    assert [each.status for each in found if each.id == "CC-2026-3701"] == expected
