@@ -268,17 +268,26 @@ def _merged(words: list[str], more: list[str]) -> list[str]:
 def resolved_names(modules: Mapping[str, Module]) -> dict[str, dict[str, int]]:
     """The names of each module, with what it takes over from others of the package."""
     resolved = {name: dict(module.names) for name, module in modules.items()}
+    real = {parent for name in modules for parent in (name, *_above(name))}
     for name in {each for module in modules.values() for each in module.elsewhere}:
         if "." not in name or name not in resolved:
             resolved.setdefault(name, {})[OPEN] = DEFINED
+        for parent in _above(name):
+            if parent not in real:  # an object that looks like a module, as torch.ops does
+                resolved.setdefault(parent, {})[OPEN] = DEFINED
     for name in modules:
         _take_over(name, modules, resolved, ())
     for module in list(resolved):
-        parent, _, name = module.rpartition(".")
-        while parent:
-            resolved.setdefault(parent, {}).setdefault(name, DEFINED)
-            parent, _, name = parent.rpartition(".")
+        for below, parent in zip((module, *_above(module)), _above(module)):
+            resolved.setdefault(parent, {}).setdefault(below.rpartition(".")[2], DEFINED)
     return resolved
+
+
+def _above(module: str) -> Iterator[str]:
+    parent = module.rpartition(".")[0]
+    while parent:
+        yield parent
+        parent = parent.rpartition(".")[0]
 
 
 def _take_over(
