@@ -83,6 +83,7 @@ def _states(text: str) -> dict[str, str]:
     [
         ("from shelf import Gone", "import", "Gone"),
         ("import shelf.gone", "import", "shelf.gone"),
+        ("from shelf.gone.far import Away", "import", "shelf.gone"),
         ("import shelf.needy", "inside", "shelf.needy"),
         ("import shelf; shelf.gone", "attribute", "gone"),
         ("import shelf; shelf.Gone(1)", "attribute", "Gone"),

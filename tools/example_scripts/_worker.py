@@ -72,7 +72,10 @@ def run_import(use):
             exec(statement, {"__name__": "script"})
         except BaseException as error:  # noqa: BLE001 - what is imported may raise anything
             kind = "import" if is_own(error, use) else "inside"
-            _IMPORTS[statement] = kind, use["chain"][0] if use["chain"] else use["module"], said(error)
+            name = use["chain"][0] if use["chain"] else use["module"]
+            if kind == "import" and isinstance(error, ModuleNotFoundError):
+                name = error.name
+            _IMPORTS[statement] = kind, name, said(error)
     if _IMPORTS[statement]:
         raise Broken(*_IMPORTS[statement])
 
