@@ -192,6 +192,14 @@ def test_a_script_with_a_trainer_of_its_own_is_read_and_has_its_line(tmp_path: P
         read_paths([str(tmp_path / "other.py")])
 
 
+def test_script_that_only_imports_a_library_is_read_where_it_is_named(tmp_path: Path) -> None:
+    script = tmp_path / "prepare.py"
+    script.write_text("from datasets import load_metric\n", encoding="utf-8")
+    (tmp_path / "requirements.txt").write_text("datasets==2.0.0\n", encoding="utf-8")
+    assert read_paths([str(script)]).sources == (Source("python_script", str(script)),)
+    assert "python_script" not in {source.kind for source in read_paths([str(tmp_path)]).sources}
+
+
 def test_two_scripts_that_differ_are_only_suspected_until_one_is_named(tmp_path: Path) -> None:
     for name, source in (("old.py", OLD_LOSS), ("new.py", NEW_LOSS)):
         (tmp_path / name).write_text(source, encoding="utf-8")

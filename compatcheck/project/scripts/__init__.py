@@ -6,6 +6,7 @@ shows the trait, or None.
 """
 
 from compatcheck.project.scripts._reading import KIND as KIND
+from compatcheck.project.scripts._reading import imports_library as imports_library
 from compatcheck.project.scripts._reading import read as read
 from compatcheck.project.scripts._reading import read_settings as read_settings
 from compatcheck.project.scripts._reading import recognises as recognises

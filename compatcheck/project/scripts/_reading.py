@@ -26,7 +26,7 @@ _LARGEST = 1 << 20
 _IMPORTS = re.compile(r"^\s{0,80}(?:from|import)\s{1,8}(?:transformers|trl)\b", re.M)
 _LIBRARIES = re.compile(
     r"\b(?:from|import)\s[^\n]{0,200}?\b(?:transformers|trl|peft|unsloth|accelerate|deepspeed|torch|lightning|pytorch_lightning"
-    r"|sentence_transformers)\b"
+    r"|sentence_transformers|datasets|diffusers|evaluate|huggingface_hub|tokenizers|bitsandbytes|optimum)\b"
 )
 _CLASSES = re.compile(rf"\b(?:{'|'.join((*TRAINERS, *ARGUMENTS, *TRL_CONFIGS))})\b")
 
@@ -49,6 +49,11 @@ _calls = functools.lru_cache(maxsize=32)(read_calls_in)
 def recognises(path: str, text: str) -> bool:
     """Whether Python trains, or has a Trainer of its own."""
     return (path.endswith(".py") and _script(text) is not None) or trains(path, text)
+
+
+def imports_library(text: str) -> bool:
+    """Whether Python imports a library that training uses."""
+    return _LIBRARIES.search(text) is not None
 
 
 def trains(path: str, text: str) -> bool:

@@ -4,8 +4,8 @@ A reader has ``TITLE`` (its name in messages), ``SUFFIXES``, ``recognises(docume
 ``read(document)`` that gives a `Configuration`. It may have ``ROLE`` where its file is only a part of a run
 (``deepspeed``, ``accelerate``, ``adapter``, ``script``, ``program``; ``config`` by default), ``MARKS`` (words of
 which at least one stands in every such file, so that others need not be parsed), ``NAMED_AS`` (how the names of files
-begin that mean to be one, so that a broken one is reported), and ``GENERAL`` where other readers that recognise the
-same file come first.
+begin that mean to be one, so that a broken one is reported), ``GENERAL`` where other readers that recognise the
+same file come first, and ``recognises_named(document)`` where it takes more if the user named the file.
 """
 
 from __future__ import annotations
@@ -53,7 +53,17 @@ def identify(path: str) -> str | None:
     """
     if not any(_ending(path) in reader.SUFFIXES for reader in readers().values()):
         return None
-    return reader_of(open_document(path))
+    document = open_document(path)
+    return reader_of(document) or _reader_of_named(document)
+
+
+def _reader_of_named(document: Document) -> str | None:
+    """The reader that takes a document because the user named it."""
+    ending = _ending(document.path)
+    for name, reader in readers().items():
+        if ending in reader.SUFFIXES and hasattr(reader, "recognises_named") and reader.recognises_named(document):
+            return name
+    return None
 
 
 def identify_found(path: str) -> str | None:

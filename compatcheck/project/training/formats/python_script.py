@@ -18,6 +18,11 @@ def recognises(document: Document) -> bool:
     return scripts.recognises(document.path, document.text)
 
 
+def recognises_named(document: Document) -> bool:
+    """Whether it imports a library: what it asks of that is judged if the user named the file."""
+    return scripts.imports_library(document.text)
+
+
 def trains(document: Document) -> bool:
     """Whether it makes what a training needs."""
     return scripts.trains(document.path, document.text)
