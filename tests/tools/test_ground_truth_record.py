@@ -140,7 +140,7 @@ def test_score_divides_claims_by_what_happened() -> None:
 
 
 def test_stage_without_its_package_is_left_out() -> None:
-    assert applicable(["import peft", "SFT", "full training"], ["peft", "transformers"]) == [
+    assert applicable(["import peft", "SFT", "full training"], ["peft", "transformers", "accelerate"]) == [
         "import peft",
         "full training",
     ]

@@ -486,7 +486,7 @@ CALLS = {
     "merge": (merge, ("transformers", "peft")),
     "SFT": (sft, ("transformers", "trl", "datasets")),
     "DPO": (dpo, ("transformers", "trl", "datasets")),
-    "sentence-transformers fit": (embed, ("sentence-transformers",)),
+    "sentence-transformers fit": (embed, ("sentence-transformers", "datasets", "accelerate")),
     "diffusers step": (diffuse, ("diffusers",)),
     "lightning fit": (lightning, ("lightning",)),
     "pytorch-lightning fit": (pytorch_lightning, ("pytorch-lightning",)),
@@ -500,7 +500,9 @@ def needs(stage):
     """The distributions without which a stage says nothing of a stack."""
     if stage in IMPORTS:
         return (stage.partition(" ")[2],)
-    return CALLS[stage][1] if stage in CALLS else ("transformers", *(("peft",) if stage == "LoRA" else ()))
+    return (
+        CALLS[stage][1] if stage in CALLS else ("transformers", "accelerate", *(("peft",) if stage == "LoRA" else ()))
+    )
 
 
 def run(stage, folder):
@@ -536,7 +538,7 @@ def forked(stage, folder):
     return json.loads(said) if said else failure(None, f"the process ended with status {status}")
 
 
-def served(room, stages, first):
+def served(room, stages, first, said):
     """Run the stages where every statement of `first` can be imported, and return the one that cannot."""
     child = os.fork()
     if not child:
@@ -547,7 +549,7 @@ def served(room, stages, first):
                 os._exit(1 + at)
         for stage in stages:
             verdict = forked(stage, os.path.join(room, stage.replace(" ", "-")))
-            print(json.dumps({"stage": stage, "verdict": verdict}), flush=True)
+            print(json.dumps({"stage": stage, "verdict": verdict}), file=said, flush=True)
         os._exit(0)
     _, status = os.waitpid(child, 0)
     failed = os.waitstatus_to_exitcode(status)
@@ -556,6 +558,7 @@ def served(room, stages, first):
 
 if __name__ == "__main__":
     room, *stages = sys.argv[1:]
-    first = list(FIRST)
-    while failed := served(room, stages, first):
+    first, said = list(FIRST), os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    while failed := served(room, stages, first, said):
         first.remove(failed)
