@@ -11,7 +11,7 @@ from compatcheck.interfaces.history import Table, is_in
 from compatcheck.interfaces.release import BASE, Release
 from compatcheck.interfaces.signature import parse
 
-LINKS = "links/"
+LINKS, _INDEX = "links/", "interfaces/index"
 Question = tuple[str, str, str]
 """The kind, the target and the name of a link."""
 Answers = Mapping[Question, bool]
@@ -48,10 +48,16 @@ def answer(release: Release, question: Question) -> bool | None:
 
 
 def amended(table: Table, read: Mapping[str, tuple[Version, Answers]]) -> Table:
-    """The tables, in which releases that they lack count as their answers say."""
+    """The tables, in which releases that they lack count as read, and as their answers say."""
 
     def find(name: str) -> Mapping[str, Any]:
         found = table(name)
+        if name == _INDEX:
+            releases = found.get("releases", {})
+            more = {
+                package: _inserted(releases[package], read[package][0]) for package in releases.keys() & read.keys()
+            }
+            return {**found, "releases": {**releases, **more}}
         if not name.startswith(LINKS) or not read.keys() & found.keys():
             return found
         return {
@@ -60,6 +66,10 @@ def amended(table: Table, read: Mapping[str, tuple[Version, Answers]]) -> Table:
         }
 
     return find
+
+
+def _inserted(listed: str, release: Version) -> str:
+    return " ".join(map(str, sorted({*map(Version, listed.split()), release})))
 
 
 def _amended(rows: Iterable[list[str]], release: Version, answers: Answers) -> Iterator[list[str]]:
