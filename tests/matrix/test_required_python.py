@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
 from compatcheck import matrix
 from compatcheck.environment import Environment
@@ -47,7 +48,7 @@ def test_newer_python_than_accepted_stays_open(known: matrix.Matrix) -> None:
     assert verdict.occurrences[0].summary == "xtuner 0.1.23 requires Python <3.11,>=3.8, and 3.12.4 is stated"
 
 
-def test_pin_outside_its_pythons_is_refused_with_the_next_release(known: matrix.Matrix) -> None:
+def test_pin_outside_its_pythons_is_refused(known: matrix.Matrix) -> None:
     verdict = required_release_lacks_files.find(listed("3.12.4", "xtuner", "==0.1.23"), known.table)
     (occurrence,) = verdict.occurrences
     assert (occurrence.summary, occurrence.pins) == (
@@ -55,6 +56,12 @@ def test_pin_outside_its_pythons_is_refused_with_the_next_release(known: matrix.
         {"xtuner": "==0.2.0"},
     )
     assert not required_release_lacks_files.find(listed("3.10.4", "xtuner", "==0.1.23"), known.table).occurrences
+
+
+def test_newest_release_for_the_python_is_offered(known: matrix.Matrix) -> None:
+    """numpy 1.22.1 to 1.25.2 set no upper bound and have no wheels for Python 3.12."""
+    (occurrence,) = required_release_lacks_files.find(listed("3.12", "numpy", "==1.21.6"), known.table).occurrences
+    assert Version(occurrence.pins["numpy"].removeprefix("==")) >= Version("2.0")
 
 
 def test_stated_releases_bound_an_unknown_python(known: matrix.Matrix) -> None:

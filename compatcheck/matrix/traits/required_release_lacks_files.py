@@ -15,6 +15,7 @@ from compatcheck.packages.required_python import accepted_pythons, takes_python
 from compatcheck.packages.versions import final_release
 
 _WHY = marked("the nearest release with a file for it")
+_WHY_NEWEST = marked("the newest release that takes this Python")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
@@ -61,17 +62,15 @@ def _of_another_python(required: Requirement, python: str, table: Table) -> Occu
     summary = _("{requirement} requires Python {accepted}, and {python} is stated").format(
         requirement=required.spelled, accepted=accepted, python=python
     )
-    near = _nearest_for(required.name, release, python, table)
-    pins = {required.name: f"=={near}"} if near else {}
-    return Occurrence(summary, (required.name,), pins, why=_WHY, location=required.at)
+    newest = _newest_for(required.name, python, table)
+    pins = {required.name: f"=={newest}"} if newest else {}
+    return Occurrence(summary, (required.name,), pins, why=_WHY_NEWEST, location=required.at)
 
 
-def _nearest_for(name: str, release: Version, python: str, table: Table) -> Version | None:
-    """The next release that takes the Python: above, else below."""
-    accepted = {each: accepted_pythons(name, each, table) for each in releases(name, table)}
-    fitting = [each for each, text in accepted.items() if text and takes_python(text, python)]
-    above = [each for each in fitting if each > release]
-    return next(iter([*above, *fitting[-1:]]), None)
+def _newest_for(name: str, python: str, table: Table) -> Version | None:
+    """The newest release that takes the Python: an earlier one may do so for want of an upper bound alone."""
+    accepted = ((each, accepted_pythons(name, each, table)) for each in reversed(releases(name, table)))
+    return next((each for each, text in accepted if text and takes_python(text, python)), None)
 
 
 def _excludes(required: Requirement, bound: str) -> bool:
