@@ -10,8 +10,8 @@ from compatcheck.environment.paths import distribution_of
 from compatcheck.inference import infer as _infer
 from compatcheck.inference.inferred import Judged
 from compatcheck.inference.report_date import day_of_report
+from compatcheck.language import ENGLISH, current, marked
 from compatcheck.language import gettext as _
-from compatcheck.language import marked
 from compatcheck.matrix._traits import trait_finder
 from compatcheck.matrix.loading import (
     FORMAT,
@@ -129,8 +129,18 @@ def _match(matrix: Matrix, judged: Judged) -> tuple[Finding, ...]:
         if is_reported(verdict):
             ranges = tuple(_ranges(table) for table, each in zip(tables, verdicts) if each.holds is verdict.holds)
             for raw in matrix.read([tuple(candidate["at"])]):
-                findings += _findings(in_language(matrix, raw), verdict, ranges, judged, releases)
+                findings += _findings(in_language(matrix, raw), _translated(matrix, verdict), ranges, judged, releases)
     return tuple(findings)
+
+
+def _translated(matrix: Matrix, verdict: Verdict) -> Verdict:
+    """The verdict with the notes of its occurrences in the language in use, as far as they are translated."""
+    if current() == ENGLISH or not any(each.note for each in verdict.occurrences):
+        return verdict
+    texts = matrix.texts(current())
+    return verdict._replace(
+        occurrences=tuple(each._replace(note=texts.get(each.note, each.note)) for each in verdict.occurrences)
+    )
 
 
 def _ranges(table: Conditions) -> dict[str, str]:
@@ -155,6 +165,7 @@ def _finding(
     """The finding of an entry in its compiled form, which was validated when it was compiled or fetched."""
     remedies = tuple(map(_remedy, raw["remedies"]))
     probe = raw.get("probe") or {}
+    note, source = (occurrence.note, occurrence.source) if occurrence else ("", "")
     if occurrence:
         ways = (pins for pins in (occurrence.pins, occurrence.instead) if pins)
         remedies = (*(Remedy("pins", _(occurrence.why), pins) for pins in ways), *remedies)
@@ -172,12 +183,12 @@ def _finding(
         summary=" ".join((occurrence.summary if occurrence else raw["summary"], *_partly(verdict))),
         missing=tuple(dict.fromkeys(verdict.missing)),
         remedies=existing_first(remedies, day_of_report(judged.view), releases),
-        evidence=tuple(dict.fromkeys(evidence["url"] for evidence in raw["evidence"])),
+        evidence=tuple(dict.fromkeys(filter(None, (source, *(evidence["url"] for evidence in raw["evidence"]))))),
         probe_name=probe.get("name"),
         probe_request=probe.get("request", {}),
         location=(occurrence and occurrence.location) or _location(verdict, judged.view),
         partly=verdict.partly,
-        mechanism=raw["mechanism"],
+        mechanism=" ".join(filter(None, (note, raw["mechanism"]))),
         seen=occurrence is not None,
         because=held_facts(verdict, judged),
     )
@@ -230,7 +241,7 @@ def finding_of(matrix: Matrix, row: Row, verdict: Verdict, judged: Judged) -> Fi
     (raw,) = matrix.read([row.at])
     releases = release_days(matrix)
     shown = in_language(matrix, raw)
-    return _finding(shown, verdict, next(iter(verdict.occurrences), None), judged, releases)
+    return _finding(shown, verdict, next(iter(_translated(matrix, verdict).occurrences), None), judged, releases)
 
 
 def misleading(matrix: Matrix, row: Row) -> tuple[str, ...]:

@@ -42,7 +42,8 @@ class Occurrence(NamedTuple):
     """One place where a trait holds: what is seen there, who is at fault, the pins that mend it, and others that do.
 
     ``why`` says of the pins, or of the settings of ``config``, why they mend it; ``location`` is the line that shows
-    it, where one does. ``code`` is what to write there instead.
+    it, where one does. ``code`` is what to write there instead. ``note`` is what is known of this very place beyond
+    what the trait says of all, with its ``source``.
     """
 
     summary: str
@@ -53,6 +54,8 @@ class Occurrence(NamedTuple):
     location: Location | None = None
     config: Mapping[str, Any] = {}
     code: str = ""
+    note: str = ""
+    source: str = ""
 
 
 class TraitVerdict(NamedTuple):

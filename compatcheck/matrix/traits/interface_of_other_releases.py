@@ -14,6 +14,7 @@ from compatcheck.language import marked
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.matrix.traits import _missing_names
+from compatcheck.matrix.traits._link_notes import link_note
 from compatcheck.packages.interface_failures import from_fact
 from compatcheck.packages.versions import final_release, parse_version
 
@@ -48,7 +49,8 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         release = versions.get(answer.package)
         if release is not None and is_in(release, answer.accepts):
             continue
-        occurrence = _occurrence(answer, versions, Interfaces(table))
+        note = link_note(table, answer.caller, answer.package, answer.name)
+        occurrence = _occurrence(answer, versions, Interfaces(table))._replace(note=note.text, source=note.source)
         (certain if release else open_still).append(occurrence)
         if release is None:
             missing[f"distributions.{answer.package}"] = None

@@ -1,0 +1,46 @@
+"""What is known of a single link is shown with the finding of the tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from compatcheck import matrix
+from compatcheck.environment import Environment
+from compatcheck.matrix.compile import read_entries
+from compatcheck.packages.interface_failures import read_failure, to_fact
+from compatcheck.results.findings import Finding
+from tools.superseded import FOLDER
+
+LINE = "ImportError: cannot import name '{}' from 'huggingface_hub' (/env/huggingface_hub/__init__.py)"
+
+
+def finding(known: matrix.Matrix, name: str) -> Finding:
+    failure = read_failure([LINE.format(name)])
+    assert failure
+    facts = {"distributions": {"huggingface-hub": "0.20.3"}, "interface_errors": [to_fact(failure)]}
+    return next(each for each in matrix.judge(known, Environment(facts)).findings if each.id == "CC-2026-3124")
+
+
+def test_note_and_its_source_come_first(known: matrix.Matrix) -> None:
+    found = finding(known, "split_torch_state_dict_into_shards")
+    assert found.mechanism.startswith("accelerate/accelerator.py imports the function when it is loaded")
+    assert "Names, parameters and attributes come and go" in found.mechanism
+    assert found.evidence[0] == "https://github.com/huggingface/accelerate/blob/v0.32.1/src/accelerate/accelerator.py"
+
+
+def test_name_without_note_has_the_mechanism_alone(known: matrix.Matrix) -> None:
+    assert finding(known, "DDUFEntry").mechanism.startswith("Names, parameters and attributes come and go")
+
+
+def test_note_is_shown_in_chinese(known: matrix.Matrix, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compatcheck.matrix.current", lambda: "zh")
+    assert finding(known, "split_torch_state_dict_into_shards").mechanism.startswith("从 0.32.0 到 1.12.0，accelerate")
+
+
+def test_notes_repeat_the_mechanism_of_their_entries(known: matrix.Matrix) -> None:
+    """So that they are translated with them."""
+    entries = {entry.id: entry for entry in read_entries(FOLDER).values()}
+    for note in known.table("link-notes")["notes"]:
+        entry = entries[note["entry"]]
+        assert note["note"] == entry.mechanism
+        assert note["source"] in {each.url for each in entry.evidence}
