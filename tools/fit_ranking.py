@@ -2,9 +2,11 @@
 
     python tools/fit_ranking.py [REPORTS.jsonl ...]        cross-validate by repository, then write the table
     python tools/fit_ranking.py --dry-run [...]            cross-validate only
+    python tools/fit_ranking.py --only FEATURE [...]       fit one weight, and hold the others as the table has them
 
-Without files: the reports of `tools/labelled/reports` whose split is ``fit``. Error lines and examples of some entries
-are fitted with them, and left out of the figures. The model is a softmax over all entries
+Without files: the reports of `tools/labelled/reports` whose split is ``fit``. Error lines and examples of some
+entries, and error lines of some parameters by the tables of releases, are fitted with them, and left out of the
+figures. The model is a softmax over all entries
 and one more outcome, that none explains the report; the loss is the negative logarithm of the probability of all right
 entries together, or of none where no entry is right, with a ridge on the weights.
 """
@@ -25,16 +27,17 @@ import torch
 
 from compatcheck import matrix
 from compatcheck.explanation.features import corpus
-from compatcheck.explanation.ranking import NONE
-from tools.labelled.whole_texts import FOLDER, Weighed, own_examples, own_lines, weighed, whole_texts
+from compatcheck.explanation.ranking import NONE, weights_of
+from tools.labelled.whole_texts import FOLDER, Weighed, own_answers, own_examples, own_lines, weighed, whole_texts
 
 TABLE = Path(__file__).parents[1] / "matrix" / "tables" / "ranking.toml"
 _FOLDS = 5
 _RIDGE = 0.003
 _STEPS = 300
 _BOUNDS = (0.2, 0.5, 0.6, 0.65, 0.7, 0.8)
-_LINES, _EXAMPLES = 32, 36
-"""One of so many error lines and examples of entries is fitted as well: logs and folders that no person describes."""
+_LINES, _EXAMPLES, _ANSWERS = 32, 36, 300
+"""One of so many error lines and examples of entries, and of parameters that came or went between releases, is fitted
+as well: logs and folders that no person describes."""
 
 _AGAINST = ("-fails", "-against", "-elsewhere", "-of-others", "-away")
 _EITHER = (NONE, "often-met", "confirmed")
@@ -75,6 +78,21 @@ class Problem:
 
         optimizer.step(closure)  # type: ignore[no-untyped-call]
         return weights.detach()
+
+    def fit_one(self, held: torch.Tensor, place: int, ridge: float) -> float:
+        """The weight at one place, with the others held."""
+        own = torch.zeros(1, requires_grad=True)
+        optimizer = torch.optim.LBFGS([own], max_iter=_STEPS, line_search_fn="strong_wolfe")
+        everything = torch.arange(len(self.features))
+
+        def closure() -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = self.loss(held.index_put((torch.tensor([place]),), own), everything) + ridge * own.square().sum()
+            loss.backward()  # type: ignore[no-untyped-call]
+            return loss
+
+        optimizer.step(closure)  # type: ignore[no-untyped-call]
+        return own.item()
 
     def probabilities(self, weights: torch.Tensor) -> torch.Tensor:
         return torch.softmax(self._scores(weights), dim=1)
@@ -138,6 +156,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--dry-run", action="store_true", help="only cross-validate")
+    parser.add_argument("--only", metavar="FEATURE", help="fit this weight alone")
     parser.add_argument("--ridge", type=float, default=_RIDGE)
     arguments = parser.parse_args()
     known = matrix.load()
@@ -146,6 +165,16 @@ def main() -> None:
     texts = [text for text in texts if text.split != "test" or arguments.files]
     reports = [weighed(text, known, rows) for text in texts]
     reports += [*own_lines(known, rows, _LINES), *own_examples(known, rows, _EXAMPLES)]
+    reports += own_answers(known, rows, _ANSWERS)
+    if arguments.only:
+        weights_now = {**weights_of(known), arguments.only: 0.0}
+        names = sorted(weights_now)
+        held, place = torch.tensor([weights_now[name] for name in names]), names.index(arguments.only)
+        weights_now[arguments.only] = round(Problem(reports, names).fit_one(held, place, arguments.ridge), 3)
+        print(f"{arguments.only:24}{weights_now[arguments.only]:8.3f}")
+        if not arguments.dry_run:
+            write({**{name: weights_now[name] for name in names if name != NONE}, NONE: weights_now[NONE]})
+        return
     found = {name for report in reports for each in report.weighings for name in each.features}
     names, problem = meaningful(reports, found, arguments.ridge)
     chances = cross_validated(problem, folds(reports), arguments.ridge)

@@ -8,10 +8,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from packaging.version import Version
+
 from compatcheck import advice, matrix
 from compatcheck.environment import Environment, Location
 from compatcheck.explanation.features import Context, Corpus, Weighing
 from compatcheck.explanation.ranking import weighings
+from compatcheck.interfaces.history import Interfaces, is_in
+from compatcheck.interfaces.signature import parse
 from compatcheck.matrix.rows import Row
 from compatcheck.pipelines.diagnose import case_of_text
 from compatcheck.results.cases import Case, Sighting
@@ -125,6 +129,41 @@ def own_lines(known: matrix.Matrix, rows: Corpus, every: int) -> Iterator[Weighe
         context, found = weighings(case_of_text(f"{line}\n", row.id, known), known, rows)
         if context.hits:
             yield Weighed(_of_entry(row, line), context, found, [each.row.id in context.hits for each in found])
+
+
+def own_answers(known: matrix.Matrix, rows: Corpus, every: int) -> Iterator[Weighed]:
+    """Error lines that no person wrote down: of each so many parameters that came or went a call that gives it.
+
+    Every other one has the release that refuses it. Right is what knows the line: the tables, or an entry.
+    """
+    for number, (line, release) in enumerate(_lost_parameters(known)):
+        if number % every == 0:
+            text = f"{release}\n{line}\n" if number // every % 2 else f"{line}\n"
+            context, found = weighings(case_of_text(text, line, known), known, rows)
+            if context.hits:
+                label = {"cause": {"packages": []}, "fix": {"packages": {}, "config": {}}}
+                origin = WholeText(line, f"line/{line}", "", "en", "own", text, label, "fit", "tables")
+                yield Weighed(origin, context, found, [each.row.id in context.hits for each in found])
+
+
+def _lost_parameters(known: matrix.Matrix) -> Iterator[tuple[str, str]]:
+    """An error line for each parameter of a class that a release refuses and others take, and that release."""
+    interfaces = Interfaces(known.table)
+    for package in interfaces.packages():
+        rows = known.table(f"interfaces/{package}")
+        for key in (each.removeprefix("call ") for each in rows if each.startswith("call ")):
+            signatures = interfaces.signatures(package, key)
+            taken = {signature: parse(signature) for signature in signatures}
+            if not key[:1].isupper() or "." in key or any(each.takes_more for each in taken.values()):
+                continue
+            names = dict.fromkeys(name for each in taken.values() for name in each.keywords)
+            for name in names:
+                refusing = next((text for text, each in taken.items() if name not in each.keywords), None)
+                releases = [Version(each) for each in interfaces.releases(package)]
+                refused = [each for each in releases if refusing and is_in(each, signatures[refusing])]
+                if refused and name.isidentifier():
+                    line = f"TypeError: {key}.__init__() got an unexpected keyword argument '{name}'"
+                    yield line, f"{package} {refused[-1]}"
 
 
 def own_examples(known: matrix.Matrix, rows: Corpus, every: int) -> Iterator[Weighed]:
