@@ -140,6 +140,21 @@ def test_a_script_is_told_of_with_its_line_unless_it_is_prepared(known: matrix.M
     assert (both.holds, both.missing) == (None, ("trainer.script",))
 
 
+def test_name_goes_with_its_module(known: matrix.Matrix, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT.format("from trl.models.auxiliary_modules import aesthetic_scorer"), encoding="utf-8")
+    asked = scripts.read([str(script)]).facts
+
+    def told(release: str) -> list[str]:
+        there = Environment({"distributions": {"trl": release}, **asked})
+        return [each.summary for each in imports_name_of_other_releases.find(there, known.table).occurrences]
+
+    assert [each.partition(";")[0] for each in told("0.24.0")] == [
+        "trl 0.24.0 has no aesthetic_scorer in trl.models.auxiliary_modules"
+    ]
+    assert told("0.16.1") == []
+
+
 def test_a_name_in_a_models_own_code_is_found_at_its_line(known: matrix.Matrix, tmp_path: Path) -> None:
     verdict = imported(known, code_of(tmp_path, IMPORT))
     assert verdict.holds

@@ -45,18 +45,22 @@ class NameHistory(NamedTuple):
         return {self.package: next(newer, self.runs[-1])}
 
 
-def histories(names: Sequence[Mapping[str, Any]], table: Table) -> Iterator[NameHistory]:
+def histories(names: Sequence[Mapping[str, Any]], table: Table, *, with_module: bool = False) -> Iterator[NameHistory]:
     """Those of the names that some releases have and others do not; of any other name nothing is known.
 
-    The table is large, and read only where a name is asked for.
+    A name of which nothing is known comes and goes with its module, if ``with_module``. The table is large, and read
+    only where a name is asked for.
     """
     known = table("release-names") if names else {}
     for each in names:
         module, name = each["module"], each.get("name")
         package = known["modules"].get(module.partition(".")[0])
         at = Location(each["file"], each["line"]) if each.get("file") else None
-        for having, listed in known["names"].get(package, {}).get(module, {}).items():
-            if (name or _ITSELF) in listed.split():
+        rows = {having: listed.split() for having, listed in known["names"].get(package, {}).get(module, {}).items()}
+        is_listed = any(name in listed for listed in rows.values())
+        row = name if name and (is_listed or not with_module) else _ITSELF
+        for having, listed in rows.items():
+            if row in listed:
                 runs = having.split()
                 perhaps = (f"<{known['read'][package][0]}", *(run[1:] for run in runs if run[:1] == _PERHAPS))
                 yield NameHistory(package, module, name, tuple(run for run in runs if run[:1] != _PERHAPS), perhaps, at)

@@ -27,7 +27,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         return TraitVerdict(None, missing=(_MODEL,))
     found: dict[str, list[Occurrence]] = {}
     for path, listed in names.items():
-        for asked in histories([_import(each) for each in listed if _is_import(each)], table):
+        for asked in histories([_import(each) for each in listed if _is_import(each)], table, with_module=True):
             stated = environment.get(f"distributions.{asked.package}")
             release = None if isinstance(stated, Unknown) else final_release(stated)
             if release and asked.lacks(release) and not (path == _MODEL and _has_entry(asked, release, table)):
