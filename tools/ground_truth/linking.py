@@ -66,7 +66,8 @@ def score(stack: Mapping[str, Any], findings: Sequence[Mapping[str, Any]]) -> Sc
 
 def _failure_line(failure: Mapping[str, Any]) -> str:
     said = failure["error"].partition("\n")[0].partition(" (/")[0][:160]
-    return f"{failure['caller']} -> {failure.get('provider') or '?'}: {said}"
+    others = failure.get("provider") or ", ".join(failure.get("mentions", ())) or "?"
+    return f"{failure['caller']} -> {others}: {said}"
 
 
 def _claim_line(claim: Mapping[str, Any]) -> str:
