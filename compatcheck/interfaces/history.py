@@ -20,6 +20,8 @@ ITSELF, _PERHAPS = ".", "?"
 """The row of a module that some releases do not have at all, and the mark of a run that may have the names."""
 BASE = "^"
 _READ = frozenset(("attribute", "member"))
+_CALLED = frozenset(("call", "method", "super"))
+"""What is asked so is no module, whatever module had its name once."""
 _OF_CLASS = frozenset(("is", "of"))
 _BARE = frozenset(("enum", "abc", "typing"))
 """Modules whose classes bring nothing that a library would name."""
@@ -176,6 +178,8 @@ class Interfaces:
             return None
         parts = dotted.split(".")
         for end in range(2, len(parts) + 1):
+            if ask.kind in _CALLED and end == len(parts) and f"module {dotted}" in self._table(f"interfaces/{package}"):
+                break
             there = self.runs_with(".".join(parts[:end]))
             if there is not None and not is_in(release, there, self._unread(package)):
                 kind = "import" if ask.kind == "import" else "attribute"
@@ -188,6 +192,8 @@ class Interfaces:
         taken = self.taken_at(*found, release, releases) if found else None
         if found is None or taken is None:
             return self._without_member(ask, dotted, releases)
+        if not taken and ANYTHING in self.signatures(*found):
+            return None
         why = None if ask.kind in _READ else problem(parse(taken), ask.places, ask.keywords)
         if why is None:
             return None

@@ -67,6 +67,15 @@ def test_keyword_that_is_taken_or_of_no_release_is_not_reported(tmp_path: Path, 
     assert not findings(tmp_path, call, requirements)
 
 
+def test_class_of_a_builtin_dictionary_takes_what_a_dictionary_takes(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import trl\nfrom datasets import DatasetDict\nDatasetDict({})\n", encoding="utf-8"
+    )
+    (tmp_path / "requirements.txt").write_text("datasets==4.3.0\n", encoding="utf-8")
+    found = check(tmp_path / "train.py", tmp_path / "requirements.txt", probe=False).findings
+    assert not [each for each in found if each.id == "CC-2026-3701"]
+
+
 def test_notebook_is_read_with_the_lines_of_its_file(tmp_path: Path) -> None:
     (found,) = findings(tmp_path, "tokenizer=None", "trl==0.24.0\n", "train.ipynb")
     text = (tmp_path / "train.ipynb").read_text(encoding="utf-8").splitlines()
