@@ -11,25 +11,24 @@ class KeyedRows(Mapping[str, Any]):
     """A text of lines, each a key, a tab and a value in JSON."""
 
     def __init__(self, content: bytes) -> None:
-        self._content = b"\n" + content
+        self._content = content
 
     def __getitem__(self, key: str) -> Any:
-        mark = b"\n%b\t" % key.encode()
-        start = self._content.find(mark)
-        if start < 0:
+        start = self._start(key)
+        if start is None:
             raise KeyError(key)
-        start += len(mark)
-        return json.loads(self._content[start : self._content.find(b"\n", start)])
+        end = self._content.find(b"\n", start)
+        return json.loads(self._content[start : end if end >= 0 else None])
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and b"\n%b\t" % key.encode() in self._content
+        return isinstance(key, str) and self._start(key) is not None
 
     def __iter__(self) -> Iterator[str]:
-        for line in self._content.splitlines()[1:]:
+        for line in self._content.splitlines():
             yield line.partition(b"\t")[0].decode()
 
     def __len__(self) -> int:
-        return self._content.count(b"\n") - 1
+        return len(self._content.splitlines())
 
     def keys_ending(self, ending: str) -> Iterator[str]:
         """The keys with this ending, in the order of the text."""
@@ -40,3 +39,11 @@ class KeyedRows(Mapping[str, Any]):
             if b"\t" not in self._content[start:at]:
                 yield self._content[start : at + len(mark) - 1].decode()
             at = self._content.find(mark, at + 1)
+
+    def _start(self, key: str) -> int | None:
+        """Where the value of a key begins."""
+        mark = b"%b\t" % key.encode()
+        if self._content.startswith(mark):
+            return len(mark)
+        found = self._content.find(b"\n" + mark)
+        return None if found < 0 else found + 1 + len(mark)

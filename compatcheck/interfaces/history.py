@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ _BARE = frozenset(("enum", "abc", "typing"))
 """Modules whose classes bring nothing that a library would name."""
 _BARE_CLASSES = frozenset(("transformers.utils.PushToHubMixin", "transformers.file_utils.PushToHubMixin"))
 """Classes without a constructor of their own, whose few methods no library writes anew."""
-_INDEX = "interfaces/index"
+INDEX = "interfaces/index"
 _DEEPEST = 8
 
 
@@ -56,7 +57,9 @@ class Interfaces:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._modules: Mapping[str, str] = table(_INDEX).get("modules", {})
+        index = table(INDEX)
+        self._modules: Mapping[str, str] = index.get("modules", {})
+        self._releases: Mapping[str, str] = index.get("releases", {})
 
     def package_of(self, dotted: str) -> str | None:
         """The distribution that a full name belongs to; None where its releases were not read."""
@@ -64,8 +67,7 @@ class Interfaces:
 
     def releases(self, package: str) -> tuple[str, ...]:
         """The releases that were read, in order."""
-        about = self._table(f"interfaces/{package}").get("about", {})
-        return tuple(about.get("releases", "").split())
+        return tuple(self._releases.get(package, "").split())
 
     def runs_with(self, dotted: str) -> tuple[str, ...] | None:
         """The runs of releases in which a module has a name, or is there; None where all have it or nothing is told."""
@@ -170,7 +172,18 @@ class Interfaces:
         return " ".join(words)
 
     def refusal(self, ask: Ask, releases: Mapping[str, Version]) -> Refusal | None:
-        """Why what is asked fails beside these releases; None where it works, or where nothing is told."""
+        """Why what is asked fails beside these releases; None where it works, or where nothing is told.
+
+        A release that was not read fails where those on both sides of it do.
+        """
+        package = self.package_of(ask.target)
+        if package is None or package not in releases:
+            return None
+        beside = around(releases[package], self.releases(package))
+        found = [self._refusal(ask, {**releases, package: release}) for release in beside]
+        return found[0] if all(found) and found else None
+
+    def _refusal(self, ask: Ask, releases: Mapping[str, Version]) -> Refusal | None:
         dotted = f"{ask.target}.{ask.name}" if ask.kind == "import" and ask.name else ask.target
         package = self.package_of(dotted)
         release = releases.get(package) if package else None
@@ -181,7 +194,7 @@ class Interfaces:
             if ask.kind in _CALLED and end == len(parts) and f"module {dotted}" in self._table(f"interfaces/{package}"):
                 break
             there = self.runs_with(".".join(parts[:end]))
-            if there is not None and not is_in(release, there, self._unread(package)):
+            if there is not None and not is_in(release, there):
                 kind = "import" if ask.kind == "import" else "attribute"
                 return Refusal(package, kind, ".".join(parts[:end]), parts[end - 1], _sure(there), line=ask.line)
         if ask.kind == "import":
@@ -227,7 +240,7 @@ class Interfaces:
         if runs is None or release is None or depth > _DEEPEST:
             return None
         there = row.get("is", "").split()
-        if is_in(release, [*runs.split(), self._unread(package)]) or (there and not is_in(release, there)):
+        if is_in(release, runs.split()) or (there and not is_in(release, there)):
             return None
         for base in row.get("of", "").split():
             if base.partition(".")[0] in _BARE or base in _BARE_CLASSES:
@@ -254,18 +267,26 @@ class Interfaces:
                     return word.partition(">")[2]
         return ""
 
-    def _unread(self, package: str) -> str:
-        first = self.releases(package)[:1]
-        return f"<{first[0]}" if first else ""
 
-
-def is_in(release: Version, runs: Sequence[str], *more: str) -> bool:
+def is_in(release: Version, runs: Sequence[str]) -> bool:
     """Whether a release is in one of the runs; the mark of a run that may have a name does not count."""
-    return any(contains(_range(run.removeprefix(_PERHAPS)), release) for run in (*runs, *more) if run)
+    return any(contains(_range(run.removeprefix(_PERHAPS)), release) for run in runs)
+
+
+def around(release: Version, read: Sequence[str]) -> tuple[Version, ...]:
+    """The release itself if it was read, else those on both sides of it; none for one that is older than all."""
+    listed = list(map(_version, read))
+    at = bisect_left(listed, release)
+    if listed[at : at + 1] == [release]:
+        return (release,)
+    return tuple(listed[at - 1 : at + 1]) if at else ()
 
 
 def _sure(runs: Sequence[str]) -> tuple[str, ...]:
     return tuple(run for run in runs if not run.startswith(_PERHAPS))
+
+
+_version = cache(Version)
 
 
 @cache

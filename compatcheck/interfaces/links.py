@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
-from compatcheck.interfaces.history import Table, is_in
+from compatcheck.interfaces.history import INDEX, Table, around, is_in
 
 
 class Link(NamedTuple):
@@ -30,15 +30,22 @@ class Link(NamedTuple):
 
 
 def broken_links(table: Table, releases: Mapping[str, Version], python: Version | None = None) -> Iterator[Link]:
-    """Every link between these releases that does not hold; ``python`` is the interpreter's version, where known."""
-    for package, release in releases.items():
+    """Every link between these releases that does not hold; ``python`` is the interpreter's version, where known.
+
+    Of a release that was not read it is told what holds of those on both sides of it.
+    """
+    read = table(INDEX).get("releases", {})
+    known = {name: around(release, read[name].split()) for name, release in releases.items() if name in read}
+    for package, here in known.items():
         for provider, rows in table(f"links/{package}").items():
-            beside = releases.get(provider)
-            if beside is None:
+            beside = known.get(provider)
+            if not here or not beside:
                 continue
             for kind, target, name, file, entry, conditions, asks, accepts, fails in rows:
                 asking, working = asks.split(), accepts.split()
-                if not is_in(release, asking) or is_in(beside, working) or (fails and not is_in(beside, fails.split())):
+                if not all(is_in(each, asking) for each in here) or any(is_in(each, working) for each in beside):
+                    continue
+                if fails and not all(is_in(each, fails.split()) for each in beside):
                     continue
                 if all(holds(each, releases, python) for each in conditions.split()):
                     sure = tuple(run for run in working if run[0] != "?")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from compatcheck.files.python_syntax import Function, is_self, is_super, last_name, parse_code
 from compatcheck.interfaces.conditions import NEVER, UNTOLD, atoms_of, opposite
-from compatcheck.interfaces.signature import ANYTHING, signature_of
+from compatcheck.interfaces.signature import ANYTHING, keeps, signature_of
 
 FORMAT = 1
 """Raised where a change here changes what is read; what was kept of an older one is read again."""
@@ -34,7 +34,7 @@ _DOTTED = re.compile(r"[\"'](\w+(?:\.\w+)+)[\"']")
 _CATCHES = frozenset(
     {"ImportError", "ModuleNotFoundError", "Exception", "BaseException", "AttributeError", "TypeError"}
 )
-_DATACLASSES = frozenset({"dataclass", "dataclasses.dataclass", "add_model_info_to_custom_pipelines"})
+_DATACLASS = "dataclass"
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FIELDS_OF = frozenset({"NamedTuple", "TypedDict"})
 
@@ -153,7 +153,8 @@ def _module(tree: ast.Module, source: str, module: str, is_package: bool, reader
         for text in texts:
             if isinstance(text, str) and text.isidentifier():
                 names.setdefault(text, OF_PACKAGE)
-    if _SETS.search(source) and not on_demand:
+    sets_own = module.rpartition(".")[2] in _SETS_ON.findall(source)
+    if (_SETS.search(source) and not on_demand) or sets_own:
         names[OPEN] = DEFINED
     aliases = (found for found in _DOTTED.findall(source) if found.partition(".")[0] == top)
     changed = (top for found in _SETS_ON.findall(source) if found == top)
@@ -292,11 +293,7 @@ class _Reader:
             self.block(node.body, where.when(held))
             self.block(node.orelse, where.when(against))
         elif isinstance(node, ast.Try):
-            self.block(node.body, where.when((UNTOLD,)) if any(map(_forgives, node.handlers)) else where)
-            for handler in node.handlers:
-                self.block(handler.body, where.when((UNTOLD,)))
-            self.block(node.orelse, where.when((UNTOLD,)))
-            self.block(node.finalbody, where)
+            self.tried(node, where)
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             names = [
                 last_name(each.context_expr.func) for each in node.items if isinstance(each.context_expr, ast.Call)
@@ -326,6 +323,19 @@ class _Reader:
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, ast.expr):
                     self.expression(child, where)
+
+    def tried(self, node: ast.Try, where: _Where) -> None:
+        """What may be caught is not asked, unless all that is tried is a test: `if not is_x_available(): raise`."""
+        passed = failed = where.when((UNTOLD,))
+        first = node.body[0] if len(node.body) == 1 else None
+        if isinstance(first, ast.If) and len(first.body) == 1 and isinstance(first.body[0], ast.Raise):
+            atoms = atoms_of(first.test, self.constants)
+            passed, failed = where.when(opposite(atoms)), where.when(atoms)
+        self.block(node.body, where.when((UNTOLD,)) if any(map(_forgives, node.handlers)) else where)
+        for handler in node.handlers:
+            self.block(handler.body, failed)
+        self.block(node.orelse, passed)
+        self.block(node.finalbody, where)
 
     def imported(self, node: ast.Import | ast.ImportFrom, where: _Where) -> None:
         if isinstance(node, ast.Import):
@@ -409,16 +419,17 @@ class _Reader:
                 attributes[item.name] = None
             elif not isinstance(item, (ast.If, ast.Try, ast.For, ast.While, ast.With)):
                 attributes |= dict.fromkeys(_stored(item))
-        decorators = {_text(each.func if isinstance(each, ast.Call) else each) for each in node.decorator_list}
-        is_data = bool(decorators & _DATACLASSES) or any(
-            base.rpartition(".")[2] in _FIELDS_OF for base in self.bases[name]
-        )
+        decorators = {last_name(each.func if isinstance(each, ast.Call) else each) for each in node.decorator_list}
+        is_data = _DATACLASS in decorators or any(base.rpartition(".")[2] in _FIELDS_OF for base in self.bases[name])
         fields = tuple(_fields(node)) if is_data else None
-        is_open = bool(node.keywords) or bool(
-            decorators - _DATACLASSES - {"final"} and fields is None and "define" in str(decorators)
-        )
+        is_open = bool(node.keywords) or not all(each == _DATACLASS or keeps(each or "") for each in decorators)
         return Class(
-            self.bases[name], methods, tuple(attributes), tuple(properties), fields, is_open or "__getattr__" in methods
+            self.bases[name],
+            methods,
+            tuple(attributes),
+            tuple(properties),
+            fields,
+            is_open or "__getattr__" in methods,
         )
 
     def assigned(self, node: ast.Assign, where: _Where) -> None:

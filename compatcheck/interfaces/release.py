@@ -10,6 +10,8 @@ from compatcheck.interfaces.signature import ANYTHING, FORWARDED, parse, problem
 
 BASE = "^"
 """In a signature, in front of a class of another package whose parameters are taken as well."""
+_OF_EVERY_CLASS = frozenset({"mro", "name", "value", "register"})
+"""What a class has by `type`, `Enum` or `ABCMeta`."""
 _PLAIN = frozenset({"object", "ABC", "abc.ABC", "Generic", "typing.Generic", "Protocol", "typing.Protocol"})
 _PLAIN_PATHS = frozenset({"abc.ABC", "typing.Generic", "typing.Protocol", "object"})
 
@@ -144,6 +146,8 @@ class Release:
 
     def has_member(self, module: str, name: str, member: str) -> bool | None:
         """Whether a class, or what it is derived from, has a method or an attribute; None where that is not told."""
+        if member.startswith("__") or member in _OF_EVERY_CLASS:
+            return None
         for each in self.line(module, name):
             known = self.class_(each.module, each.name) if each.kind == "class" else None
             if known is None:
@@ -206,7 +210,7 @@ class Release:
         """Why what is asked fails here, as a kind and the name it is about; None where it does not or is not told."""
         dotted = f"{ask.target}.{ask.name}" if ask.kind == "import" and ask.name else ask.target
         found = self.find(dotted)
-        if found.kind == "missing":
+        if found.kind == "missing" and not found.name.startswith("__"):
             kind = "import" if ask.kind == "import" else "attribute"
             return kind, f"{found.module}.{found.name}".rstrip(".")
         if ask.kind == "import" or found.kind not in ("class", "function"):

@@ -36,6 +36,13 @@ _KEEPS = frozenset(
             "require_main_process",
             "torch_required",
         ),
+        *(
+            "runtime_checkable",
+            "require_torch",
+            "dataclass_json",
+            "add_model_info_to_custom_pipelines",
+            "register_module",
+        ),
         *("on_main_process", "on_local_main_process", "on_last_process", "on_process", "on_local_process"),
         *(
             "find_executable_batch_size",
@@ -86,6 +93,11 @@ def signature_of(function: Function) -> str:
         elif name not in _KEEPS:
             return ANYTHING
     return " ".join([*_written(function.args, _forwards(function)), *renamed])
+
+
+def keeps(decorator: str) -> bool:
+    """Whether a decorator of this name leaves the parameters as they are written."""
+    return decorator in _KEEPS or "deprecate" in decorator
 
 
 def _renamed(decorator: ast.expr) -> list[str]:

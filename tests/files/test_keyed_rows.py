@@ -1,20 +1,35 @@
-"""Rows behind keys, found in the text without parsing the rest."""
+"""A table of rows behind keys says what a dictionary of them would."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compatcheck.files.keyed_rows import KeyedRows
 
-ROWS = KeyedRows(b'call A.go\t{"a.go\\t": 1}\ncall B.go\t[2]\ncall go\t3\nclass A\t4\n')
+KEYS = st.text(st.characters(codec="utf-8", exclude_characters="\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), min_size=1)
+VALUES = st.recursive(st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
 
 
-def test_a_row_is_found_by_its_key() -> None:
-    assert ROWS["call B.go"] == [2] and len(ROWS) == 4 and "class A" in ROWS and "class" not in ROWS
+@given(st.dictionaries(KEYS, VALUES), KEYS)
+def test_it_is_the_dictionary_that_was_written(rows: dict[str, object], other: str) -> None:
+    found = KeyedRows("".join(f"{key}\t{json.dumps(value)}\n" for key, value in rows.items()).encode())
+    assert {key: found[key] for key in rows} == rows
+    assert (other in found) == (other in rows)
+    assert sorted(found) == sorted(rows) and len(found) == len(rows)
+
+
+def test_a_key_is_found_whole_and_not_as_part_of_another() -> None:
+    found = KeyedRows(b"call Trainer\t1\ncall Trainer.train\t2")
+    assert (found["call Trainer"], found["call Trainer.train"]) == (1, 2)
     with pytest.raises(KeyError):
-        ROWS["call B"]
+        found["Trainer"]
 
 
 def test_keys_are_found_by_their_ending() -> None:
-    assert list(ROWS.keys_ending("go")) == ["call A.go", "call B.go", "call go"]
-    assert list(ROWS.keys_ending(".go")) == ["call A.go", "call B.go"] and not list(ROWS.keys_ending("none"))
+    rows = KeyedRows(b'call A.go\t{"a.go\\t": 1}\ncall B.go\t[2]\ncall go\t3\nclass A\t4\n')
+    assert list(rows.keys_ending("go")) == ["call A.go", "call B.go", "call go"]
+    assert list(rows.keys_ending(".go")) == ["call A.go", "call B.go"] and not list(rows.keys_ending("none"))

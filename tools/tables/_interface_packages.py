@@ -116,3 +116,35 @@ _TOPS = {
 def tops_of(package: str) -> tuple[str, ...]:
     """The top modules of a distribution, the one that people import first."""
     return _TOPS.get(package) or (module_of(package).partition(".")[0],)
+
+
+def near_of(package: str) -> int:
+    """From how deep people import callables of a package; of a program from near its top alone."""
+    return 9 if package in _CORE else 3 if package in _LIBRARIES else 2
+
+
+_LIBRARIES = frozenset(
+    {
+        *(
+            "auto-gptq",
+            "autoawq",
+            "compressed-tensors",
+            "flash-attn",
+            "xformers",
+            "triton",
+            "torchvision",
+            "torchaudio",
+        ),
+        *(
+            "torchmetrics",
+            "pytorch-lightning",
+            "lightning",
+            "timm",
+            "open-clip-torch",
+            "mmengine",
+            "pydantic",
+            "setfit",
+        ),
+        *("adapters", "kernels", "torchtune", "gptqmodel", "hqq", "flagembedding", "simpletransformers", "numpy"),
+    }
+)

@@ -23,7 +23,7 @@ _ALIASED = ("_fast", "tokenization_utils")
 """Modules that transformers 5.4 and newer has under these names too, without a file for each."""
 _STANDS_FOR = "TokenizerFast"
 """The end of names that transformers 5 gives up for what has the rest of the name."""
-_ASIDE = re.compile(r"tests?|testing\w*|dummy_\w+|convert_\w+|benchmarks?|examples|cli|\w*version\w*")
+_ASIDE = re.compile(r"tests?|testing\w*|dummy_\w+|convert_\w+|modular_\w+|benchmarks?|examples|cli|\w*version\w*")
 """Modules that nobody's code imports from."""
 
 
@@ -81,10 +81,10 @@ class Names:
             parent, _, last = module.rpartition(".")
             above, at = self._modules.get(parent), sorted({*found, *self._names.get((parent, last), ())})
             unread = self._unread.get(module, set())
-            if not _is_aside(module) and len(at) <= newest and at != above and not unread.issuperset(at):
+            if not is_aside(module) and len(at) <= newest and at != above and not unread.issuperset(at):
                 yield module, _ITSELF, self._told(at, unread)
         for (module, name), at in sorted(self._names.items()):
-            if _is_aside(module) or name == OPEN or name.endswith(_STANDS_FOR) or f"{module}.{name}" in self._modules:
+            if is_aside(module) or name == OPEN or name.endswith(_STANDS_FOR) or f"{module}.{name}" in self._modules:
                 continue
             may = self._open.get(module, set()).difference(at)
             deep, went = _is_deep(module), max((*at, *may)) < newest
@@ -114,7 +114,7 @@ class Names:
         return ",".join([*bounds, *(f"<{each}" for each in self.releases[high + 1 : high + 2])])
 
 
-def _is_aside(module: str) -> bool:
+def is_aside(module: str) -> bool:
     """Whether nobody's code imports from a module, or it can be imported by a name that no file has."""
     parts = module.split(".")
     return any(map(_ASIDE.fullmatch, parts)) or (len(parts) > 1 and module.endswith(_ALIASED))

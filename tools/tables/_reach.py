@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from compatcheck.interfaces.reading import Ask
 from compatcheck.interfaces.release import Release
+from compatcheck.packages.frameworks import framework_of_distribution
 from tools.tables._statements import STATEMENTS
 
 _CALLED = (
@@ -21,6 +22,7 @@ _CALLED = (
     *("prediction_step", "get_train_dataloader", "get_eval_dataloader", "create_optimizer", "create_scheduler"),
     *("create_optimizer_and_scheduler", "_prepare_dataset", "forward", "torch_call", "from_pretrained", "prepare"),
     *("save_pretrained", "save_model", "_save", "_save_checkpoint", "generate", "backward", "step", "merge_and_unload"),
+    *("_inner_training_loop", "_maybe_log_save_evaluate", "evaluation_loop", "num_examples", "floating_point_ops"),
     *("encode", "collate", "map", "concatenated_forward", "get_batch_loss_metrics", "_get_train_sampler"),
 )
 """Methods that a training run calls on the objects of the classes below."""
@@ -86,7 +88,7 @@ class Walk:
         self._order = count()
 
     def run(self) -> dict[tuple[str, str], Reached]:
-        statements = STATEMENTS.get(self.package, (f"import {_top(self.release)}",))
+        statements = STATEMENTS.get(self.package) or _of_framework(self.package) or (f"import {_top(self.release)}",)
         for statement in statements:
             for module, name in _imported(statement):
                 self._push(module, "", frozenset(), statement)
@@ -175,6 +177,11 @@ class Walk:
                 return
 
 
+def _of_framework(package: str) -> tuple[str, ...]:
+    own = framework_of_distribution(package)
+    return tuple(own.imports) if own else ()
+
+
 def _top(release: Release) -> str:
     return min(release.modules, key=len)
 
@@ -199,7 +206,8 @@ def asked(release: Release, reached: Mapping[tuple[str, str], Reached], own: str
     for module, where in ((module, each) for (module, scope), each in reached.items() if not scope):
         for name in release.modules[module].classes:
             for ask in _overrides(release, module, name):
-                yield ask._replace(conditions=tuple(sorted(where.conditions - {f"+{own}"}))), where
+                needed = tuple(sorted(where.conditions - {f"+{own}"}))
+                yield ask._replace(conditions=needed), where._replace(entry=name)
 
 
 def _at_foreign_bases(release: Release, ask: Ask) -> Iterator[Ask]:

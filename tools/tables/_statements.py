@@ -1,9 +1,8 @@
-"""The packages that are followed for matrix/tables/import-failures.toml: which statements, and beside which others."""
+"""The statements by which people import packages: a run starts there."""
 
 from __future__ import annotations
 
 from compatcheck.import_check._entry_points import _STATEMENTS
-from tools.tables._pairwise import MODULES
 
 STATEMENTS = {
     **_STATEMENTS,
@@ -50,35 +49,18 @@ STATEMENTS = {
     "vllm": ("import vllm", "from vllm import LLM"),
     "whisperx": ("import whisperx", "from whisperx.asr import load_model"),
 }
-PROVIDERS = (
-    "transformers",
-    "accelerate",
-    "peft",
-    "huggingface-hub",
-    "trl",
-    "diffusers",
-    "datasets",
-    "tokenizers",
-    "safetensors",
-    "pyarrow",
-    "pydantic",
-    "optimum",
-    "torchmetrics",
-    "sentence-transformers",
-    "compressed-tensors",
-    "torchao",
-    "deepspeed",
-    "evaluate",
-    "timm",
-    "liger-kernel",
-    "mmengine",
-    "auto-gptq",
-    "autoawq",
-    "kernels",
-)
-NOT_FOLLOWED = ("numpy", "torch", "flash-attn", "xformers", "torchvision", "torchaudio", "mpi4py", "pandas")
-PARTS = ("from trl import DPOTrainer", "from trl import SFTTrainer", "import liger_kernel.transformers")
-"""Statements that only some of those run who use the package."""
+MODULES = {
+    "auto-gptq": "auto_gptq",
+    "autoawq": "awq",
+    "colbert-ai": "colbert",
+    "flagembedding": "FlagEmbedding",
+    "ms-swift": "swift",
+    "open-clip-torch": "open_clip",
+    "optimum-quanto": "optimum",
+    "protobuf": "google",
+    "scikit-learn": "sklearn",
+}
+"""The module of a distribution, where it is not the name with underscores."""
 
 
 def module_of(package: str) -> str:

@@ -1,12 +1,11 @@
 """Write matrix/interfaces and matrix/links: what releases define, and what they ask of each other.
 
-    python -m tools.tables.release_sources FOLDER [PACKAGE...]
-    python -m tools.tables.interfaces FOLDER [PACKAGE...]
+    python -m tools.tables.interfaces FOLDER [--no-fetch] [PACKAGE...]
 
-FOLDER holds archives of releases. Each text is read once, on its syntax tree, and what was read is kept beside the
-archives, so that a daily run reads what is new. What a release asks is taken from where a training run surely gets to
-(_reach.py), and held against every release of the package that is asked. What none of them refuses, or all of them, is
-left out.
+FOLDER holds archives of releases, as release_sources.py keeps them; it is run first for what is new. Each text is read
+once, on its syntax tree, and what was read is kept beside the archives. What a release asks is taken from where a
+training run surely gets to (_reach.py), and held against every release of the package that is asked. What none of them
+refuses, or all of them, is left out.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import json
 import pickle
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -26,11 +26,15 @@ from packaging.version import Version
 from compatcheck.interfaces.reading import FORMAT, Ask
 from compatcheck.interfaces.release import Release
 from compatcheck.interfaces.signature import parse, problem
-from tools.tables._interface_packages import packages, tops_of
-from tools.tables._names import Names, rows
+from tools.tables import release_sources
+from tools.tables._interface_packages import near_of, packages, tops_of
+from tools.tables._names import Names, is_aside, rows
 from tools.tables._reach import Walk, asked, self_calls
 from tools.tables._read_releases import Kept, releases, versions_kept
 
+_AT_ONCE = 2
+_HIGH = 3
+"""Modules with more dots lie deep."""
 MATRIX = Path(__file__).parents[2] / "matrix"
 Key = tuple[str, str, str, int, tuple[str, ...]]
 """What tells one ask from another, whoever asks: kind, target, name, places and keywords."""
@@ -78,7 +82,7 @@ def gather(folder: Path, package: str) -> dict[str, Any]:
     return known
 
 
-FORM = (FORMAT, 3)
+FORM = (FORMAT, 7)
 
 
 def _of_package(modules: Mapping[str, Any], package: str) -> dict[str, Any]:
@@ -96,13 +100,17 @@ class Definitions:
         self.classes: dict[str, list[int]] = {}
         self.bases: dict[str, dict[str, None]] = {}
         self.homes: dict[str, dict[str, None]] = {}
+        self.packages: dict[str, None] = {}
+        """Packages near the top, from which people import."""
 
     def add(self, version: Version, release: Release, top: str) -> None:
         at = len(self.names.releases)
         self.names.add(version, release.names)
         defined: dict[str, list[str]] = {}
         for module, read in release.modules.items():
-            if not _is_dummy(module):
+            if module.count(".") == _HIGH:
+                self.packages[module.rpartition(".")[0]] = None
+            if not is_aside(module):
                 for name in (*read.functions, *read.classes):
                     if "." not in name:
                         defined.setdefault(name, []).append(module)
@@ -139,46 +147,51 @@ class Definitions:
     def _sign(self, at: int, key: str, signature: str) -> None:
         self.signatures.setdefault(key, []).append((at, signature))
 
-    def rows(self) -> Iterator[tuple[str, Any]]:
-        """The rows of the table: what differs between releases, and nothing of what is the same in all."""
+    def rows(self, near: int) -> Iterator[tuple[str, Any]]:
+        """The rows of the table: what differs between releases, and nothing of what is the same in all.
+
+        Of callables and classes those that a module of at most ``near`` parts has.
+        """
         runs = self.names.runs
         for module, by in rows(self.names).items():
             yield f"module {module}", by
-        packages = {module.rpartition(".")[0] for module in self.names.modules()}
+        homes = {key: self._homes(key) for key in self.homes}
+        kept = {key for key, modules in homes.items() if any(module.count(".") < near for module in modules)}
         told: set[str] = set()
         for key, signatures in sorted(self.signatures.items()):
-            if _is_private(key) or len({text for _, text in signatures}) < 2:
+            module, colon, name = key.rpartition(":")
+            owner = module + colon + name.partition(".")[0]
+            if _is_private(key) or owner not in kept or len({text for _, text in signatures}) < 2:
                 continue
             taken: dict[str, list[int]] = {}
             for place, text in signatures:
                 taken.setdefault(text, []).append(place)
-            module, colon, name = key.rpartition(":")
-            told.add(module + colon + name.partition(".")[0])
+            told.add(owner)
             yield f"call {key}", {text: runs(places) for text, places in taken.items()}
-        for key, members in sorted(self.members.items()):
-            there = self.classes[key]
-            lacking = {name: at for name, at in members.items() if len(at) < len(there)}
-            if _is_private(key) or not lacking or len(there) < 2:
-                continue
-            grouped: dict[str, list[str]] = {}
-            for name, at in lacking.items():
-                grouped.setdefault(runs(at), []).append(name)
-            row: dict[str, Any] = {run: " ".join(names) for run, names in grouped.items()}
-            told.add(key)
-            yield (
-                f"class {key}",
-                {"is": runs(there), **({"of": " ".join(self.bases[key])} if key in self.bases else {}), **row},
-            )
-        for key in sorted(told):
-            name = key.rpartition(":")[2]
-            above = [module for module in sorted(packages) if self.names.has(module, name)]
-            homes = dict.fromkeys([*self.homes.get(key, {}), *(() if ":" in key else above)])
-            if homes:
-                yield f"home {key}", " ".join(homes)
+        for key in sorted(kept.intersection(self.members)):
+            row = self._members(key)
+            if row and not _is_private(key):
+                told.add(key)
+                yield f"class {key}", row
+        yield from ((f"home {key}", " ".join(homes[key])) for key in sorted(told))
 
+    def _members(self, key: str) -> dict[str, str]:
+        """When a class is there, what it is derived from, and the members that it has in some of its releases only."""
+        there = self.classes[key]
+        lacking = {name: at for name, at in self.members[key].items() if len(at) < len(there)}
+        if not lacking or len(there) < 2:
+            return {}
+        grouped: dict[str, list[str]] = {}
+        for name, at in lacking.items():
+            grouped.setdefault(self.names.runs(at), []).append(name)
+        bases = {"of": " ".join(self.bases[key])} if key in self.bases else {}
+        return {"is": self.names.runs(there)} | bases | {run: " ".join(names) for run, names in grouped.items()}
 
-def _is_dummy(module: str) -> bool:
-    return any(part.startswith("dummy_") for part in module.split("."))
+    def _homes(self, key: str) -> list[str]:
+        """The modules from which it can be taken: where it is defined, and those near the top that have the name."""
+        name = key.rpartition(":")[2]
+        above = [] if ":" in key else [each for each in self.packages if self.names.has(each, name)]
+        return list(dict.fromkeys([*above, *self.homes[key]]))
 
 
 def _is_private(key: str) -> bool:
@@ -224,9 +237,7 @@ def _overridden(release: Release, key: Key, calls: Mapping[tuple[str, str], Any]
 
 def lay_down(package: str, definitions: Definitions) -> int:
     """Write what the releases of a package define; returns the size."""
-    listed = definitions.names.releases
-    about = {"modules": tops_of(package), "releases": " ".join(listed), "reviewed": str(date.today())}
-    lines = [f"about\t{_text(about)}\n", *(f"{key}\t{_text(row)}\n" for key, row in definitions.rows())]
+    lines = [*(f"{key}\t{_text(row)}\n" for key, row in definitions.rows(near_of(package)))]
     place = MATRIX / "interfaces" / f"{package}.tsv"
     place.parent.mkdir(exist_ok=True)
     place.write_text("".join(lines), encoding="utf-8")
@@ -272,15 +283,23 @@ def _rows(rows: Mapping[Any, Mapping[tuple[str, str, str], set[int]]], mine: Seq
     runs = Names.over(mine).runs
     for (kind, target, name, working, fails), places in sorted(rows.items()):
         covered: set[int] = set()
-        by: dict[str, tuple[str, str, set[int]]] = {}
-        for (conditions, entry, file), at in sorted(places.items(), key=lambda each: len(each[0][0].split())):
-            _, _, held = by.setdefault(conditions, (file, entry, set()))
+        by: dict[tuple[str, str], tuple[str, set[int]]] = {}
+        for (conditions, entry, file), at in sorted(places.items(), key=_first_met):
+            _, held = by.setdefault((conditions, entry), (file, set()))
             held |= at - covered
-            if not conditions:
+            if not conditions and entry.startswith("import "):
                 covered |= at
-        for conditions, (file, entry, held) in by.items():
+        for (conditions, entry), (file, held) in by.items():
             if held:
-                yield [kind, target, name, file, entry, conditions, runs(sorted(held)), working, fails]
+                asks = runs(sorted(held))
+                asks = f">={mine[0]},{asks}".rstrip(",") if not asks.startswith((">", "=")) else asks
+                yield [kind, target, name, file, entry, conditions, asks, working, fails]
+
+
+def _first_met(place: tuple[tuple[str, str, str], set[int]]) -> tuple[int, bool, str, str]:
+    """What needs the least to be installed comes first, then what `import` meets."""
+    (conditions, entry, file), _ = place
+    return len(conditions.split()), not entry.startswith("import "), entry, file
 
 
 def _reason(key: Key, why: tuple[str, str]) -> tuple[str, str]:
@@ -308,29 +327,40 @@ def _text(row: Any) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("packages", nargs="*", metavar="PACKAGE")
+    parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="hold what is asked against these alone")
+    parser.add_argument("--no-fetch", action="store_true", help="look for no new releases")
     given = parser.parse_args()
+    if not given.no_fetch:
+        release_sources.fetch(given.folder, packages())
     there = [package for package in packages() if (given.folder / package).is_dir()]
-    gathered = {}
-    for package in there:
-        gathered[package] = gather(given.folder, package)
-        print(f"{package}: {len(gathered[package]['asks'])} asks", file=sys.stderr, flush=True)
     owner = {top: package for package in there for top in tops_of(package)}
-    wanted: dict[str, dict[Key, None]] = {}
+    gathered = {package: gather(given.folder, package) for package in there}
+    wanted: dict[str, dict[Key, None]] = {package: {} for package in there}
     for known in gathered.values():
         for each in known["asks"]:
-            wanted.setdefault(owner.get(each.key[1].partition(".")[0], ""), {})[each.key] = None
-    for package in given.packages or there:
-        definitions, answers = define(given.folder, package, list(wanted.get(package, {})))
-        size = lay_down(package, definitions)
-        kept = {
-            "releases": definitions.names.releases,
-            "answers": {key: each for key, each in answers.items() if any(each)},
-        }
-        (given.folder / f"{package}.answers").write_bytes(pickle.dumps(kept))
-        print(
-            f"{package}: {size >> 10} KiB of definitions, {len(kept['answers'])} asks fail", file=sys.stderr, flush=True
-        )
+            provider = owner.get(each.key[1].partition(".")[0])
+            if provider:
+                wanted[provider][each.key] = None
+    with ProcessPoolExecutor(_AT_ONCE) as pool:
+        chosen = given.packages or there
+        for told in pool.map(_define, [(given.folder, package, tuple(wanted[package])) for package in chosen]):
+            print(told, file=sys.stderr, flush=True)
+    read = {package: " ".join(map(str, versions_kept(given.folder, package))) for package in there}
+    index = {"modules": owner, "releases": read, "reviewed": str(date.today())}
+    (MATRIX / "interfaces" / "index.json").write_text(json.dumps(index, indent=0) + "\n", encoding="utf-8")
+    for package, known in gathered.items():
+        count = connect(given.folder, package, known["asks"], owner)
+        print(f"{package}: {count} links that may break", file=sys.stderr, flush=True)
+
+
+def _define(given: tuple[Path, str, Sequence[Key]]) -> str:
+    folder, package, wanted = given
+    definitions, answers = define(folder, package, wanted)
+    size = lay_down(package, definitions)
+    failing = {key: told for key, told in answers.items() if any(told)}
+    kept = {"releases": definitions.names.releases, "answers": failing}
+    (folder / f"{package}.answers").write_bytes(pickle.dumps(kept))
+    return f"{package}: {size >> 10} KiB of definitions, {len(failing)} of {len(wanted)} asks fail somewhere"
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import argparse
 import sys
 import tarfile
 import zipfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -20,7 +21,7 @@ from typing import IO
 
 from packaging.version import Version
 
-from tools.tables import lay_out
+from tools.tables import _index
 from tools.tables._interface_packages import SINCE, oldest_of, packages
 from tools.tables._statements import module_of
 
@@ -29,7 +30,7 @@ _ASIDE = frozenset({"tests", "test", "testing_data", "examples", "benchmarks", "
 """Folders of a wheel that no import of a training run reaches."""
 
 
-def keep(folder: Path, package: str, version: Version, file: lay_out.File) -> str:
+def keep(folder: Path, package: str, version: Version, file: _index.File) -> str:
     """One release into its archive; says why where that fails."""
     place = folder / package / f"{version}.zip"
     part = place.with_suffix(".part")
@@ -37,7 +38,7 @@ def keep(folder: Path, package: str, version: Version, file: lay_out.File) -> st
     module = module_of(package).partition(".")[0]
     try:
         with (
-            lay_out.opened(file) as stream,
+            _index.opened(file) as stream,
             zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as kept,
         ):
             taken = _from_wheel(stream, kept) if file.filename.endswith(".whl") else _from_sources(stream, kept, module)
@@ -51,7 +52,7 @@ def keep(folder: Path, package: str, version: Version, file: lay_out.File) -> st
     return ""
 
 
-def _keep(folder: Path, package: str, release: tuple[Version, lay_out.File]) -> str:
+def _keep(folder: Path, package: str, release: tuple[Version, _index.File]) -> str:
     return keep(folder, package, *release)
 
 
@@ -61,7 +62,7 @@ def _from_wheel(stream: IO[bytes], kept: zipfile.ZipFile) -> int:
         for member in sorted(wheel.infolist(), key=lambda each: each.header_offset):
             name = wanted(member.filename)
             if name:
-                kept.writestr(name, b"" if name.endswith(lay_out.COMPILED) else wheel.read(member))
+                kept.writestr(name, b"" if name.endswith(_index.COMPILED) else wheel.read(member))
                 taken += name.endswith(".py")
     return taken
 
@@ -71,7 +72,7 @@ def _from_sources(stream: IO[bytes], kept: zipfile.ZipFile, module: str) -> int:
     taken = 0
     with tarfile.open(fileobj=stream, mode="r:*") as archive:
         members = [each for each in archive if each.isfile()]
-        root = lay_out.root_of([each.name for each in members], module)
+        root = _index.root_of([each.name for each in members], module)
         for member in members if root is not None else []:
             inside = member.name.removeprefix(root or "")
             content = archive.extractfile(member)
@@ -81,7 +82,7 @@ def _from_sources(stream: IO[bytes], kept: zipfile.ZipFile, module: str) -> int:
                 kept.writestr("sdist.dist-info/METADATA", content.read())
             elif member.name.startswith(root or "") and inside.startswith((f"{module}/", f"{module}.py")):
                 name = wanted(inside)
-                if name and not name.endswith(lay_out.COMPILED):
+                if name and not name.endswith(_index.COMPILED):
                     kept.writestr(name, content.read())
                     taken += name.endswith(".py")
     return taken
@@ -96,9 +97,24 @@ def wanted(name: str) -> str | None:
         return None
     if len(parts) == 2 and parts[0].endswith(".dist-info"):
         return "/".join(parts) if parts[1] in ("METADATA", "WHEEL", "variant.json", "entry_points.txt") else None
-    if _ASIDE.intersection(parts[:-1]) or not parts[-1].endswith((".py", ".pyi", *lay_out.COMPILED)):
+    if _ASIDE.intersection(parts[:-1]) or not parts[-1].endswith((".py", ".pyi", *_index.COMPILED)):
         return None
     return "/".join(parts)
+
+
+def fetch(folder: Path, chosen: Sequence[str]) -> None:
+    """Keep what is new of some packages, and say on standard error what could not be had."""
+    address = _index.index()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for package in chosen:
+            oldest = oldest_of(package)
+            offered = _index.offered(address, package, "" if oldest else SINCE)
+            offered = {version: file for version, file in offered.items() if version >= Version(oldest or "0")}
+            new = [each for each in offered.items() if not (folder / package / f"{each[0]}.zip").exists()]
+            for problem in pool.map(partial(_keep, folder, package), new):
+                if problem:
+                    print(problem, file=sys.stderr)
+            print(f"{package}: {len(offered)} releases, {len(new)} of them new", file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -106,17 +122,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("packages", nargs="*", metavar="PACKAGE")
     given = parser.parse_args()
-    address = lay_out.index()
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for package in given.packages or packages():
-            oldest = oldest_of(package)
-            offered = lay_out.offered(address, package, "" if oldest else SINCE)
-            offered = {version: file for version, file in offered.items() if version >= Version(oldest or "0")}
-            new = [each for each in offered.items() if not (given.folder / package / f"{each[0]}.zip").exists()]
-            for problem in pool.map(partial(_keep, given.folder, package), new):
-                if problem:
-                    print(problem, file=sys.stderr)
-            print(f"{package}: {len(offered)} releases, {len(new)} of them new", file=sys.stderr, flush=True)
+    fetch(given.folder, given.packages or packages())
 
 
 if __name__ == "__main__":

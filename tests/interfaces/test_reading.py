@@ -1,0 +1,89 @@
+"""What a module defines and asks, and under which conditions."""
+
+from __future__ import annotations
+
+import pytest
+
+from compatcheck.interfaces.conditions import atoms_of, opposite
+from compatcheck.interfaces.reading import Module, read_module
+
+
+def read(source: str) -> Module:
+    return read_module(source, "own.part", is_package=False)
+
+
+def asked(source: str) -> set[tuple[str, str, tuple[str, ...]]]:
+    return {(ask.kind, f"{ask.target}.{ask.name}".rstrip("."), ask.conditions) for ask in read(source).asks}
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "target", "conditions"),
+    [
+        ("from peft import X", "import", "peft.X", ()),
+        ("import torch._six", "import", "torch._six", ()),
+        ("import torch\nx = torch.float8", "attribute", "torch.float8", ()),
+        ("import torch.nn.functional as F\ny = F.sdpa(1)", "call", "torch.nn.functional.sdpa", ()),
+        ("if is_peft_available():\n    from peft import X", "import", "peft.X", ("+peft",)),
+        ("if is_torch_version('>=', '2.1'):\n    from torch import X", "import", "torch.X", ("torch>=2.1",)),
+        ("import trl\nif parse(trl.__version__) < parse('1'):\n    from trl import X", "import", "trl.X", ("trl<1",)),
+        ("def f():\n    from trl import X", "import", "trl.X", ()),
+        ("def f():\n    if not is_peft_available():\n        raise E\n    import peft", "import", "peft", ("+peft",)),
+        ("from a import B\nclass C(B):\n    def f(self):\n        super().f(1, x=2)", "super", "a.B.f", ()),
+        ("from a import B\nclass C:\n    def f(self):\n        b = B()\n        b.go()", "method", "a.B.go", ()),
+    ],
+)  # fmt: skip
+def test_what_is_asked_of_others(source: str, kind: str, target: str, conditions: tuple[str, ...]) -> None:
+    assert (kind, target, conditions) in asked(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "try:\n    from peft import X\nexcept ImportError:\n    X = None",
+        "from contextlib import suppress\nwith suppress(ImportError):\n    from peft import X",
+        "if TYPE_CHECKING:\n    from peft import X",
+        "if some_flag:\n    from peft import X",
+        "def f():\n    def g():\n        from peft import X",
+        "def f(x):\n    if x:\n        return 1\n    from peft import X",
+        "f = lambda: __import__('x')",
+        "import os\nfrom json import nothing_like_it",
+    ],
+)
+def test_what_is_guarded_or_may_not_run_is_not_asked(source: str) -> None:
+    assert not asked(source)
+
+
+def test_a_handler_that_raises_again_guards_nothing() -> None:
+    source = "try:\n    from peft import X\nexcept ImportError as e:\n    raise ImportError('install peft') from e"
+    assert ("import", "peft.X", ()) in asked(source)
+
+
+def test_annotations_are_asked_unless_they_are_postponed() -> None:
+    source = "import torch\ndef f(x: torch.float8): ..."
+    assert ("attribute", "torch.float8", ()) in asked(source)
+    assert ("attribute", "torch.float8", ()) not in asked("from __future__ import annotations\n" + source)
+
+
+def test_a_call_has_its_places_and_keywords() -> None:
+    (call,) = (ask for ask in read("from trl import T\nT(1, *more, b=2, **rest)\n").asks if ask.kind == "call")
+    assert call.places == -1 and call.keywords == ("b",)
+
+
+def test_a_dataclass_has_fields_and_others_have_none() -> None:
+    fields = "    x: int\n    y: int = field(default=1)\n    z: ClassVar[int] = 2\n    w: int = field(init=False)\n"
+    source = f"@dataclass\nclass A:\n{fields}class B: ...\n"
+    found = read(source).classes
+    assert found["A"].fields == ("x", "y=") and found["B"].fields is None
+
+
+@pytest.mark.parametrize("atoms", [("+peft",), ("torch>=2.1",), ("python<3.10",), ("never",)])
+def test_the_opposite_of_the_opposite_is_the_same(atoms: tuple[str, ...]) -> None:
+    assert opposite(opposite(atoms)) == atoms
+
+
+def test_of_several_conditions_nobody_can_tell_which_one_fails() -> None:
+    import ast
+
+    test = ast.parse("is_peft_available() and is_torch_version('>=', '2')", mode="eval").body
+    assert atoms_of(test, {}) == ("+peft", "torch>=2")
+    assert opposite(atoms_of(test, {})) == ("?",)
