@@ -16,7 +16,7 @@ import pickle
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from datetime import date
+from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from packaging.version import Version
 from compatcheck.interfaces.reading import FORMAT, Ask
 from compatcheck.interfaces.release import Release
 from compatcheck.interfaces.signature import parse, problem
+from compatcheck.matrix.compile import read_toml
 from tools.tables import release_sources
 from tools.tables._interface_packages import near_of, packages, tops_of
 from tools.tables._names import Names, is_aside, rows
@@ -33,6 +34,8 @@ from tools.tables._reach import Walk, asked, self_calls
 from tools.tables._read_releases import Kept, releases, versions_kept
 
 _AT_ONCE = 2
+_NEW = timedelta(days=200)
+"""For so long a release is one that the authors of others have at hand."""
 _HIGH = 3
 """Modules with more dots lie deep."""
 MATRIX = Path(__file__).parents[2] / "matrix"
@@ -255,6 +258,9 @@ def connect(folder: Path, package: str, asks: Mapping[Asked, Sequence[str]], own
         if not told_answers or provider is None or told is None or all(told_answers):
             continue
         names = told["names"]
+        versions = [each for each in versions if _worked_then(package, each, provider, told["releases"], told_answers)]
+        if not versions:
+            continue
         working = names.runs([at for at, why in enumerate(told_answers) if not why])
         reasons: dict[tuple[str, str], list[int]] = {}
         for at, why in enumerate(told_answers):
@@ -272,6 +278,30 @@ def connect(folder: Path, package: str, asks: Mapping[Asked, Sequence[str]], own
     body = ",\n".join(f"{json.dumps(each)}:[\n{_lines(listed)}\n]" for each, listed in table.items())
     place.write_text("{\n" + body + "\n}\n", encoding="utf-8")
     return sum(map(len, table.values()))
+
+
+def _worked_then(
+    package: str, version: str, provider: str, releases: Sequence[str], answers: Sequence[tuple[str, str] | None]
+) -> bool:
+    """Whether some release of the provider that was new when the package's appeared gives what it asks.
+
+    What none of them gave its authors would have met: there a run does not get to it, whatever the text says.
+    """
+    days = _days()
+    today = days.get(package, {}).get(version)
+    if today is None or provider not in days:
+        return True
+    before = [(days[provider].get(each, date.max), not why) for each, why in zip(releases, answers)]
+    new = [works for day, works in before if today - _NEW <= day <= today] or [
+        works for day, works in sorted(before) if day <= today
+    ][-1:]
+    return any(new) or not new
+
+
+@cache
+def _days() -> dict[str, dict[str, date]]:
+    known: dict[str, dict[str, date]] = read_toml(MATRIX / "tables" / "release-history.toml")["releases"]
+    return known
 
 
 def _lines(rows: Sequence[Any]) -> str:

@@ -66,11 +66,11 @@ def _is_reached(link: Link, environment: Environment) -> bool:
     part = next((objective for start, objective in _OBJECTIVES.items() if name.startswith(start)), None)
     if part and link.package == "trl":
         return bool(environment.get("training.objective") == part)
+    if link.kind.startswith("override"):
+        return False
     own = framework_of_distribution(link.package)
     if own and own.program:
         return isinstance(framework, Unknown) or framework == own.name
-    if link.kind.startswith("override"):
-        return False
     return link.package in _ALWAYS_USED or bool(framework == link.package)
 
 
