@@ -13,9 +13,11 @@ from compatcheck.interfaces.history import Interfaces, is_in
 from compatcheck.packages.interface_failures import read_failure
 
 TABLES: Mapping[str, Mapping[str, Any]] = {
-    "interfaces/index": {"modules": {"lib": "lib", "top": "top", "other": "other"}},
+    "interfaces/index": {
+        "modules": {"lib": "lib", "top": "top", "other": "other"},
+        "releases": {"lib": "1.0 1.1 1.2 2.0 2.1", "top": "0.1 0.2 0.3", "other": "1.0 2.0"},
+    },
     "interfaces/lib": {
-        "about": {"modules": ["lib"], "releases": "1.0 1.1 1.2 2.0 2.1"},
         "module lib": {"<2.0": "gone", ">=1.1": "fresh"},
         "module lib.deep": {"<2.0": "."},
         "call Trainer": {
@@ -36,11 +38,9 @@ TABLES: Mapping[str, Mapping[str, Any]] = {
         "home PreTrainedModel": "lib.models",
     },
     "interfaces/top": {
-        "about": {"modules": ["top"], "releases": "0.1 0.2 0.3"},
         "call Config": {"^lib.Arguments packing=": "<0.2", "^lib.Arguments packing= extra=": ">=0.2"},
     },
     "interfaces/other": {
-        "about": {"modules": ["other"], "releases": "1.0 2.0"},
         "call Trainer": {"tokenizer=": "<2.0", "": ">=2.0"},
         "home Trainer": "other.inner",
     },

@@ -114,7 +114,7 @@ def test_what_is_read_of_an_installed_package_is_what_python_says_of_it(peft: Re
         named = [each.name for each in real if each.kind is not inspect.Parameter.VAR_POSITIONAL]
         assert list(parse(text).keywords) == named, name
         compared += 1
-    assert compared > 100
+    assert compared > 70
 
 
 @pytest.mark.parametrize(
