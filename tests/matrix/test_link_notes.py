@@ -44,3 +44,20 @@ def test_notes_repeat_the_mechanism_of_their_entries(known: matrix.Matrix) -> No
         entry = entries[note["entry"]]
         assert note["note"] == entry.mechanism
         assert note["source"] in {each.url for each in entry.evidence}
+
+
+def status_of_links(known: matrix.Matrix, **facts: dict[str, str]) -> str | None:
+    found = matrix.judge(known, Environment(facts)).findings
+    return next((each.status for each in found if each.id == "CC-2026-1330"), None)
+
+
+def test_note_says_what_whoever_has_both_installed_meets(known: matrix.Matrix) -> None:
+    noted = {"gradio": "4.44.1", "huggingface-hub": "1.0.0"}
+    assert status_of_links(known, distributions=noted) == "affected"
+    assert status_of_links(known, distributions={**noted, "gradio": "5.49.1"}) is None
+
+
+def test_range_counts_as_its_newest_release(known: matrix.Matrix) -> None:
+    facts = {"distributions": {"transformers": "4.41.2"}}
+    assert status_of_links(known, **facts, distribution_ranges={"peft": ">=0.10"}) == "possible"
+    assert status_of_links(known, **facts, distribution_ranges={"peft": "<0.14"}) is None

@@ -186,7 +186,7 @@ def test_a_fresh_install_takes_the_newest_release(asked: str, told: bool, known:
     """LLaVA pins transformers 4.37.2 and leaves peft open."""
     facts = {"distributions": {"transformers": "4.37.2"}, "distribution_ranges": {"peft": asked}}
     statuses = {finding.id: finding.status for finding in matrix.judge(known, Environment(facts)).findings}
-    assert statuses.get("CC-2026-0081") == ("possible" if told else None)
+    assert statuses.get("CC-2026-1330") == ("possible" if told else None)
 
 
 def test_two_packages_left_open_say_nothing(known: matrix.Matrix) -> None:

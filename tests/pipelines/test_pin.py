@@ -232,8 +232,8 @@ LINK = (
     "have; peft >=0.2.0,<0.10.0 does"
 )
 OLD = ("torch==2.5.1", "transformers==4.36.2")
-UNASKED = ("CC-2024-0801",)
-"""What entries say of these releases, set aside to see what the links alone do."""
+UNASKED = ("CC-2026-1330",)
+"""What is said of these releases, set aside to see what the links alone do."""
 
 
 def links_of(found: pin.Plan) -> list[Any]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown
+from compatcheck.inference.report_date import day_of_report
 from compatcheck.interfaces.history import Interfaces, is_in
 from compatcheck.interfaces.links import Link, broken_links
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.matrix.traits._link_notes import LinkNote, link_note
 from compatcheck.packages.frameworks import framework_of_distribution
 from compatcheck.packages.versions import final_release, parse_version
 
@@ -29,6 +32,8 @@ _OF_IMPORTS = frozenset({"import", "attribute"})
 def find(environment: Environment, table: Table) -> TraitVerdict:
     """Certain of what a run surely does; a package that may only be installed, or a part of one, is left open.
 
+    So is one of which a range is asked: a fresh install takes the newest release in it.
+
     Where the installed files were followed, `import-name-missing` knows what fails while it is imported. A build of a
     vendor and a pre-release are passed over.
     """
@@ -36,21 +41,45 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if isinstance(distributions, Unknown) or not distributions:
         return TraitVerdict(None, missing=(_FOLLOWED,))
     releases = {name: release for name, text in distributions.items() if (release := final_release(text))}
+    interfaces = Interfaces(table)
+    newest = {name: found for name, found in _newest_allowed(environment, interfaces) if name not in releases}
     python = environment.get("python")
     stated = parse_version(python) if isinstance(python, str) else None
     off = {name for name, path in _SWITCHES.items() if environment.get(path) is False}
     is_followed = not isinstance(environment.get(_FOLLOWED), Unknown)
     found = [
         link
-        for link in _first_of_each(broken_links(table, releases, stated))
-        if link.package not in off and not (is_followed and link.kind in _OF_IMPORTS)
+        for link in _first_of_each(broken_links(table, {**newest, **releases}, stated))
+        if link.package not in off
+        and not (is_followed and link.kind in _OF_IMPORTS)
+        and not {link.package, link.provider} <= newest.keys()
     ]
-    certain = [link for link in found if _is_reached(link, environment)]
-    interfaces = Interfaces(table)
-    occurrences = tuple(_occurrence(link, releases, interfaces) for link in certain or found)
+    certain = [
+        link
+        for link in found
+        if newest.keys().isdisjoint((link.package, link.provider))
+        and (_note(link, table).is_sure or _is_reached(link, environment))
+    ]
+    occurrences = tuple(
+        _occurrence(link, {**newest, **releases}, interfaces, _note(link, table)) for link in certain or found
+    )
     if certain:
         return TraitVerdict(True, occurrences)
     return TraitVerdict(False) if is_followed and not found else TraitVerdict(None, occurrences, (_FOLLOWED,))
+
+
+def _newest_allowed(environment: Environment, interfaces: Interfaces) -> Iterator[tuple[str, Version]]:
+    """The newest release of each package of which only a range is asked; none for an environment of the past."""
+    if day_of_report(environment) is not None:
+        return
+    for name, asked in environment.section("distribution_ranges").items():
+        try:
+            allowed = SpecifierSet(asked)
+        except InvalidSpecifier:
+            continue
+        known = map(Version, reversed(interfaces.releases(name)))
+        if found := next((each for each in known if each in allowed), None):
+            yield name, found
 
 
 def _first_of_each(links: Iterable[Link]) -> list[Link]:
@@ -74,7 +103,11 @@ def _is_reached(link: Link, environment: Environment) -> bool:
     return link.package in _ALWAYS_USED or bool(framework == link.package)
 
 
-def _occurrence(link: Link, releases: dict[str, Version], interfaces: Interfaces) -> Occurrence:
+def _note(link: Link, table: Table) -> LinkNote:
+    return link_note(table, link.package, link.provider, link.name or link.target)
+
+
+def _occurrence(link: Link, releases: dict[str, Version], interfaces: Interfaces, note: LinkNote) -> Occurrence:
     here, there = releases[link.package], releases[link.provider]
     summary = f"{link.package} {here} {_asks(link)}, which {link.provider} {there} {_refuses(link)} ({link.file})"
     pins = _nearest(interfaces.releases(link.provider), there, lambda other: is_in(other, link.accepts))
@@ -84,6 +117,8 @@ def _occurrence(link: Link, releases: dict[str, Version], interfaces: Interfaces
         (link.provider, link.package),
         {link.provider: pins} if pins else {link.package: instead} if instead else {},
         {link.package: instead} if pins and instead else {},
+        note=note.text,
+        source=note.source,
     )
 
 
