@@ -14,9 +14,9 @@ from packaging.version import Version
 from compatcheck import matrix, symptoms
 from compatcheck.bug_report import read_report
 from compatcheck.environment import Environment, Location
+from compatcheck.interfaces.history import Interfaces, is_in
 from compatcheck.matrix.matching.match import TraitVerdict
-from compatcheck.matrix.traits import _missing_names, imports_name_of_other_releases
-from compatcheck.matrix.traits._release_names import histories
+from compatcheck.matrix.traits import imports_name_of_other_releases, interface_of_other_releases
 from compatcheck.packages.versions import contains, parse_range
 from compatcheck.project import model_files, scripts
 
@@ -24,38 +24,38 @@ GONE = {"module": "transformers.modeling_utils", "name": "shard_checkpoint"}
 
 
 def rows(known: matrix.Matrix) -> Iterator[tuple[str, str, str, list[str]]]:
-    """Package, module, name and the runs of releases that have it."""
-    for package, modules in known.table("release-names")["names"].items():
-        for module, by_runs in modules.items():
-            for runs, names in by_runs.items():
-                yield from ((package, module, name, runs.split()) for name in names.split())
+    """Package, module, name and the runs of releases of transformers, trl and peft that have it."""
+    for package in ("transformers", "trl", "peft"):
+        for key, by_runs in known.table(f"interfaces/{package}").items():
+            if key.startswith("module "):
+                for runs, names in by_runs.items():
+                    yield from ((package, key[7:], name, runs.split()) for name in names.split())
 
 
-def told(known: matrix.Matrix, named: dict[str, Any], **distributions: str | None) -> list[str]:
+def missing(known: matrix.Matrix, named: dict[str, Any], **distributions: str | None) -> TraitVerdict:
     there = Environment({"distributions": distributions, "missing_names": [named]})
-    return [each.summary for each in _missing_names.find(there, known.table).occurrences]
+    return interface_of_other_releases.find(there, known.table)
 
 
 def test_a_release_is_told_where_no_run_holds_it_and_what_it_is_offered_has_the_name(known: matrix.Matrix) -> None:
-    for package, module, name, runs in random.Random(0).sample(list(rows(known)), 1000):
-        bounds = {bound.version for run in runs for bound in parse_range(run.lstrip("?"))}
-        for release in bounds:
+    for package, module, name, runs in random.Random(0).sample(list(rows(known)), 300):
+        for release in {bound.version for run in runs for bound in parse_range(run.lstrip("?"))}:
             has = any(contains(parse_range(run.lstrip("?")), release) for run in runs)
             named = {"module": module, "name": None if name == "." else name}
-            there = Environment({"distributions": {package: str(release)}, "missing_names": [named]})
-            occurrences = _missing_names.find(there, known.table).occurrences
-            assert bool(occurrences) != has, (package, module, name, release)
-            assert all(each.pins[package] in runs and "?" not in each.pins[package] for each in occurrences)
+            verdict = missing(known, named, **{package: str(release)})
+            assert bool(verdict.holds) != has, (package, module, name, release)
+            for each in verdict.occurrences:
+                bounds = [bound.version for bound in parse_range(each.pins[package])]
+                assert release not in bounds or not contains(parse_range(each.pins[package]), release)
 
 
 @pytest.mark.parametrize(
     ("named", "release", "words"),
     [
-        (GONE, "4.48.0", "no shard_checkpoint in transformers.modeling_utils; releases <4.47.0 have it"),
-        (GONE, None, ""),
+        (GONE, "4.48.0", "no shard_checkpoint in transformers.modeling_utils; releases >=4.18.0,<4.47.0 have it"),
         ({"module": "transformers", "name": "Qwen3ForCausalLM"}, "4.10.0", ""),
         (GONE, "4.46.3", ""),
-        (GONE, "4.48.0+nv24.10", ""),
+        (GONE, "3.0.0", ""),
         ({**GONE, "name": "of_nobody"}, "4.48.0", ""),
         ({"module": "transformers.deepspeed", "name": None}, "5.0.0", "no module transformers.deepspeed"),
         ({"module": "transformers", "name": "Qwen3ForCausalLM"}, "4.50.0", "releases >=4.51.0 have it"),
@@ -63,17 +63,17 @@ def test_a_release_is_told_where_no_run_holds_it_and_what_it_is_offered_has_the_
     ],
 )
 def test_only_a_name_that_other_releases_have_is_told(
-    known: matrix.Matrix, named: dict[str, Any], release: str | None, words: str
+    known: matrix.Matrix, named: dict[str, Any], release: str, words: str
 ) -> None:
-    found = told(known, named, transformers=release)
-    assert (words in found[0]) if words else not found
+    found = missing(known, named, transformers=release).occurrences
+    assert (words in found[0].summary) if words else not found
 
 
 def test_without_a_release_it_is_open_and_says_which_fact_would_settle_it(known: matrix.Matrix) -> None:
-    verdict = _missing_names.find(Environment({"missing_names": [GONE]}), known.table)
+    verdict = missing(known, GONE)
     assert verdict.holds is None
     assert verdict.missing == ("distributions.transformers",)
-    assert verdict.occurrences[0].pins == {"transformers": "<4.47.0"}
+    assert verdict.occurrences[0].pins == {"transformers": ">=4.18.0,<4.47.0"}
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,9 @@ def test_name_goes_with_its_module(known: matrix.Matrix, tmp_path: Path) -> None
         there = Environment({"distributions": {"trl": release}, **asked})
         return [each.summary for each in imports_name_of_other_releases.find(there, known.table).occurrences]
 
-    assert [each.partition(";")[0] for each in told("0.24.0")] == [
-        "trl 0.24.0 has no aesthetic_scorer in trl.models.auxiliary_modules"
+    assert told("0.24.0") == [
+        "`from trl.models.auxiliary_modules import aesthetic_scorer` fails: trl 0.24.0 has no "
+        "trl.models.auxiliary_modules. It works up to 0.23.1."
     ]
     assert told("0.16.1") == []
 
@@ -194,10 +195,11 @@ def test_entries_on_imports_agree_with_the_table_of_names(known: matrix.Matrix) 
     for trait, paths in traits.items():
         ranges = [parse_range(each) for each in entries[trait][1]]
         for path in paths:
-            module, _, name = path.rpartition(".")
-            asked = next(histories([{"module": module, "name": name}], known.table))
-            for release in (each for each in releases if not asked.is_older(each)):
-                assert asked.lacks(release) is any(contains(each, release) for each in ranges), (path, release)
+            runs = Interfaces(known.table).runs_with(path)
+            assert runs
+            first = next(each for each in releases if is_in(each, runs))
+            for release in (each for each in releases if each > first):
+                assert is_in(release, runs) is not any(contains(each, release) for each in ranges), (path, release)
 
 
 def test_an_import_is_reported_once_by_its_own_entry(known: matrix.Matrix, tmp_path: Path) -> None:

@@ -84,6 +84,8 @@ def listing(answers: Answers) -> Listing:
 def folder(tmp_path: Path) -> Path:
     """A matrix of one open entry on torch, reviewed on 2026-11-21, and the tables by release of torch."""
     shutil.copytree(ROOT / "matrix" / "tables", tmp_path / "matrix" / "tables")
+    (tmp_path / "matrix" / "interfaces").mkdir()
+    shutil.copy(ROOT / "matrix" / "interfaces" / "index.json", tmp_path / "matrix" / "interfaces")
     write(tmp_path / "matrix", ENTRY.replace(">=2.5.0,<2.5.1", ">=2.5.0"))
     return tmp_path / "matrix"
 
@@ -137,7 +139,7 @@ def test_tables_that_miss_a_release(folder: Path, index: str, listing: Listing) 
     told = due(folder, index, "table")
     names = {line.split()[0] for line in told}
     assert {"torch-companions", "torch-cuda-builds", "torch-architectures"} <= names
-    read = [line for line in told if line.startswith("release-names ")]
+    read = [line for line in told if line.startswith("interfaces/torch ")]
     assert len(read) == 1 and read[0].endswith("; there is torch 2.99.1")
     assert all("there is torch" in line and "2.99.0, 2.99.1" in line for line in told if line not in read)
     assert "bitsandbytes-libraries" not in names
@@ -198,7 +200,7 @@ def test_a_list_to_tick_off() -> None:
 
 def test_a_package_of_which_nothing_is_open_and_no_address_are_refused(folder: Path) -> None:
     with pytest.raises(InputError, match="nothing of it open"):
-        question(str(folder), ("numpy",))
+        question(str(folder), ("tabulate",))
     with pytest.raises(InputError, match="no web address"):
         watch(question(str(folder)), "file:///etc/passwd")
 

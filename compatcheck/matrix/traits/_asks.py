@@ -162,9 +162,13 @@ def verdict(environment: Environment, table: Table, kinds: frozenset[str], passe
         return TraitVerdict(True, tuple(each for path in certain for each in found[path]))
     if found:
         return TraitVerdict(None, tuple(found[SCRIPT]), ("trainer.script",))
-    everything = [each for listed in asks.values() for each in listed]
     for package, releases in stated.requested():
-        refused = _throughout(stated, everything, package, releases, kinds)
+        refused = [
+            told
+            for path, listed in asks.items()
+            for told in _throughout(stated, listed, package, releases, kinds)
+            if not (passed and passed(path, told))
+        ]
         if refused:
             return TraitVerdict(None, tuple(map(stated.occurrence, refused)), (f"distributions.{package}",))
     return TraitVerdict(False)

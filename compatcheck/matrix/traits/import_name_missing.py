@@ -6,10 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from compatcheck.environment import Environment, Unknown
+from compatcheck.interfaces.history import Interfaces
+from compatcheck.interfaces.reading import Ask
+from compatcheck.language import marked
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits._release_names import WHY, histories
+from compatcheck.matrix.traits.interface_of_other_releases import by_distance
 from compatcheck.packages.versions import final_release
+
+_WHY = marked("the releases that have the name")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
@@ -28,14 +33,21 @@ def _occurrence(unresolved: Mapping[str, Any], table: Table) -> Occurrence:
         f"`{unresolved['statement']}` fails: {importer or at} {_wants(unresolved)} ({at}{way}). {_advice(unresolved)}"
     )
     packages = dict.fromkeys(filter(None, (unresolved.get("provider"), unresolved.get("distribution"))))
-    return Occurrence(summary, tuple(packages), _pins(unresolved, table), why=WHY)
+    return Occurrence(summary, tuple(packages), _pins(unresolved, table), why=_WHY)
 
 
 def _pins(unresolved: Mapping[str, Any], table: Table) -> dict[str, str]:
     """The releases of the provider that are known to have the name, where this one is known not to."""
-    release = final_release(unresolved.get("provider_version"))
-    found = next(histories([unresolved], table), None) if release and unresolved["module"] else None
-    return found.pins(release) if found and release and found.lacks(release) else {}
+    module, release = unresolved["module"], final_release(unresolved.get("provider_version"))
+    interfaces = Interfaces(table)
+    package = interfaces.package_of(module) if module else None
+    if package is None or release is None:
+        return {}
+    ask = Ask("import", module, unresolved.get("name") or "", 0, (), "", (), unresolved.get("line") or 0)
+    refusal = interfaces.refusal(ask, {package: release})
+    if refusal is None or not refusal.accepts:
+        return {}
+    return {package: by_distance(refusal.accepts, release, interfaces.releases(package))[0]}
 
 
 def _wants(unresolved: Mapping[str, Any]) -> str:

@@ -9,16 +9,15 @@ from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown
 from compatcheck.interfaces.failures import Answer, answers, joined_runs
-from compatcheck.interfaces.history import Interfaces, is_in
+from compatcheck.interfaces.history import Interfaces, around, is_in
 from compatcheck.language import marked
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits import _missing_names
 from compatcheck.matrix.traits._link_notes import link_note
 from compatcheck.packages.interface_failures import from_fact
 from compatcheck.packages.versions import final_release, parse_version
 
-_FACT = "interface_errors"
+_FACT, _NAMES = "interface_errors", "missing_names"
 WHY = marked("the releases that fit what is asked")
 _WHAT = {
     "name": "{who} has no {name} in {target}; releases {runs} have it",
@@ -35,22 +34,22 @@ _WHAT = {
 def find(environment: Environment, table: Table) -> TraitVerdict:
     """Certain where the stated release is none of those that fit; open where no release is stated.
 
-    A release that fits by the tables is passed over: then something else is at fault. Names that the tables of
-    interfaces do not know are looked up among the names of releases.
+    A release that fits by the tables is passed over: then something else is at fault.
     """
-    errors = environment.get(_FACT)
-    if isinstance(errors, Unknown):
-        return _missing_names.find(environment, table)
+    errors = _errors(environment)
+    if errors is None:
+        return TraitVerdict(None, missing=(_NAMES,))
+    interfaces = Interfaces(table)
     certain: list[Occurrence] = []
     open_still: list[Occurrence] = []
     missing: dict[str, None] = {}
     versions = _versions(environment)
-    for answer in _answers(errors or (), table, versions):
+    for answer in _answers(errors, table, versions):
         release = versions.get(answer.package)
-        if release is not None and is_in(release, answer.accepts):
+        if release is not None and _fits(release, answer, interfaces):
             continue
         note = link_note(table, answer.caller, answer.package, answer.name)
-        occurrence = _occurrence(answer, versions, Interfaces(table))._replace(note=note.text, source=note.source)
+        occurrence = _occurrence(answer, versions, interfaces)._replace(note=note.text, source=note.source)
         (certain if release else open_still).append(occurrence)
         if release is None:
             missing[f"distributions.{answer.package}"] = None
@@ -58,8 +57,23 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         return TraitVerdict(True, tuple(certain), facts=(_FACT,))
     if open_still:
         return TraitVerdict(None, tuple(open_still), tuple(missing), facts=(_FACT,))
-    names = _missing_names.find(environment, table)
-    return names if names.occurrences else TraitVerdict(False)
+    return TraitVerdict(False)
+
+
+def _errors(environment: Environment) -> Sequence[Mapping[str, object]] | None:
+    """The errors that are stated, else the names that are said to be missing; None where neither is known."""
+    errors, names = environment.get(_FACT), environment.get(_NAMES)
+    if not isinstance(errors, Unknown):
+        return errors or ()
+    if isinstance(names, Unknown):
+        return None
+    return [{"error": "missing-name", "name": None, **each} for each in names or ()]
+
+
+def _fits(release: Version, answer: Answer, interfaces: Interfaces) -> bool:
+    """Whether a release is without the fault; of one that was not read, whether one beside it is."""
+    beside = around(release, interfaces.releases(answer.package))
+    return not beside or any(is_in(each, answer.accepts) for each in beside)
 
 
 def _answers(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +18,14 @@ PYPI = "https://pypi.org/simple"
 
 
 class Question(NamedTuple):
-    """What to ask an index about: the entries that stand, the tables by name, and the packages these speak of."""
+    """What to ask an index about: the entries that stand, the tables by name, and the packages these speak of.
+
+    ``read`` are the releases of each package that the tables of interfaces know.
+    """
 
     entries: tuple[Mapping[str, Any], ...]
     tables: Mapping[str, Mapping[str, Any]]
+    read: Mapping[str, Sequence[str]]
     packages: tuple[str, ...]
 
 
@@ -33,12 +37,13 @@ def question(folder: str | None, only: Collection[str] = ()) -> Question:
     source = matrix.source_folder(folder)
     entries = tuple(entry for entry in matrix.all_entries(matrix.load(source)) if not entry.get("withdrawn"))
     tables = read_tables(Path(source))
-    packages = {*_ranges.packages(entries), *_tables.packages(tables), *_caps.packages(entries)}
+    read = _tables.read_interfaces(Path(source))
+    packages = {*_ranges.packages(entries), *_tables.packages(tables), *read, *_caps.packages(entries)}
     for name in only:
         if name not in packages:
             advice = "name one with an open range, a table or a remedy"
             raise InputError("watching", name, "the matrix leaves nothing of it open", advice)
-    return Question(entries, tables, tuple(sorted(packages & set(only) if only else packages)))
+    return Question(entries, tables, read, tuple(sorted(packages & set(only) if only else packages)))
 
 
 def watch(asked: Question, index_url: str, on_package: Callable[[str], None] = lambda name: None) -> Watched:
@@ -52,6 +57,7 @@ def watch(asked: Question, index_url: str, on_package: Callable[[str], None] = l
     due: list[Due] = [
         *_ranges.due(asked.entries, releases),
         *_tables.due(asked.tables, releases),
+        *_tables.due_interfaces(asked.read, releases),
         *_caps.due(wanted, demands, releases),
     ]
     return Watched(index.shown, tuple(sorted(releases)), tuple(due), {**unknown, **unread})

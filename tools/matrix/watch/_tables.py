@@ -1,12 +1,14 @@
 """Tables by release that miss one.
 
-A table takes part that says whose releases its rows are, ``package = "torch"``, or up to which release it was read of
-each package: ``[read]``, ``torch = ["1.12.0", "2.13.0"]``.
+A table takes part that says whose releases its rows are, ``package = "torch"``; so does each of the tables of
+interfaces, whose index lists the releases that were read.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from packaging.version import InvalidVersion, Version
@@ -26,14 +28,19 @@ class _Rows(NamedTuple):
 
 
 def packages(tables: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    of_rows = {table["package"] for table in tables.values() if "package" in table}
-    return of_rows.union(*(table.get("read", ()) for table in tables.values()))
+    return {table["package"] for table in tables.values() if "package" in table}
+
+
+def read_interfaces(folder: Path) -> dict[str, tuple[str, ...]]:
+    """The releases of each package that the tables of interfaces below a matrix folder were read from, in order."""
+    index = folder / "interfaces" / "index.json"
+    listed = json.loads(index.read_text(encoding="utf-8"))["releases"] if index.is_file() else {}
+    return {package: tuple(releases.split()) for package, releases in listed.items()}
 
 
 def due(tables: Mapping[str, Mapping[str, Any]], releases: Mapping[str, Sequence[Release]]) -> Iterator[Due]:
     """Each table below whose newest row there are releases without one, and each of rows that only seem to go on."""
     for name, table in sorted(tables.items()):
-        yield from _unread(name, table.get("read", {}), releases)
         known = releases.get(table.get("package", ""))
         rows = _rows(table)
         if not known or not rows.releases:
@@ -51,14 +58,13 @@ def due(tables: Mapping[str, Mapping[str, Any]], releases: Mapping[str, Sequence
             yield Due("table", name, table["package"], str(missing[-1].version), why)
 
 
-def _unread(name: str, read: Mapping[str, Sequence[str]], releases: Mapping[str, Sequence[Release]]) -> Iterator[Due]:
-    """Each package that has a minor release younger than the newest one that was read."""
-    for package, (_, last) in sorted(read.items()):
-        newer = [
-            each.version for each in releases.get(package, ()) if each.version.release[:2] > Version(last).release[:2]
-        ]
+def due_interfaces(read: Mapping[str, Sequence[str]], releases: Mapping[str, Sequence[Release]]) -> Iterator[Due]:
+    """Each package that has releases newer than the last one that was read."""
+    for package, listed in sorted(read.items()):
+        newer = [each.version for each in releases.get(package, ()) if each.version > Version(listed[-1])]
         if newer:
-            yield Due("table", name, package, str(newer[-1]), f"was read up to {last}; there is {package} {newer[-1]}")
+            why = f"was read up to {listed[-1]}; there is {package} {newer[-1]}"
+            yield Due("table", f"interfaces/{package}", package, str(newer[-1]), why)
 
 
 def _rows(table: Mapping[str, Any]) -> _Rows:
