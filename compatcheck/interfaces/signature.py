@@ -110,13 +110,18 @@ def _renamed(decorator: ast.expr) -> list[str]:
         return [f"+{texts[0]}>{new.value}"]
     if any(each.arg is None for each in decorator.keywords):
         return [ANYTHING]
-    if not decorator.args and decorator.keywords:
-        pairs = {each.arg: each.value.value for each in decorator.keywords if isinstance(each.value, ast.Constant)}
-        return [f"+{old}>{name}" if isinstance(name, str) else f"+{old}" for old, name in pairs.items()]
+    given = [(each.arg, each.value.value) for each in decorator.keywords if isinstance(each.value, ast.Constant)]
+    pairs = [f"+{old}>{name}" for old, name in given if isinstance(name, str) and name.isidentifier()]
+    gone = [f"+{old}" for old, name in given if name is None]
     texts += [
-        each.value for each in ast.walk(decorator) if isinstance(each, ast.Constant) and isinstance(each.value, str)
+        each.value
+        for keyword in decorator.keywords
+        for each in ast.walk(keyword.value)
+        if isinstance(keyword.value, (ast.List, ast.Tuple, ast.Set))
+        and isinstance(each, ast.Constant)
+        and isinstance(each.value, str)
     ]
-    return [f"+{text}" for text in dict.fromkeys(texts) if text.isidentifier()]
+    return [*pairs, *gone, *(f"+{text}" for text in dict.fromkeys(texts) if text.isidentifier())]
 
 
 def _forwards(function: Function) -> bool:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from compatcheck.interfaces.reading import FORMAT, Ask
-from compatcheck.interfaces.release import Release
+from compatcheck.interfaces.release import BASE, Release
 from compatcheck.interfaces.signature import parse, problem
 from compatcheck.matrix.compile import read_toml
 from tools.tables import release_sources
@@ -85,7 +85,7 @@ def gather(folder: Path, package: str) -> dict[str, Any]:
     return known
 
 
-FORM = (FORMAT, 7)
+FORM = (FORMAT, 8)
 
 
 def _of_package(modules: Mapping[str, Any], package: str) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class Definitions:
         self.names.add(version, release.names)
         defined: dict[str, list[str]] = {}
         for module, read in release.modules.items():
-            if module.count(".") == _HIGH:
+            if module.count(".") <= _HIGH:
                 self.packages[module.rpartition(".")[0]] = None
             if not is_aside(module):
                 for name in (*read.functions, *read.classes):
@@ -164,7 +164,8 @@ class Definitions:
         for key, signatures in sorted(self.signatures.items()):
             module, colon, name = key.rpartition(":")
             owner = module + colon + name.partition(".")[0]
-            if _is_private(key) or owner not in kept or len({text for _, text in signatures}) < 2:
+            texts = {text for _, text in signatures}
+            if _is_private(key) or owner not in kept or (len(texts) < 2 and BASE not in "".join(texts)):
                 continue
             taken: dict[str, list[int]] = {}
             for place, text in signatures:
