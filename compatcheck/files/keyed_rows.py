@@ -1,34 +1,49 @@
-"""Rows of JSON behind their keys, found in the text itself: a large table is read without parsing the rest of it."""
+"""Rows of JSON behind sorted keys, found in the file itself: of a large table only what is asked for is read."""
 
 from __future__ import annotations
 
 import json
+import mmap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 
 class KeyedRows(Mapping[str, Any]):
-    """A text of lines, each a key, a tab and a value in JSON."""
+    """A text of lines, each a key, a tab and a value in JSON, in the order of the keys' bytes."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes | mmap.mmap) -> None:
         self._content = content
 
+    @classmethod
+    def of_file(cls, path: str) -> KeyedRows:
+        """The rows of a file, of which no more is loaded than is looked at. Raises OSError where it cannot be read."""
+        with open(path, "rb") as stream:
+            stream.seek(0, 2)
+            return cls(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) if stream.tell() else b"")
+
     def __getitem__(self, key: str) -> Any:
-        start = self._start(key)
-        if start is None:
-            raise KeyError(key)
-        end = self._content.find(b"\n", start)
-        return json.loads(self._content[start : end if end >= 0 else None])
+        mark = key.encode()
+        low, high = 0, len(self._content)
+        while low < high:
+            start = self._content.rfind(b"\n", low, (low + high) // 2) + 1 or low
+            tab, end = self._content.find(b"\t", start), self._end(start)
+            found = self._content[start:tab]
+            if found == mark:
+                return json.loads(self._content[tab + 1 : end])
+            low, high = (end + 1, high) if found < mark else (low, start)
+        raise KeyError(key)
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and self._start(key) is not None
+        return isinstance(key, str) and self.get(key) is not None
 
     def __iter__(self) -> Iterator[str]:
-        for line in self._content.splitlines():
-            yield line.partition(b"\t")[0].decode()
+        start = 0
+        while start < len(self._content):
+            yield self._content[start : self._content.find(b"\t", start)].decode()
+            start = self._end(start) + 1
 
     def __len__(self) -> int:
-        return len(self._content.splitlines())
+        return sum(1 for _ in self)
 
     def keys_ending(self, ending: str) -> Iterator[str]:
         """The keys with this ending, in the order of the text."""
@@ -40,10 +55,6 @@ class KeyedRows(Mapping[str, Any]):
                 yield self._content[start : at + len(mark) - 1].decode()
             at = self._content.find(mark, at + 1)
 
-    def _start(self, key: str) -> int | None:
-        """Where the value of a key begins."""
-        mark = b"%b\t" % key.encode()
-        if self._content.startswith(mark):
-            return len(mark)
-        found = self._content.find(b"\n" + mark)
-        return None if found < 0 else found + 1 + len(mark)
+    def _end(self, start: int) -> int:
+        end = self._content.find(b"\n", start)
+        return len(self._content) if end < 0 else end

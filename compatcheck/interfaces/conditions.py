@@ -27,7 +27,6 @@ _MODULES = {
     "sklearn": "scikit-learn",
     "huggingface_hub": "huggingface-hub",
     "hf_hub": "huggingface-hub",
-    "flash_attn_2": "flash-attn",
     "flash_attn": "flash-attn",
     "auto_gptq": "auto-gptq",
     "sentence_transformers": "sentence-transformers",
@@ -63,7 +62,7 @@ def atoms_of(test: ast.expr, names: Names, depth: int = 4) -> tuple[str, ...]:
     if name and (told := _IN_NAME.fullmatch(name)):
         return (f"{told[1]}>={told[2].replace('_', '.')}",)
     if name and (told := _AVAILABLE.fullmatch(name.lower())):
-        return (f"+{distribution(told[1])}",)
+        return _installed(told[1])
     if isinstance(test, ast.Name) and test.id in names:
         return atoms_of(names[test.id], {}, depth - 1)
     return (UNTOLD,)
@@ -89,6 +88,14 @@ def distribution(module: str) -> str:
     return _MODULES.get(module, module.replace("_", "-"))
 
 
+def _installed(module: str) -> tuple[str, ...]:
+    """That a distribution is there; a number behind its name is its major version."""
+    name, _, major = module.rpartition("_")
+    if major.isdigit() and name:
+        return (f"+{distribution(name)}", f"{distribution(name)}>={major}")
+    return (f"+{distribution(module)}",)
+
+
 def _called(test: ast.Call) -> tuple[str, ...]:
     name = (last_name(test.func) or "").lower()
     texts = [each.value for each in test.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
@@ -100,6 +107,8 @@ def _called(test: ast.Call) -> tuple[str, ...]:
     if name == "compare_versions" and len(texts) == 3 and texts[1] in _OPPOSITE:
         return (f"{distribution(texts[0])}{texts[1]}{texts[2]}",)
     available = _AVAILABLE.fullmatch(name)
+    if available and not test.args and not test.keywords:
+        return _installed(available[1])
     if available:
         package = distribution(available[1])
         given = [*texts, *(each.value.value for each in test.keywords if isinstance(each.value, ast.Constant))]

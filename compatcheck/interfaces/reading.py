@@ -254,6 +254,7 @@ class _Reader:
         self.aliases: dict[str, str] = {}
         self.constants: dict[str, ast.expr] = {}
         self.defined: set[str] = set()
+        self.bound_when: dict[str, tuple[str, ...]] = {}
         self.made: dict[str, str] = {}
         self.origins: dict[str, str] = {}
         self.functions: dict[str, str] = {}
@@ -341,7 +342,7 @@ class _Reader:
         if isinstance(node, ast.Import):
             for each in node.names:
                 bound, target = (each.asname, each.name) if each.asname else (each.name.partition(".")[0],) * 2
-                where.aliases[bound] = target
+                self.bind(bound, target, where)
                 if not where.scope:
                     self.origins.setdefault(bound, target)
                 self.ask_import(each.name, "", where, node.lineno)
@@ -349,10 +350,25 @@ class _Reader:
         origin = origin_of(node, self.module, self.is_package)
         for each in node.names:
             if each.name != "*":
-                where.aliases[each.asname or each.name] = f"{origin}.{each.name}"
+                self.bind(each.asname or each.name, f"{origin}.{each.name}", where)
                 if not where.scope:
                     self.origins.setdefault(each.asname or each.name, f"{origin}:{each.name}")
             self.ask_import(origin, "" if each.name == "*" else each.name, where, node.lineno)
+
+    def bind(self, name: str, target: str, where: _Where) -> None:
+        """Keep what a name leads to, and when; one that leads elsewhere as well is not followed."""
+        known = where.aliases.get(name)
+        if (not where.asks and known != target) or (where.conditions and known not in (None, target)):
+            target = ""
+        where.aliases[name] = target
+        if not where.scope:
+            self.bound_when[name] = where.conditions
+
+    def as_bound(self, node: ast.expr, where: _Where) -> _Where:
+        """Where what a name of the module leads to is there at all."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return where.when(self.bound_when.get(node.id, ())) if isinstance(node, ast.Name) else where
 
     def ask_import(self, module: str, name: str, where: _Where, line: int) -> None:
         if not where.asks:
@@ -365,7 +381,7 @@ class _Reader:
     def ask(
         self, kind: str, target: str, name: str, places: int, keywords: tuple[str, ...], where: _Where, line: int
     ) -> None:
-        if target.partition(".")[0] not in sys.stdlib_module_names:
+        if where.asks and target.partition(".")[0] not in sys.stdlib_module_names:
             self.asks.append(Ask(kind, target, name, places, keywords, where.scope, where.conditions, line))
 
     def function(self, node: Function, where: _Where) -> None:
@@ -446,9 +462,9 @@ class _Reader:
             if isinstance(target, ast.Name):
                 dotted = self.dotted(node.value, where) if isinstance(node.value, ast.Attribute) else None
                 if dotted and dotted.partition(".")[0] != self.top:
-                    where.aliases[target.id] = dotted
-                elif where.scope:
-                    where.aliases.pop(target.id, None)
+                    self.bind(target.id, dotted, self.as_bound(node.value, where))
+                elif where.scope or target.id in where.aliases:
+                    where.aliases[target.id] = ""
 
     def maker(self, value: ast.expr, where: _Where) -> str | None:
         if not isinstance(value, ast.Call):
@@ -474,7 +490,7 @@ class _Reader:
                 else:
                     self.expression(node.value, where)
             elif dotted.partition(".")[0] != self.top and where.asks:
-                self.ask("attribute", dotted, "", 0, (), where, node.lineno)
+                self.ask("attribute", dotted, "", 0, (), self.as_bound(node, where), node.lineno)
         elif isinstance(node, ast.Lambda):
             return
         elif isinstance(node, ast.IfExp):
@@ -512,7 +528,7 @@ class _Reader:
         dotted = self.dotted(function, where)
         if dotted and dotted.partition(".")[0] != self.top:
             if where.asks:
-                self.ask("call", dotted, "", places, keywords, where, node.lineno)
+                self.ask("call", dotted, "", places, keywords, self.as_bound(function, where), node.lineno)
             return
         if isinstance(function, ast.Attribute):
             self.method_called(node, function, places, keywords, where)
@@ -552,7 +568,8 @@ class _Reader:
         if not isinstance(node, ast.Name):
             return None
         if node.id in where.aliases:
-            return ".".join([where.aliases[node.id], *reversed(parts)])
+            target = where.aliases[node.id]
+            return ".".join([target, *reversed(parts)]) if target else None
         if not parts and node.id in self.defined:
             return f"{self.module}.{node.id}"
         return None

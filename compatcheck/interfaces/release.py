@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from compatcheck.interfaces.reading import DEFINED, FOREIGN, OF_PACKAGE, OPEN, Ask, Class, Module
@@ -31,9 +31,16 @@ class Found(NamedTuple):
 
 
 class Release:
-    """The modules of one release by name; those of stubs have ``!`` behind their name."""
+    """The modules of one release by name; those of stubs have ``!`` behind their name.
 
-    def __init__(self, modules: Mapping[str, Module]) -> None:
+    ``elsewhere`` are modules that other releases have as files: one that is no file here does not come from a
+    `__getattr__`.
+    """
+
+    elsewhere: Collection[str] = ()
+
+    def __init__(self, modules: Mapping[str, Module], elsewhere: Collection[str] = ()) -> None:
+        self.elsewhere = elsewhere
         self.modules: Mapping[str, Module] = {n: module for n, module in modules.items() if not n.endswith("!")}
         self.stubs: Mapping[str, Module] = {n[:-1]: module for n, module in modules.items() if n.endswith("!")}
         self.names: Mapping[str, Mapping[str, int]] = resolved_names(self.modules)
@@ -64,7 +71,8 @@ class Release:
         if names is None:
             return Found("missing", module)
         if name not in names:
-            return Found("open" if OPEN in names else "missing", module, name)
+            is_open = OPEN in names and f"{module}.{name}" not in self.elsewhere
+            return Found("open" if is_open else "missing", module, name)
         read = self.modules.get(module)
         if read is None or module in above:
             return Found("value", module, name)

@@ -293,8 +293,7 @@ def _read_table(path: str, advice: str) -> Mapping[str, Any]:
     """A table of rows behind keys, or one that is read whole; of a package that none is kept of, nothing."""
     if os.path.isfile(f"{path}.tsv"):
         try:
-            with open(f"{path}.tsv", "rb") as stream:
-                return KeyedRows(stream.read())
+            return KeyedRows.of_file(f"{path}.tsv")
         except OSError as error:
             raise DataError("reading the matrix file", path, str(error), advice) from None
     if os.path.basename(os.path.dirname(path)) in ("interfaces", "links") and not os.path.isfile(f"{path}.json"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,8 @@ VALUES = st.recursive(st.integers() | st.text(), lambda inner: st.lists(inner) |
 
 @given(st.dictionaries(KEYS, VALUES), KEYS)
 def test_it_is_the_dictionary_that_was_written(rows: dict[str, object], other: str) -> None:
-    found = KeyedRows("".join(f"{key}\t{json.dumps(value)}\n" for key, value in rows.items()).encode())
+    ordered = sorted(rows.items(), key=lambda each: each[0].encode())
+    found = KeyedRows("".join(f"{key}\t{json.dumps(value)}\n" for key, value in ordered).encode())
     assert {key: found[key] for key in rows} == rows
     assert (other in found) == (other in rows)
     assert sorted(found) == sorted(rows) and len(found) == len(rows)
@@ -27,6 +29,14 @@ def test_a_key_is_found_whole_and_not_as_part_of_another() -> None:
     assert (found["call Trainer"], found["call Trainer.train"]) == (1, 2)
     with pytest.raises(KeyError):
         found["Trainer"]
+
+
+def test_a_file_is_read_as_its_content_is(tmp_path: Path) -> None:
+    path = tmp_path / "rows.tsv"
+    path.write_bytes(b"a\t1\nb\t[2]\n")
+    assert dict(KeyedRows.of_file(str(path))) == {"a": 1, "b": [2]}
+    path.write_bytes(b"")
+    assert dict(KeyedRows.of_file(str(path))) == {}
 
 
 def test_keys_are_found_by_their_ending() -> None:

@@ -87,3 +87,25 @@ def test_of_several_conditions_nobody_can_tell_which_one_fails() -> None:
     test = ast.parse("is_peft_available() and is_torch_version('>=', '2')", mode="eval").body
     assert atoms_of(test, {}) == ("+peft", "torch>=2")
     assert opposite(atoms_of(test, {})) == ("?",)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "conditions"),
+    [
+        ("if is_peft_available():\n    from peft import X\nX.go()", "peft.X.go", ("+peft",)),
+        ("try:\n    from a import X\nexcept ImportError:\n    from b import X\nX.go()", "b.X.go", None),
+        ("import t\nif t.__version__ >= '2.4':\n    op = t.op\nelse:\n    op = None\nop()", "t.op", None),
+        (
+            "if is_flash_attn_2_available():\n    from flash_attn import x",
+            "flash_attn.x",
+            ("+flash-attn", "flash-attn>=2"),
+        ),
+    ],
+)
+def test_a_name_is_followed_to_what_it_leads_to_where_it_leads_there(
+    source: str, target: str, conditions: tuple[str, ...] | None
+) -> None:
+    found = {
+        told for kind, name, told in asked(source) if name == target and (kind != "attribute" or told != ("t>=2.4",))
+    }
+    assert found == ({conditions} if conditions is not None else set())

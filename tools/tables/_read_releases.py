@@ -103,6 +103,11 @@ class Kept:
         before.update(now)
         return found
 
+    def module_names(self) -> frozenset[str]:
+        """The modules that any release has as a text."""
+        rows = self.base.execute("select modules from releases").fetchall()
+        return frozenset(name for row in rows for name in pickle.loads(zlib.decompress(row[0])))
+
     def _kept(self, mark: bytes) -> Module:
         row = self.base.execute("select module from texts where hash = ?", (mark,)).fetchone()
         known: Module = pickle.loads(zlib.decompress(row[0]))

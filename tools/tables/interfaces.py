@@ -85,7 +85,7 @@ def gather(folder: Path, package: str) -> dict[str, Any]:
     return known
 
 
-FORM = (FORMAT, 8)
+FORM = (FORMAT, 9)
 
 
 def _of_package(modules: Mapping[str, Any], package: str) -> dict[str, Any]:
@@ -209,8 +209,9 @@ def define(folder: Path, package: str, wanted: Sequence[Key]) -> tuple[Definitio
     answers: dict[Key, list[Any]] = {key: [] for key in wanted}
     overrides = any(key[0] == "override" for key in wanted)
     top = tops_of(package)[0]
+    elsewhere = Kept(folder, package).module_names()
     for version, modules in releases(folder, package):
-        release = Release(_of_package(modules, package))
+        release = Release(_of_package(modules, package), elsewhere)
         if not release.modules:
             continue
         definitions.add(version, release, top)
@@ -241,7 +242,8 @@ def _overridden(release: Release, key: Key, calls: Mapping[tuple[str, str], Any]
 
 def lay_down(package: str, definitions: Definitions) -> int:
     """Write what the releases of a package define; returns the size."""
-    lines = [*(f"{key}\t{_text(row)}\n" for key, row in definitions.rows(near_of(package)))]
+    rows = sorted(definitions.rows(near_of(package)), key=lambda each: each[0].encode())
+    lines = [f"{key}\t{_text(row)}\n" for key, row in rows]
     place = MATRIX / "interfaces" / f"{package}.tsv"
     place.parent.mkdir(exist_ok=True)
     place.write_text("".join(lines), encoding="utf-8")
