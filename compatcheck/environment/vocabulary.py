@@ -191,6 +191,8 @@ FACTS: tuple[Fact, ...] = (
     *_asks("model"),
     *_each("trainer", LABELS, "traits suspected", used_by="traits"),
     *_asks("trainer"),
+    *_asks("training"),
+    Fact("training.asks[].is_possible", FLAG, used_by="traits", meaning="other code may take the arguments first"),
     *_each("training", TEXT, "framework launcher"),
     Fact("training.script", TEXT, used_by="report", meaning="a script that may train, and cannot be read"),
     Fact("training.method", TEXT, meaning="which weights are trained: `full`, `lora`, `qlora` or another name"),

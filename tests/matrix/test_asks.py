@@ -100,3 +100,66 @@ def test_range_that_refuses_throughout_is_possible(
     listed.write_text(f"{asked}\n", encoding="utf-8")
     found = matrix.judge(known, read_paths([str(script), str(listed)]).environment).findings
     assert [each.status for each in found if each.id == "CC-2026-3701"] == expected
+
+
+SETTINGS = """\
+output_dir: out
+packing: false
+per_device_train_batch_size: 2
+gradient_accumulation_steps: 4
+learning_rate: 2.0e-5
+{}: {}
+"""
+
+
+def of_settings(folder: Path, key: str, requirements: str) -> list[Any]:
+    (folder / "config.yaml").write_text(SETTINGS.format(key, "epoch"), encoding="utf-8")
+    (folder / "requirements.txt").write_text(requirements, encoding="utf-8")
+    found = check(folder / "config.yaml", folder / "requirements.txt", probe=False).findings
+    return [each for each in found if each.id == "CC-2026-3701"]
+
+
+@pytest.mark.parametrize(
+    ("key", "requirements", "words"),
+    [
+        ("evaluation_strategy", "transformers==4.57.1\n", "transformers 4.57.1 does not take evaluation_strategy."),
+        ("no_cuda", "transformers==5.0.0\n", "transformers 5.0.0 does not take no_cuda."),
+        ("max_seq_length", "transformers==4.57.1\ntrl==0.24.0\n", "trl 0.24.0 does not take max_seq_length."),
+        ("evaluation_strategy", "transformers==4.40.0\n", ""),
+        ("of_my_own", "transformers==4.57.1\n", ""),
+    ],
+)
+def test_key_of_training_arguments_is_found_at_its_line(
+    tmp_path: Path, key: str, requirements: str, words: str
+) -> None:
+    found = of_settings(tmp_path, key, requirements)
+    assert [str(each.location) for each in found] == ([f"{tmp_path / 'config.yaml'}:6"] if words else [])
+    assert all(words in each.summary and each.status == "possible" for each in found)
+
+
+def test_positional_argument_that_moved_is_possible(tmp_path: Path) -> None:
+    def told(release: str, call: str) -> list[str]:
+        (tmp_path / "train.py").write_text(f"from trl import DPOTrainer\n{call}\n", encoding="utf-8")
+        (tmp_path / "requirements.txt").write_text(f"trl=={release}\ntransformers==4.38.0\n", encoding="utf-8")
+        found = check(tmp_path / "train.py", tmp_path / "requirements.txt", probe=False).findings
+        return [f"{each.status} {each.summary}" for each in found if each.id == "CC-2026-3701"]
+
+    (found,) = told("0.8.0", "DPOTrainer(model, ref_model, args)")
+    assert found.startswith("possible DPOTrainer(): trl 0.8.0 takes another argument at the place of args. ")
+    assert not told("0.16.0", "DPOTrainer(model, ref_model, args)")
+    assert not told("0.8.0", "DPOTrainer(model, ref_model, beta)")
+
+
+def test_flag_of_a_launch_line_is_found_and_certain_of_a_command_of_trl(tmp_path: Path) -> None:
+    def told(line: str) -> list[tuple[str, str, str]]:
+        (tmp_path / "run.sh").write_text(f"#!/bin/bash\n{line} \\\n  --no_cuda true\n", encoding="utf-8")
+        (tmp_path / "requirements.txt").write_text("transformers==5.0.0\ntrl==0.24.0\n", encoding="utf-8")
+        found = check(tmp_path / "run.sh", tmp_path / "requirements.txt", probe=False).findings
+        return [(each.status, str(each.location), each.summary) for each in found if each.id == "CC-2026-3701"]
+
+    flags = "--output_dir out --per_device_train_batch_size 2 --learning_rate 1e-5 --max_steps 5"
+    ((status, place, words),) = told(f"torchrun run_clm.py {flags}")
+    assert (status, place) == ("possible", f"{tmp_path / 'run.sh'}:3")
+    assert "transformers 5.0.0 does not take no_cuda." in words
+    ((status, place, words),) = told(f"trl sft {flags}")
+    assert (status, place) == ("affected", f"{tmp_path / 'run.sh'}:3")

@@ -12,13 +12,15 @@ from compatcheck.environment import Environment, Location, Unknown
 from compatcheck.interfaces.history import Interfaces, Refusal, is_in
 from compatcheck.interfaces.links import holds
 from compatcheck.interfaces.reading import Ask
+from compatcheck.interfaces.signature import parse
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.packages.versions import final_release, parse_version
 
-MODEL, SCRIPT = "model.asks", "trainer.asks"
+MODEL, SCRIPT, SETTINGS = "model.asks", "trainer.asks", "training.asks"
+MOVED = "moved"
 _WHY = marked("the nearest releases with which it works")
 _SIMILAR = 0.72
 
@@ -49,7 +51,7 @@ class Stated:
     def requested(self) -> Iterator[tuple[str, list[Version]]]:
         """The packages of which only a range is stated, each with its releases in it, the newest first."""
         for package, text in self._environment.section("distribution_ranges").items():
-            listed = self.interfaces.releases(package) if package not in self.releases else ()
+            listed = self.interfaces.releases(package) if text and package not in self.releases else ()
             inside = [each for each in map(Version, reversed(listed)) if is_in(each, (str(text),))]
             if inside:
                 yield package, inside
@@ -61,7 +63,7 @@ class Stated:
             ask, lines = _ask(fact), _lines(fact)
             if not all(holds(each, self.releases, self._python) for each in ask.conditions):
                 continue
-            for refusal in self._all_of(ask):
+            for refusal in self._all_of(ask) or self._moved(ask, fact.get("given") or ()):
                 if refusal.kind == "import":
                     missing.add(refusal.target)
                 elif refusal.kind == "attribute" and refusal.target in missing:
@@ -69,17 +71,42 @@ class Stated:
                 at = Location(fact["file"], lines.get(refusal.name, ask.line))
                 yield Told(refusal, ask, self.releases[refusal.package], at)
 
-    def _all_of(self, ask: Ask) -> Iterator[Refusal]:
+    def _all_of(self, ask: Ask) -> list[Refusal]:
         """Why an ask fails: every keyword that is not taken, or the first other reason that releases differ in."""
         refusal = self.interfaces.refusal(ask, self.releases)
-        first = refusal
+        first, found = refusal, []
         while refusal is not None and refusal.kind == "keyword":
             if self.taking(refusal):
-                yield refusal
+                found.append(refusal)
             ask = ask._replace(keywords=tuple(each for each in ask.keywords if each != refusal.name))
             refusal = self.interfaces.refusal(ask, self.releases)
         if refusal is not None and refusal is first and refusal.accepts:
-            yield refusal
+            found.append(refusal)
+        return found
+
+    def _moved(self, ask: Ask, given: Sequence[str]) -> Iterator[Refusal]:
+        """Each argument with the name of a parameter that other releases have at its place, and this one elsewhere.
+
+        A parameter that only got another name is in its place still.
+        """
+        found = self.interfaces.callable_named(ask.target) if ask.kind == "call" and any(given) else None
+        release = self.releases.get(found[0]) if found else None
+        taken = self.interfaces.taken_at(*found, release, self.releases) if found and release else None
+        if found is None or not taken:
+            return
+        now = parse(taken)
+        for place, name in enumerate(given[: len(now.positional)]):
+            if not name or now.positional[place] == name:
+                continue
+            runs = [
+                run
+                for signature, listed in self.interfaces.signatures(*found).items()
+                if (other := parse(signature)).positional[place : place + 1] == (name,)
+                and (name in now.keywords or now.positional[place] in other.keywords)
+                for run in listed
+            ]
+            if runs:
+                yield Refusal(found[0], MOVED, ask.target, name, tuple(runs), line=ask.line)
 
     def taking(self, refusal: Refusal) -> tuple[str, ...]:
         """The runs of releases that take what is refused, whatever else is asked with it."""
@@ -145,23 +172,35 @@ class Stated:
 
 
 def verdict(environment: Environment, table: Table, kinds: frozenset[str], passed: Any = None) -> TraitVerdict:
-    """Certain of the model's code and of a single script; of several scripts it is open which one is run."""
-    looked = {path: environment.get(path) for path in (MODEL, SCRIPT)}
+    """Certain of the model's code, of a single script and of settings that go to a class as they are.
+
+    Of several scripts it is open which one is run; an argument at another place may be meant so.
+    """
+    looked = {path: environment.get(path) for path in (MODEL, SCRIPT, SETTINGS)}
     asks = {path: listed or () for path, listed in looked.items() if not isinstance(listed, Unknown)}
     if not asks:
         return TraitVerdict(None, missing=(MODEL,))
     stated = Stated(environment, table)
-    found: dict[str, list[Occurrence]] = {}
+    is_sure = {
+        MODEL: True,
+        SCRIPT: len({each["file"] for each in asks.get(SCRIPT, ())}) == 1,
+        SETTINGS: not any(each.get("is_possible") for each in asks.get(SETTINGS, ())),
+    }
+    certain: list[Occurrence] = []
+    possible: list[Occurrence] = []
+    seen: set[tuple[str, str, Location]] = set()
     for path, listed in asks.items():
         for told in stated.refused(listed):
-            if told.refusal.kind in kinds and not (passed and passed(path, told)):
-                found.setdefault(path, []).append(stated.occurrence(told))
-    scripts = {each["file"] for each in asks.get(SCRIPT, ())}
-    certain = [path for path in found if path == MODEL or len(scripts) == 1]
+            key = (told.refusal.package, told.refusal.name, told.location)
+            if told.refusal.kind not in kinds or key in seen or (passed and passed(path, told)):
+                continue
+            if path == SETTINGS:
+                seen.add(key)
+            (certain if is_sure[path] and told.refusal.kind != MOVED else possible).append(stated.occurrence(told))
     if certain:
-        return TraitVerdict(True, tuple(each for path in certain for each in found[path]))
-    if found:
-        return TraitVerdict(None, tuple(found[SCRIPT]), ("trainer.script",))
+        return TraitVerdict(True, tuple(certain))
+    if possible:
+        return TraitVerdict(None, tuple(possible), ("trainer.script",))
     for package, releases in stated.requested():
         refused = [
             told
@@ -236,5 +275,6 @@ _SENTENCES = {
     "keyword": marked("{call}({name}=...) fails: {who} does not take {name}."),
     "positional": marked("{call}() fails: {who} takes {name} positional arguments, and {given} are given."),
     "missing": marked("{call}() fails: {who} requires {name}, which is not given."),
+    MOVED: marked("{call}(): {who} takes another argument at the place of {name}."),
     "twice": marked("{call}() fails: {who} takes {name} by position, and it is given by name as well."),
 }

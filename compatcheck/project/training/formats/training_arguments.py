@@ -58,6 +58,10 @@ _TRL = frozenset(
         "chat_template_path",
     )
 )
+_OF_SFT = frozenset(("packing", "dataset_text_field", "completion_only_loss", "assistant_only_loss"))
+"""What only the arguments of TRL's SFTTrainer have, in one release or another."""
+ANY_PLACES = -1
+"""Nobody can tell which arguments are given by place."""
 _ARGUMENTS = (
     *rows("training.", WHOLE, "per_device_train_batch_size", "per_device_eval_batch_size"),
     *rows("training.", WHOLE, "gradient_accumulation_steps"),
@@ -105,9 +109,39 @@ def read(document: Document, framework: str | None = None, *, complete: bool = F
     _model(sheet, sections)
     _quantization(sheet)
     _lora(sheet)
+    _asks(sheet, framework, sections, complete)
     if complete and framework == "transformers":
         sheet.default("training.calls.transformers.Seq2SeqTrainingArguments", sorted(_all_names(document.value)))
     return sheet.configuration()
+
+
+def _asks(sheet: Sheet, framework: str, sections: Keys, complete: bool) -> None:
+    """What the names of the arguments ask of the classes that take them, each in the file where it is given."""
+    given = sheet.get(*sections) if sections else sheet.document.value
+    places = {name: sheet.document.place((*sections, name)) for name in given if _is_word(name)}
+    classes = ["transformers.TrainingArguments"]
+    if framework == "trl" and _OF_SFT & places.keys():
+        classes.insert(0, "trl.SFTConfig")
+    asks = [
+        {
+            "kind": "call",
+            "target": target,
+            "places": ANY_PLACES,
+            "keywords": [name for name, at in places.items() if at.file == file],
+            "lines": [at.line or 1 for at in places.values() if at.file == file],
+            "file": file,
+            "line": 1,
+            **({} if complete else {"is_possible": True}),
+        }
+        for target in classes
+        for file in dict.fromkeys(at.file for at in places.values())
+    ]
+    if asks:
+        sheet.state("training.asks", asks)
+
+
+def _is_word(name: object) -> bool:
+    return isinstance(name, str) and name.isidentifier()
 
 
 def read_call(document: Document, framework: str) -> Configuration:
