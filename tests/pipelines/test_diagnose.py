@@ -286,7 +286,7 @@ def test_the_class_of_an_exception_alone_brings_up_no_entry(line: str, tmp_path:
 
 def test_the_command_of_a_question_can_be_pasted_into_a_shell(tmp_path: Path) -> None:
     path = tmp_path / "paste.txt"
-    path.write_text("ImportError: cannot import name 'EncoderDecoderCache' from 'transformers'\n", encoding="utf-8")
+    path.write_text("ImportError: cannot import name 'LossKwargs' from 'transformers.utils'\n", encoding="utf-8")
     asks = [ask for each in shape(path)["explanations"] for ask in each["asks"] if "--request" in ask["command"]]
     requests = [shlex.split(ask["command"])[-1] for ask in asks]
     assert any("'" in json.loads(request)["error"] for request in requests)
