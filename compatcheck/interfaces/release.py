@@ -180,16 +180,12 @@ class Release:
             return _fields([*words, *known.fields])
         own = known.methods.get("__init__") or known.methods.get("__new__")
         if own is None:
-            for base in self.bases(module, name):
-                return self._inherited(base, above)
-            return ""
+            return next(filter(None, (self._inherited(base, above) for base in self.bases(module, name))), "")
         words = own.split()[1:] if own != ANYTHING else [ANYTHING]
         if FORWARDED in words:
             words.remove(FORWARDED)
-            more = [
-                word for base in list(self.bases(module, name))[:1] for word in self._inherited(base, above).split()
-            ]
-            words = _merged(words, more)
+            first = next(self.bases(module, name), None)
+            words = _merged(words, ["**kwargs"] if first is None else self._inherited(first, above).split())
         return " ".join(words)
 
     def _inherited(self, base: Found, above: tuple[tuple[str, str], ...]) -> str:

@@ -70,6 +70,13 @@ def test_fields_of_another_package_are_named_in_a_signature() -> None:
     assert found.signature(found.find("pkg.Config")) == "^other.Arguments size="
 
 
+def test_a_constructor_comes_from_the_first_base_that_has_one() -> None:
+    found = release(init=BASE + "class Mixin:\n    def also(self): ...\nclass Both(Mixin, Base): ...\n")
+    assert found.signature(found.find("pkg.Both")) == "a b= **kwargs"
+    hands_on = "class Mixin:\n    def __init__(self, **kwargs):\n        super().__init__(**kwargs)\n"
+    assert release(init=hands_on).constructor("pkg", "Mixin") == "* **kwargs"
+
+
 def test_a_module_that_gives_names_up_on_demand_lacks_none() -> None:
     found = release(init="def __getattr__(name): ...\n")
     assert found.answer(ask("import", "pkg", "Anything")) is None

@@ -362,7 +362,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="hold what is asked against these alone")
     parser.add_argument("--no-fetch", action="store_true", help="look for no new releases")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     if not given.no_fetch:
         release_sources.fetch(given.folder, packages())
     there = [package for package in packages() if (given.folder / package).is_dir()]
