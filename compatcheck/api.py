@@ -211,12 +211,14 @@ def pin(
     hashes: bool = False,
     verify: bool = False,
     offline: bool = False,
+    build: bool = False,
     budget_seconds: float = 120.0,
 ) -> Pins:
     """Pins that leave no affected finding, as near as can be to what the requirements or the environment have.
 
-    Nothing is written. ``verify`` builds the set apart and runs there the probes that failed before. Raises
-    `CompatcheckError` where the requirements contradict one another, no set is clean, or the index does not answer.
+    Nothing is written. ``build`` allows local projects to be built, which runs their code. ``verify`` builds the
+    set apart and runs there the probes that failed before. Raises `CompatcheckError` where the requirements
+    contradict one another, no set is clean, or the index does not answer.
     """
     known = matrix.load()
     subject = pinning.subject(
@@ -231,6 +233,7 @@ def pin(
         prefer=prefer,
         torch_backend=torch_backend,
         offline=offline,
+        build=build,
     )
     deadline = time.monotonic() + budget_seconds
     planned = pinning.plan(subject.task, lambda: time.monotonic() > deadline)

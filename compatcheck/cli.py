@@ -11,7 +11,9 @@ import click
 
 from compatcheck import __version__, language
 from compatcheck.errors import CompatcheckError
+from compatcheck.files.secrets import masked
 from compatcheck.results import exit_status
+from compatcheck.terminal.messages import one_line, say
 from compatcheck.terminal.screen import write_readably
 from compatcheck.verbs._group import VerbGroup
 
@@ -20,6 +22,7 @@ from compatcheck.verbs._group import VerbGroup
     cls=VerbGroup,
     package="compatcheck.verbs",
     default="check",
+    examples=("compatcheck train.py requirements.txt model/", "compatcheck diagnose train.log"),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, message="compatcheck %(version)s")
@@ -37,7 +40,7 @@ def _choose_language() -> None:
     if wanted != language.ENGLISH:
         why = language.use(wanted, getattr(sys.stdout, "encoding", None))
         if why is not None:
-            click.echo(f"compatcheck: using English: {why}", err=True)
+            say(f"using English: {why}")
 
 
 def main() -> NoReturn:
@@ -53,13 +56,14 @@ def main() -> NoReturn:
         _choose_language()
         sys.exit(cli.main(prog_name="compatcheck", standalone_mode=False) or exit_status.CLEAN)
     except CompatcheckError as error:
-        click.echo(f"compatcheck: {language.error_line(error)}", err=True)
+        say(language.error_line(error))
         sys.exit(error.exit_status)
     except click.ClickException as error:
+        vars(error).update(message=one_line(error.message))
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo(f"compatcheck: {language.gettext('interrupted')}", err=True)
+        say(language.gettext("interrupted"))
         sys.exit(exit_status.INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -67,7 +71,6 @@ def main() -> NoReturn:
     except Exception:  # noqa: BLE001
         import traceback
 
-        traceback.print_exc()
-        said = language.gettext("this is a bug; please report it with the lines above")
-        click.echo(f"compatcheck: {said}", err=True)
+        sys.stderr.write(masked(traceback.format_exc()))
+        say(language.gettext("this is a bug; please report it with the lines above"))
         sys.exit(exit_status.BUG)

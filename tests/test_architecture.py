@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -136,3 +137,57 @@ finally:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.split()
     assert "compatcheck.pipelines.check" in loaded
     assert "compatcheck.probes" not in loaded
+
+
+OPENS = {
+    "bug_report/_input.py": "a pipe that is named is waited for",
+    "symptoms/_stream.py": "a pipe that is named is waited for",
+    "files/reading.py": "where it is made safe",
+    "files/keyed_rows.py": "a table of ours",
+    "packages/shipped_tables.py": "a table of ours",
+    "language/__init__.py": "a catalogue of ours",
+    "language/checkout.py": "a catalogue of ours",
+    "language/po_files.py": "a catalogue of ours",
+    "cluster/_network.py": "files of the kernel",
+    "integrations/_passes.py": "a file of the kernel",
+    "advice/environment/__init__.py": "a lock that it makes",
+    "advice/resolver/_compile.py": "what uv wrote into a folder of ours",
+}
+"""Where a file is opened without `open_bytes` or `open_text`, and why no pipe can make that wait."""
+
+
+def test_a_stranger_s_file_is_opened_without_waiting_for_it() -> None:
+    """``open`` waits at a named pipe until somebody writes to it, and reads a device for ever."""
+    found = {
+        relative(path)
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"
+        if not any(isinstance(each, ast.Constant) and str(each.value)[:1] in "wax" for each in node.args[1:2])
+        if room(path.relative_to(PACKAGE.parent).with_suffix("").parts) != "probes"
+    }
+    assert found == {*OPENS}
+
+
+_LIMITS_OF_OUTPUT = (
+    *("report", "explanation", "integrations", "terminal", "verbs", "probes", "matrix", "interfaces", "cluster"),
+)
+
+
+def test_limits_on_input_are_in_one_table() -> None:
+    """Sizes, depths and times have their names in ``files/limits.py``; what a report shows is another matter."""
+    elsewhere = [
+        f"{relative(path)}: {name.id}"
+        for path, tree in trees()
+        if relative(path) != "files/limits.py" and path.relative_to(PACKAGE).parts[0] not in _LIMITS_OF_OUTPUT
+        for node in tree.body
+        if isinstance(node, ast.Assign) and _is_number(node.value)
+        for name in node.targets
+        if isinstance(name, ast.Name) and re.search(r"LARGEST(?!_OF_ONE)|DEEPEST|^_SECONDS$|LIMIT|_BYTES", name.id)
+    ]
+    assert elsewhere == []
+
+
+def _is_number(node: ast.expr) -> bool:
+    leaves = [each for each in ast.walk(node) if not isinstance(each, ast.BinOp | ast.operator)]
+    return all(isinstance(each, ast.Constant) and isinstance(each.value, int | float) for each in leaves)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from compatcheck import cli
 from tests.conftest import ROOT, run_command
@@ -30,11 +32,26 @@ def test_first_screen_is_what_the_command_prints(tmp_path: Path) -> None:
     assert agrees(shown[1], printed.stdout), printed.stdout
 
 
+@pytest.mark.network
+def test_setup_command_judges_a_project() -> None:
+    """What a reader with Python and git alone types first, in a home without anything."""
+    done = subprocess.run([ROOT / ".ci" / "try"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_nothing_has_to_be_filled_in() -> None:
+    """No page or workflow holds a placeholder for whoever hosts this."""
+    listed = subprocess.run(
+        ["git", "grep", "-nI", "-e", f"{'OWNER'}/", "--", ":!matrix"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert listed.stdout == ""
+
+
 def _help(command: click.Command) -> Iterator[str]:
     """What a verb says of itself, and each verb below it."""
-    context = click.Context(command)
-    yield command.get_help(context)
+    yield CliRunner().invoke(command, ["--help" if isinstance(command, click.Group) else "--help-all"]).stdout
     if isinstance(command, click.Group):
+        context = click.Context(command)
         for name in command.list_commands(context):
             below = command.get_command(context, name)
             assert below is not None

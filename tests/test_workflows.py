@@ -96,6 +96,25 @@ def test_watch_opens_an_issue_where_something_is_due(status: int, opened: bool, 
     assert (log.exists() and "issue create --title due --body-file report/body.md" in log.read_text()) is opened
 
 
+@pytest.mark.parametrize(("status", "opened"), [(0, False), (1, True)])
+def test_sweep_opens_an_issue_where_a_probe_failed(status: int, opened: bool, tmp_path: Path) -> None:
+    steps = {step.get("name"): step for _, job in jobs(FOLDER / "sweep.yml") for step in job["steps"]}
+    python = f'echo "trl 9.9, newest: trl_sft: fail (1 s): wrong"; exit {status}'
+    answers = {"python": python, "gh": 'echo "$@" >> gh.log; cat "${@: -1}" >> gh.log 2>&-; true'}
+    for name, body in answers.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    record = tmp_path / "matrix" / "records" / "releases-swept.json"
+    record.parent.mkdir(parents=True)
+    record.touch()
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "REPORT": "report", "TITLE": "fails"}
+    for name in ("Probe the newest releases", "Open or renew an issue where a probe failed"):
+        command = ["bash", "-e", "-o", "pipefail", "-c", steps[name]["run"]]
+        subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+    log = (tmp_path / "gh.log").read_text(encoding="utf-8") if (tmp_path / "gh.log").exists() else ""
+    assert ("issue create --title fails --body-file report/body.md" in log and "trl_sft: fail" in log) is opened
+
+
 def test_workflows_that_sign_install_what_signs() -> None:
     text = (FOLDER / "publish-matrix.yml").read_text(encoding="utf-8")
     assert set(re.findall(r"pip install --quiet (\S+) 'securesystemslib\[crypto\]'", text)) == {"'.[update]'"}

@@ -153,6 +153,8 @@ def _of_tables() -> Iterator[tuple[str, Text]]:
             yield "a table", row["title"]
     for row in symptoms["advice"]:
         yield "a table", row["text"]
+    for text in read_toml(ROOT / "matrix" / "tables" / "unprobed.toml")["reasons"].values():
+        yield "a table", text
 
 
 def _of_formats() -> Iterator[tuple[str, Text]]:
@@ -185,6 +187,9 @@ def entries() -> dict[Text, list[str]]:
         whys = [remedy.why for remedy in entry.remedies]
         for text in (entry.title, entry.summary, *whys, entry.mechanism, *entry.misleading):
             found.setdefault(text, []).append(entry.id)
+    for note in read_toml(ROOT / "matrix" / "tables" / "link-notes.toml")["notes"]:
+        for text in (note["note"], *(way["why"] for way in note.get("remedies", ()))):
+            found.setdefault(text, []).append(note["entry"])
     return found
 
 

@@ -1,7 +1,8 @@
 """Plant every documented fault over several seeds and print what the probes made of it.
 
 Run: python tools/fault_table.py [--seeds 3] [--only WORDS] [--keep FILE] [--write]
-The table goes to standard output; --write puts it into compatcheck/probes/README.md. What stands in the file given
+The table goes to standard output; --write puts it into compatcheck/probes/README.md, where faults that were not tried,
+or whose packages are not installed, keep the line they have. What stands in the file given
 with --keep is not tried again, so that a long run can be cut and taken up.
 Leaves with status 1 where a fault came out otherwise than the suite states.
 """
@@ -25,7 +26,7 @@ if __name__ == "__main__":
 
 from tools.faults import all_faults  # noqa: E402
 from tools.faults._plant import Fault, Seen, try_fault, worst  # noqa: E402
-from tools.probe_notes import README, replace_part  # noqa: E402
+from tools.probe_notes import README, part, replace_part  # noqa: E402
 
 HEADER = "| planted fault | in | probe | outcome | theta and rho in float32 | in 16 bits |\n|---|---|---|---|---|---|"
 
@@ -57,10 +58,9 @@ def main() -> int:
         if options.keep and key(fault) not in known:
             with open(options.keep, "a", encoding="utf-8") as stream:
                 stream.write(json.dumps([key(fault), [each._asdict() for each in seen]]) + "\n")
-    text = table(lines)
-    print("\n" + text)
+    print("\n" + table([row(line) for line in lines]))
     if options.write:
-        replace_part(README, "faults", text)
+        replace_part(README, "faults", table(merged(lines)))
     wrong = [line for line in lines if line.outcome not in (line.fault.expect, "skipped")]
     for line in wrong:
         print(f"not as stated: {line.fault.name} is {line.outcome}, not {line.fault.expect}", file=sys.stderr)
@@ -91,17 +91,34 @@ def tried(fault: Fault, seeds: int) -> tuple[Seen, ...]:
     return seen
 
 
-def table(lines: Sequence[Line]) -> str:
+def row(line: Line) -> str:
     """Markdown; theta and rho span the seeds."""
-    rows = [
-        f"| {line.fault.name} | {line.fault.dtype} | `{line.fault.probe}` | {line.outcome}"
-        f"{': ' + line.fault.below if line.fault.below else ''} "
-        f"| {figures(line, 'float32')} | {figures(line, 'bfloat16')} |"
-        for line in lines
-    ]
-    counts = {word: sum(line.outcome == word for line in lines) for word in ("caught", "watched", "missed", "skipped")}
+    reason = f": {line.fault.below}" if line.fault.below else ""
+    return f"{head(line.fault)} {line.outcome}{reason} | {figures(line, 'float32')} | {figures(line, 'bfloat16')} |"
+
+
+def head(fault: Fault) -> str:
+    """The cells that tell which fault a row is about."""
+    return f"| {fault.name} | {fault.dtype} | `{fault.probe}` |"
+
+
+def merged(lines: Sequence[Line]) -> list[str]:
+    """The rows of what was tried, and the present ones of all other faults, in the order of the suite."""
+    present = part(README, "faults").splitlines()
+    tried_now = {key(line.fault): line for line in lines}
+    rows = []
+    for fault in all_faults():
+        line, old = tried_now.get(key(fault)), [each for each in present if each.startswith(head(fault))]
+        absent = line is None or (line.outcome == "skipped" and fault.expect != "skipped")
+        rows += old if absent and old else [row(line)] if line is not None else []
+    return rows
+
+
+def table(rows: Sequence[str]) -> str:
+    outcomes = [each.split(" | ")[3].partition(":")[0] for each in rows]
+    counts = {word: outcomes.count(word) for word in ("caught", "watched", "missed", "skipped")}
     told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    return "\n".join([HEADER, *rows, "", f"{len(lines)} faults: {told}."])
+    return "\n".join([HEADER, *rows, "", f"{len(rows)} faults: {told}."])
 
 
 def figures(line: Line, dtype: str) -> str:

@@ -161,7 +161,7 @@ def _errors(rows) -> dict:  # type: ignore[no-untyped-def]
     """The largest theta and rho of judged rows by dtype."""
     errors: dict = {}
     for row in rows:
-        if "recorded" in row or row.get("control") or "theta" not in row:
+        if "recorded" in row or "by_design" in row or row.get("control") or "theta" not in row:
             continue
         mine = errors.setdefault(str(row.get("dtype", "float32")), [0.0, 0.0])
         for place, key in enumerate(("theta", "rho")):

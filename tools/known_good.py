@@ -5,7 +5,9 @@
 CLONES is a folder of git clones named owner+name, bare or not. `matrix/environments/sources.json` lists what to read:
 `repository` (owner/name), `revision` (a tag or commit), `files` (lock files, requirements and the like of one
 environment) and, where the files do not say it, `facts` by their path in a snapshot (such as the torch of the image
-they are installed into) with `why`. Versions alone are taken over, Python's from a `.python-version` beside the first
+they are installed into) with `why`. `launch` names the files that the facts on GPUs and training are taken from.
+`proven` names the entries that are true of one, each with the run that showed it.
+Versions alone are taken over, Python's from a `.python-version` beside the first
 file. What a file leaves open stays unknown.
 """
 
@@ -56,9 +58,13 @@ def snapshot(clones: Path, source: dict[str, Any]) -> dict[str, Any]:
             inner = inner.setdefault(section, {})
         inner[last] = value
     label = revision if len(revision) < 40 else f"{date} ({revision[:12]})"
-    urls = [f"https://github.com/{source['repository']}/blob/{revision}/{path}" for path in source["files"]]
+    urls = [
+        f"https://github.com/{source['repository']}/blob/{revision}/{path}"
+        for path in (*source["files"], *source.get("launch", ()))
+    ]
     told = {"name": source.get("name", f"{name} {label}"), "source": urls, "date": date}
     told |= {"note": source["why"]} if "why" in source else {}
+    told |= {"proven": source["proven"]} if "proven" in source else {}
     return {"schema_version": 1, **told, **kept, "distributions": dict(sorted(kept.get("distributions", {}).items()))}
 
 

@@ -15,18 +15,21 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tools.matrix.schema import schema
 
 README = Path(__file__).parents[1] / "matrix" / "README.md"
-_PARTS = ("remedies", "probe", "error_patterns", "evidence", "examples", "reproduce", "withdrawn")
+_PARTS = ("remedies", "probe", "error_patterns", "evidence", "examples", "reproduce")
 
 
 def fields() -> str:
     """A table of the fields of an entry, and one of each part's; those that must be there are bold."""
-    shape = schema()
+    forms = schema()["$defs"]
+    shape = forms["Entry"]
     tables = ["\n".join(_table(shape, ""))]
     for part in _PARTS:
         told = shape["properties"][part]
-        inner = next(ref for ref in _references(told) if ref in shape["$defs"])
+        inner = next(ref for ref in _references(told) if ref in forms)
         brackets = f"[[{part}]]" if told.get("type") == "array" else f"[{part}]"
-        tables.append("\n".join(_table(shape["$defs"][inner], f" of `{brackets}`")))
+        tables.append("\n".join(_table(forms[inner], f" of `{brackets}`")))
+    tables.append("\n".join(_table(forms["Change"], " of a change in `[[examples]]`")))
+    tables.append("\n".join(_table(forms["Withdrawn"], " of `[withdrawn]`")))
     return "\n\n".join(tables)
 
 

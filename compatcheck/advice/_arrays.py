@@ -45,12 +45,15 @@ class Item(NamedTuple):
 def parse(text: str, path: str) -> TOMLDocument:
     """The document; raises `InputError` with the line where it is not TOML."""
     import tomlkit
-    from tomlkit.exceptions import ParseError
+    from tomlkit.exceptions import TOMLKitError
 
     try:
         return tomlkit.parse(text)
-    except ParseError as error:
-        raise InputError("reading TOML from", path, str(error), "correct it there") from None
+    except RecursionError:
+        seen = "it is nested too deeply"
+    except (TOMLKitError, ValueError) as error:  # int() refuses thousands of digits
+        seen = str(error)
+    raise InputError("reading TOML from", path, seen, "correct it there") from None
 
 
 def at(value: object, *keys: str) -> Any:

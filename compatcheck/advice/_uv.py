@@ -15,10 +15,9 @@ from typing import NamedTuple
 
 from compatcheck.advice._credentials import redacted
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 
 _GRACE_SECONDS = 5.0
-_TAIL_LINES = 400
-_LONGEST = 500
 _FULL = ("No space left on device", "os error 28", "Disk quota exceeded", "os error 122")
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -34,7 +33,11 @@ class Done(NamedTuple):
 
 def shortened(text: str) -> str:
     """Without the middle of a long text, as a traceback has it."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
+    return (
+        text
+        if len(text) <= limits.UV_CHARACTERS
+        else f"{text[: limits.UV_CHARACTERS // 2]} ... {text[-limits.UV_CHARACTERS // 2 :]}"
+    )
 
 
 def run(arguments: Sequence[str], *, stdin: str = "", on_line: Callable[[str], None] | None = None) -> Done:
@@ -112,7 +115,7 @@ def _listen(process: subprocess.Popen[str], lines: list[str], on_line: Callable[
         for line in stream:
             plain = _COLOUR.sub("", line)
             lines.append(plain)
-            del lines[:-_TAIL_LINES]
+            del lines[: -limits.UV_LINES]
             if on_line is not None:
                 on_line(redacted(plain.rstrip()))
 

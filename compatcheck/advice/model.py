@@ -16,7 +16,7 @@ class Line(NamedTuple):
     ``name`` is the normalised name of the distribution, None where the line names none. ``asked`` is what the resolver
     gets: an exact pin without its version, any other requirement as it stands, None where the line asks for nothing.
     ``kept`` says why the line stays as it is and its version is not judged (a URL, a version-control link, an editable
-    or local project), None where it is judged.
+    or local project), None where it is judged. ``folder`` is that of a local project.
     """
 
     text: str
@@ -25,6 +25,7 @@ class Line(NamedTuple):
     comment: str = ""
     kept: str | None = None
     at: Location | None = None
+    folder: str | None = None
 
     @property
     def where(self) -> str:
@@ -50,12 +51,14 @@ class Place(NamedTuple):
     """The interpreter and the machine that versions are resolved for.
 
     ``python_version`` and ``platform``, as uv names them, are given where they are not those of ``interpreter``.
+    ``builds`` allows the build of a local project, which runs its code.
     """
 
     interpreter: str
     python_version: str | None = None
     platform: str | None = None
     offline: bool = False
+    builds: bool = False
 
 
 class Demands(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from compatcheck.packages.names import normalised
 
@@ -17,7 +17,7 @@ def version_of(text: str) -> Version | None:
     """The version, None where it is none as PEP 440 writes it; what is installed may have any other."""
     try:
         return Version(text)
-    except InvalidVersion:
+    except ValueError:
         return None
 
 

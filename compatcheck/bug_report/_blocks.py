@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from compatcheck.bug_report._html import BREAK
+from compatcheck.files import limits
 from compatcheck.files.lazy_patterns import LazyPattern
 
-_LONGEST = 20_000
 _SHORT = 400
 _ANSI = re.compile(r"\x1b(?:\[[0-?]{0,30}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-_])")
 _FENCE = re.compile(r"\s{0,12}(?:[-*]\s)?(`{3,}|~{3,})\s*([\w+.-]*)")
@@ -105,10 +105,10 @@ def _lines(text: str) -> Iterator[tuple[int, str, int]]:
     """Number, text and depth of quotation of each line; comments of a template are blanked out."""
     inside = False
     for number, raw in _numbered(text):
-        line = raw[:_LONGEST].replace("\r", " ").rstrip()
+        line = raw[: limits.REPORT_LINE_CHARACTERS].replace("\r", " ").rstrip()
         if "\x1b" in line:
             line = _ANSI.sub("", line)
-        line = unicodedata.normalize("NFKC", line.translate(_FULL_WIDTH))[:_LONGEST]
+        line = unicodedata.normalize("NFKC", line.translate(_FULL_WIDTH))[: limits.REPORT_LINE_CHARACTERS]
         line, inside = _without_comment(line, inside)
         if "<" in line:
             line = _TAG.sub(" ", line)

@@ -11,7 +11,7 @@ from compatcheck.packages.frameworks import foundations
 from compatcheck.packages.names import normalised
 from compatcheck.results.cases import FACTUAL, How, Said
 
-_VERSIONS = ("distributions.", "python", "cuda.", "npu.", "torch_build.")
+_VERSIONS = ("distributions.", "python", "cuda.", "npu.", "rocm.", "torch_build.")
 _CALLED = {"pytorch": "torch"}
 WEAK, WORDS, FAILING, RECORD = range(4)
 """How much a claim weighs: what counts beside a contrast alone, what a sentence says, what it says of the failure or of
@@ -19,7 +19,7 @@ the present, and what code, a configuration or a program's output has."""
 _MOST_VARIANTS = 4
 _MOST_VALUES = 8
 _CIRCUMSTANCES = (
-    *("model.name", "gpus", "python", "platform.", "cuda.", "npu.", "training.method", "training.framework"),
+    *("model.name", "gpus", "python", "platform.", "cuda.", "npu.", "rocm.", "training.method", "training.framework"),
     *("training.objective", "training.world_size", "training.several_ranks"),
 )
 _HOWS = {
@@ -50,12 +50,12 @@ class Claim(NamedTuple):
 
 def version_claim(path: str, text: str, line: int) -> Claim:
     """The version at a path, or the doubt where the text is no version of PEP 440."""
-    from packaging.version import InvalidVersion, Version
+    from packaging.version import Version
 
     bare = text.strip().rstrip(".,;:)'\"")
     try:
         Version(bare)
-    except InvalidVersion:
+    except ValueError:
         return Claim(path, None, line, f"gives {bare!r:.60}, which is no version")
     return Claim(path, bare.removeprefix("v").removeprefix("V"), line)
 

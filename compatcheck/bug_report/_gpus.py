@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from compatcheck.files import limits
 from compatcheck.files.lazy_patterns import LazyPattern
 
 _MEMORY = r"(?:[-_ ]?\d{2,3} ?g(?:i?b)?(?![a-z0-9]))?"
@@ -71,7 +72,6 @@ _AMD = (
     (re.compile(r"(?:amd )?(?:radeon )?(?:instinct )?(mi\d{2,3}[ax]?)\Z", re.I), "AMD Instinct {}"),
     (re.compile(r"(?:amd )?(?:radeon )?(?:rx ?)?(\d{4}(?: ?(?:xtx|xt|gre))?)\Z", re.I), "AMD Radeon RX {}"),
 )
-_MOST = 1024
 _NUMBERS = {
     "single": 1,
     "one": 1,
@@ -154,5 +154,5 @@ def gpus_in(text: str, context: bool = False) -> Gpus | None:
             names.append(name)
         number = next(filter(None, (before and before[1], after and (after[1] or after[2]))), None)
         stated = int(number) if number else _NUMBERS[spoken[1].lower()] if spoken else 0
-        count = max(count or 0, stated) if 0 < stated <= _MOST else count
+        count = max(count or 0, stated) if 0 < stated <= limits.GPUS else count
     return Gpus(tuple(names), count) if names else None

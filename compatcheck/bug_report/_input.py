@@ -8,9 +8,8 @@ from typing import BinaryIO
 
 from compatcheck.bug_report import _encoding, _html, _web_page
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 
-_LARGEST = 8 << 20
-_HALF = _LARGEST // 2
 _CHUNK = 1 << 20
 _DOING = "reading the report"
 
@@ -42,19 +41,20 @@ def plain_text(text: str) -> str:
 
 def _head_and_tail(stream: BinaryIO) -> bytes:
     """All bytes of a stream, or both ends of one that is too large, with a line that says so between them."""
-    head = stream.read(_LARGEST + 1)
-    if len(head) <= _LARGEST:
+    head = stream.read(limits.REPORT_BYTES + 1)
+    if len(head) <= limits.REPORT_BYTES:
         return head
-    tail, size = head[_HALF:], len(head)
+    half = limits.REPORT_BYTES // 2
+    tail, size = head[half:], len(head)
     if stream.seekable():
         size = stream.seek(0, os.SEEK_END)
-        stream.seek(max(size - _HALF, _HALF))
-        tail = stream.read(_HALF)
+        stream.seek(max(size - half, half))
+        tail = stream.read(half)
     else:
         while chunk := stream.read(_CHUNK):
             size += len(chunk)
-            tail = (tail + chunk)[-_HALF:]
-    head, tail = head[:_HALF].rpartition(b"\n")[0] or head[:_HALF], tail[-_HALF:].partition(b"\n")[2] or tail[-_HALF:]
+            tail = (tail + chunk)[-half:]
+    head, tail = head[:half].rpartition(b"\n")[0] or head[:half], tail[-half:].partition(b"\n")[2] or tail[-half:]
     left_out = (
         f"[{(size - len(head) - len(tail)) >> 10} KiB in the middle are not read; lines are counted without them]"
     )

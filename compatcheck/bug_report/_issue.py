@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from compatcheck.bug_report._names import distribution_of
 from compatcheck.environment import Environment
+from compatcheck.files import limits
 from compatcheck.files.lazy_patterns import LazyPattern
 
 _PLACE = LazyPattern(
@@ -21,7 +22,6 @@ _PLACE = LazyPattern(
     marks=("github.com/",),
 )
 _WRAPPERS = ("data", "repository", "issue", "discussion", "pullRequest", "items", "nodes", "issues", "search")
-_DEEPEST = 6
 
 
 class Issue(NamedTuple):
@@ -58,7 +58,7 @@ def _threads(document: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
         yield from _threads_of_list([each for each in document if isinstance(each, dict)])
     elif isinstance(document, dict) and isinstance(document.get("body"), str):
         yield document
-    elif isinstance(document, dict) and depth < _DEEPEST:
+    elif isinstance(document, dict) and depth < limits.ISSUE_DEPTH:
         inner = (document[key] for key in _WRAPPERS if isinstance(document.get(key), (dict, list)))
         for each in inner:
             yield from _threads(each, depth + 1)

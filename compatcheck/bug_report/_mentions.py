@@ -12,11 +12,10 @@ from compatcheck.bug_report._claims import FAILING, WEAK, WORDS
 from compatcheck.bug_report._clauses import clauses, sentences
 from compatcheck.bug_report._cues import Signs, signs
 from compatcheck.bug_report._outcomes import Clause, Outcome, outcome
+from compatcheck.files import limits
 from compatcheck.files.lazy_patterns import LazyPattern
 from compatcheck.results.cases import FACTUAL, How
 
-_LONGEST = 2_000
-_MOST_CLAUSES = 200
 _OPPOSITE: Mapping[How, How] = {"failed": "worked", "worked": "failed"}
 
 
@@ -52,11 +51,11 @@ def phrases(lines: Iterable[Line], given: Mapping[int, How]) -> Iterator[Phrase]
     found: list[Clause] = []
     texts: list[str] = []
     for line in listed:
-        for sentence in sentences(line.plain[:_LONGEST]):
+        for sentence in sentences(line.plain[: limits.CLAUSE_CHARACTERS]):
             texts.append(sentence)
             found += [
                 Clause(text, line.number, len(texts) - 1, signs(text))
-                for text, _ in zip(clauses(sentence), range(_MOST_CLAUSES))
+                for text, _ in zip(clauses(sentence), range(limits.LINE_CLAUSES))
             ]
     manners = _manners(found)
     rows = [

@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._surroundings import fence_manner
+from compatcheck.files import limits
 from compatcheck.files.lazy_patterns import LazyPattern
 from compatcheck.packages.frameworks import frameworks
 from compatcheck.project import training
 
-_MOST = 60
-_MOST_LINES = 3_000
 _FEWEST_KEYS = 3
 _ENDINGS = {
     "json": ".json",
@@ -90,7 +89,7 @@ def pieces(blocks: Sequence[Block]) -> list[Piece]:
         elif fence_manner(block) is None:
             found += (piece._replace(title=block.lead) for piece in _of_fence(block))
     found += [*_runs(loose), *_braced(loose), *_commands(loose), *_within(loose), *_code(loose)]
-    return [each for each in found if each.lines and len(each.lines) <= _MOST_LINES][:_MOST]
+    return [each for each in found if each.lines and len(each.lines) <= limits.PASTED_LINES][: limits.PASTED_BLOCKS]
 
 
 def _of_fence(block: Block) -> Iterator[Piece]:
@@ -196,7 +195,7 @@ def _code(lines: Sequence[Line]) -> Iterator[Piece]:
     start = next((index for index, line in enumerate(lines) if _IMPORT.match(line.text)), None)
     if start is None:
         return
-    kept = [line for line in lines[start : start + _MOST_LINES] if len(line.text) < _LONGEST_OF_CODE]
+    kept = [line for line in lines[start : start + limits.PASTED_LINES] if len(line.text) < _LONGEST_OF_CODE]
     for _ in range(_CUTS):
         try:
             with warnings.catch_warnings():

@@ -59,6 +59,11 @@ _CANN = LazyPattern(
     re.I,
     marks=("cann",),
 )
+_ROCM = LazyPattern(
+    r"(?<![a-z0-9_./+-])rocm\s{0,2}(?:versions?|版本号?)?\s{0,2}(?:is|为|是)?\s{0,2}[:=]?\s{0,2}v?(\d\.\d{1,2}(?:\.\d{1,2})?)(?![\d.]*\d)",
+    re.I,
+    marks=("rocm",),
+)
 _WHEEL = LazyPattern(
     r"(?<![\w.-])([A-Za-z][\w.]{1,60})-(\d[\w.+!]{0,80}?)-(?:cp(3)(\d{1,2})"
     r"|py3)(?:-[\w.]{1,40}){0,2}(?:\.whl)?(?![\w-])",
@@ -145,6 +150,7 @@ def _of_system(text: str, number: int) -> Iterator[Claim]:
         (_NCCL, "cuda.nccl"),
         (_CUDNN, "cuda.cudnn"),
         (_CANN, "npu.cann"),
+        (_ROCM, "rocm.version"),
     ):
         for match in pattern.finditer(text):
             yield Versions.unless_more(text, match.end(), version_claim(path, match[1].lower(), number))

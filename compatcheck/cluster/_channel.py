@@ -6,6 +6,7 @@ import socket
 
 from compatcheck.cluster import _messages
 from compatcheck.cluster._messages import Message
+from compatcheck.files import limits
 
 _CHUNK = 1 << 18
 
@@ -59,12 +60,12 @@ class Channel:
             if not data:
                 self.gone = "the connection was closed"
             self._incoming += data
-            if len(data) < _CHUNK or len(self._incoming) > _messages.LARGEST:
+            if len(data) < _CHUNK or len(self._incoming) > limits.MESSAGE_BYTES:
                 break
         *lines, rest = self._incoming.split(b"\n")
         self._incoming = rest
         found = [_messages.decoded(bytes(line)) for line in lines]
-        if None in found or len(rest) > _messages.LARGEST:
+        if None in found or len(rest) > limits.MESSAGE_BYTES:
             self.gone = "it said something that is no message of this compatcheck"
         return [message for message in found if message is not None]
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 PROTOCOL = 1
-LARGEST = 64 * 2**20
 
 
 class _Message(BaseModel):

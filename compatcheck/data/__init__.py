@@ -43,5 +43,5 @@ def _entries_of(problem: DataProblem, entries: Iterable[Mapping[str, Any]]) -> I
         traits = [trait for table in entry["affected"] for trait in table.get("traits") or ()]
         shown = problem.symptoms and set(problem.symptoms) <= set(entry.get("symptoms") or ())
         named = entry["id"] in stated or (problem.trait is not None and problem.trait in traits)
-        if not entry.get("withdrawn") and (shown or named):
+        if shown or named:
             yield entry["id"], entry["title"]

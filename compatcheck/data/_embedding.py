@@ -12,9 +12,11 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
+from compatcheck.files import limits
+from compatcheck.files.reading import open_bytes
+
 _NAME = re.compile(r"(^|\.)(embed_tokens|word_embeddings|wte|embed_in|tok_embeddings|wte\.embedding)\.weight$")
 _SIZES = {"BF16": 2, "F16": 2, "F32": 4}
-_LARGEST_HEADER = 100 << 20
 _COMPARED = 64
 _SMALL = 0.01
 
@@ -33,12 +35,12 @@ def untrained(folder: str, ids: Iterable[int]) -> list[int]:
         table = _table(folder)
         if table is None:
             return []
-        with open(table.path, "rb") as stream:
+        with open_bytes(table.path) as stream:
             step = max(table.rows // _COMPARED, 1)
             usual = median(_norm(_row(stream, table, at)) for at in range(0, table.rows, step))
             wanted = [number for number in ids if 0 <= number < table.rows]
             norms = {number: _norm(_row(stream, table, number)) for number in wanted}
-    except (OSError, ValueError, KeyError, TypeError, struct.error):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, struct.error):
         return []
     return sorted(number for number, norm in norms.items() if norm < _SMALL * usual)
 
@@ -54,15 +56,15 @@ def _table(folder: str) -> _Table | None:
         return None
     path, start, tensor = found[0]
     (rows, width), dtype = tensor["shape"], tensor["dtype"]
-    if dtype not in _SIZES or rows < 2 or width < 1:
+    if dtype not in _SIZES or rows < 2 or not 1 <= width <= limits.EMBEDDING_ROW_BYTES // _SIZES[dtype]:
         return None
     return _Table(path, dtype, rows, width, start + tensor["data_offsets"][0])
 
 
 def _header(path: str) -> tuple[int, dict[str, Any]]:
-    with open(path, "rb") as stream:
+    with open_bytes(path) as stream:
         length = int.from_bytes(stream.read(8), "little")
-        if length > min(_LARGEST_HEADER, os.path.getsize(path)):
+        if length > min(limits.HEADER_BYTES, os.path.getsize(path)):
             raise ValueError(path)
         header: dict[str, object] = json.loads(stream.read(length))
     return 8 + length, header

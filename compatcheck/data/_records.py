@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 from compatcheck.errors import InputError
+from compatcheck.files import limits
+from compatcheck.files.reading import open_bytes
 
-LONGEST = 16 << 20
 _CHUNK = 1 << 20
 _BROKEN_STREAM = (OSError, EOFError, zlib.error)
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -46,7 +47,7 @@ def read(path: str) -> Iterator[Record]:
         missing = "there is no such file" if not os.path.lexists(path) else "it is not an ordinary file"
         raise InputError("reading", path, missing, "give a JSON or JSON-lines file")
     try:
-        with open(path, "rb") as plain:
+        with open_bytes(path) as plain:
             zipped = plain.read(2) == b"\x1f\x8b"
             plain.seek(0)
             if zipped:
@@ -87,7 +88,7 @@ def _read(stream: Stream, count: int) -> bytes | None:
 
 
 class _Lines:
-    """Lines as bytes; one longer than `LONGEST` comes cut and its rest is passed over; UTF-16 is translated."""
+    """Lines as bytes; one beyond `limits.ROW_BYTES` comes cut, without its rest; UTF-16 is translated."""
 
     def __init__(self, stream: Stream, head: bytes) -> None:
         self.stream = stream
@@ -99,7 +100,7 @@ class _Lines:
 
     def next(self) -> bytes | None:
         end, start = self.buffer.find(b"\n"), 0
-        while end < 0 and len(self.buffer) <= LONGEST:
+        while end < 0 and len(self.buffer) <= limits.ROW_BYTES:
             start = len(self.buffer)
             if not self.more():
                 line, self.buffer = self.buffer, b""
@@ -146,8 +147,8 @@ def _is_array(head: bytes) -> bool:
 
 
 def _parse(number: int, line: bytes, utf16: bool) -> Record:
-    if len(line) > LONGEST:
-        return Record(number, fault=f"the line is longer than {LONGEST >> 20} MiB")
+    if len(line) > limits.ROW_BYTES:
+        return Record(number, fault=f"the line is longer than {limits.ROW_BYTES >> 20} MiB")
     encoding = "UTF-16" if utf16 else None
     try:
         text = line.decode("utf-8")
@@ -231,8 +232,8 @@ class _Text:
             except RecursionError:
                 return None, "it is nested too deeply"
             except ValueError as error:
-                if len(self.text) - self.at > LONGEST:
-                    return None, f"the element is broken or longer than {LONGEST >> 20} MiB"
+                if len(self.text) - self.at > limits.ROW_BYTES:
+                    return None, f"the element is broken or longer than {limits.ROW_BYTES >> 20} MiB"
                 fault = str(error)[:120]
             asked = 2 * asked or 1
             before = len(self.text) - self.at

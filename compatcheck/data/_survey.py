@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 from compatcheck.data._records import Record
 from compatcheck.data._shapes import KNOWN_ROLES, Messages, Row, has_media, recognise
+from compatcheck.files import limits
 
 _MOST_NAMED = 16
-_MOST_HASHES = 2_000_000
-_LARGEST_SAMPLED = 1 << 18
 _MARKER = re.compile(
     r"<\|(?:user|assistant|system|observation|im_start|im_end|start_header_id|end_header_id|eot_id|endoftext|end_of_text|begin_of_text)\|>|<(?:start|end)_of_turn>|\[gMASK\]"
 )
@@ -87,7 +86,7 @@ def _is_repeat(row: Row, seen: set[bytes]) -> bool:
     digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
     if digest in seen:
         return True
-    if len(seen) < _MOST_HASHES:
+    if len(seen) < limits.ROW_HASHES:
         seen.add(digest)
     return False
 
@@ -141,7 +140,7 @@ class _Sample:
     def offer(self, number: int, row: Row) -> None:
         due = self.offered % self.step == 0
         self.offered += 1
-        if not due or not row.messages or sum(len(m["content"]) for m in row.messages) > _LARGEST_SAMPLED:
+        if not due or not row.messages or sum(len(m["content"]) for m in row.messages) > limits.SAMPLED_CHARACTERS:
             return
         self.kept.append((number, row.messages))
         if len(self.kept) >= 2 * self.wanted:

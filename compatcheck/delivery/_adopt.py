@@ -14,7 +14,7 @@ from compatcheck.errors import DataError, InputError
 from compatcheck.files import storage
 from compatcheck.language import LANGUAGES
 from compatcheck.matrix.fetched import POINTER, About, Pointer, folder_of, newer_than, read_about, read_pointer, store
-from compatcheck.matrix.loading import FORMAT, all_entries, bundled_folder, load_compiled
+from compatcheck.matrix.loading import FORMAT, bundled_folder, load_compiled
 
 _FETCHED = "the fetched matrix"
 _STAYS = "the matrix in use stays"
@@ -109,29 +109,31 @@ def _require_readable(folder: str) -> About:
     """What the matrix says of itself, where every part of it can be read by this version."""
     from pydantic import ValidationError
 
-    from compatcheck.matrix.entry import Entry
+    from compatcheck.matrix.entry import Entry, WithdrawnEntry
 
     about = read_about(folder, _STAYS)
     known = load_compiled(folder, _STAYS)
-    entries = all_entries(known)
+    entries = list(known.read(None))
     tables = {name.removesuffix(".json") for name in _names(os.path.join(folder, "tables"))}
     if (
         about != (FORMAT, known.revision, known.entries, known.date)
-        or len(entries) != known.entries
+        or sum("withdrawn" not in entry for entry in entries) != known.entries
         or tables != known.tables
     ):
         raise DataError("reading", _FETCHED, "its parts do not belong together", _STAYS)
     for entry in entries:
         try:
-            Entry.model_validate(entry)
+            (WithdrawnEntry if "withdrawn" in entry else Entry).model_validate(entry)
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
             seen = f"{entry.get('id')}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
             raise InputError(
                 "reading", _FETCHED, seen, f"upgrade compatcheck, which is too old for it; {_STAYS}"
             ) from None
-    known.patterns()
-    known.conditions(None)
+    try:
+        known.patterns(), known.rows(), known.postings()
+    except (ValueError, TypeError, KeyError, IndexError):
+        raise DataError("reading", _FETCHED, "its parts do not belong together", _STAYS) from None
     for name in tables:
         known.table(name)
     for language in LANGUAGES:

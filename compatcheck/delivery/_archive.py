@@ -10,9 +10,7 @@ import zlib
 from typing import NamedTuple
 
 from compatcheck.errors import DataError, InputError
-
-MOST_MEMBERS = 2000
-MOST_BYTES = 256 << 20
+from compatcheck.files import limits
 
 _NAME = re.compile(r"(?:[a-z0-9][a-z0-9_.-]{0,99}/){0,2}[a-z0-9][a-z0-9_.-]{0,99}")
 
@@ -46,8 +44,8 @@ def unpack(archive: Archive, folder: str) -> None:
 
 
 def _require_plain(members: list[zipfile.ZipInfo], archive: Archive) -> None:
-    if len(members) > MOST_MEMBERS or sum(member.file_size for member in members) > MOST_BYTES:
-        raise _refusal(archive, f"it holds more than {MOST_MEMBERS} files or {MOST_BYTES} bytes")
+    if len(members) > limits.ARCHIVE_FILES or sum(member.file_size for member in members) > limits.ARCHIVE_BYTES:
+        raise _refusal(archive, f"it holds more than {limits.ARCHIVE_FILES} files or {limits.ARCHIVE_BYTES} bytes")
     seen: set[str] = set()
     for member in members:
         kind = stat.S_IFMT(member.external_attr >> 16)

@@ -16,20 +16,18 @@ from tuf.ngclient.fetcher import FetcherInterface
 
 from compatcheck import __version__
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 
 if TYPE_CHECKING:
     import httpx
 
 MOST_REDIRECTS = 5
-_SILENCE_SECONDS = 20.0
-FILE_SECONDS = 300.0
-"""How long one file may take as a whole, so that a server cannot hold an update for ever byte by byte."""
 
 
 class HttpFetcher(FetcherInterface):
     """A file as the server sends it: content that it encodes is not decoded, so that a length is a length."""
 
-    def __init__(self, client: httpx.Client, file_seconds: float = FILE_SECONDS) -> None:
+    def __init__(self, client: httpx.Client, file_seconds: float = limits.FETCH_SECONDS) -> None:
         self._client = client
         self._file_seconds = file_seconds
 
@@ -70,7 +68,7 @@ def client() -> httpx.Client:
     headers = {"User-Agent": f"compatcheck/{__version__}", "Accept-Encoding": "identity"}
     try:
         return httpx.Client(
-            headers=headers, timeout=_SILENCE_SECONDS, follow_redirects=True, max_redirects=MOST_REDIRECTS
+            headers=headers, timeout=limits.SILENCE_SECONDS, follow_redirects=True, max_redirects=MOST_REDIRECTS
         )
     except (ValueError, ImportError, OSError) as error:
         advice = "correct HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE or SSL_CERT_DIR"

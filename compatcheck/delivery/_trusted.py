@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from compatcheck.errors import CompatcheckError, DataError, InputError
+from compatcheck.files import limits
 
 if TYPE_CHECKING:
     import httpx
 
-LARGEST_BYTES = 64 << 20
-"""Of an archive. The whole matrix has less than a hundredth of it."""
 
 _DOING = "updating the matrix from"
 _STAYS = "the matrix in use stays"
@@ -92,8 +91,8 @@ def _download_verified(repository: Repository, target: str, records: str, connec
         if found is None:
             seen = f"it has no {target}, the form that this compatcheck reads"
             raise InputError(_DOING, repository.shown, seen, f"upgrade compatcheck; {_STAYS}")
-        if found.length > LARGEST_BYTES:
-            seen = f"its {target} has {found.length} bytes, more than {LARGEST_BYTES}"
+        if found.length > limits.FETCHED_BYTES:
+            seen = f"its {target} has {found.length} bytes, more than {limits.FETCHED_BYTES}"
             raise DataError(_DOING, repository.shown, seen, _STAYS)
         return updater.find_cached_target(found) or updater.download_target(found)
     except (RepositoryError, DownloadError) as error:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from compatcheck.environment import paths
+from compatcheck.files.secrets import without_secrets
 
 SNAPSHOT_SCHEMA_VERSION = 1
 _NOT_FACTS = ("schema_version", "unknown", "locations")
@@ -55,20 +56,28 @@ class Environment(NamedTuple):
 
     @classmethod
     def from_snapshot(cls, document: Mapping[str, Any]) -> Environment:
-        """The environment that a snapshot states, unchecked; `snapshot.load_snapshot` checks it."""
-        facts = {key: value for key, value in document.items() if key not in _NOT_FACTS}
+        """The environment that a snapshot states, unchecked; `snapshot.load_snapshot` checks it.
+
+        Credentials in it go no further.
+        """
+        facts = {key: without_secrets(value) for key, value in document.items() if key not in _NOT_FACTS}
         places = document.get("locations", {})
         locations = {path: Location(at["file"], at.get("line")) for path, at in places.items()}
         return cls(facts, document.get("unknown", {}), locations)
 
     def dump(self) -> dict[str, Any]:
-        """The environment as a snapshot: JSON that `snapshot.load_snapshot` reads back to the same value."""
-        return {
+        """The environment as a snapshot: JSON that `snapshot.load_snapshot` reads back to the same value.
+
+        Credentials are left out: a snapshot is made to be sent.
+        """
+        whole = {
             "schema_version": SNAPSHOT_SCHEMA_VERSION,
             **self.facts,
             **({"unknown": dict(self.reasons)} if self.reasons else {}),
             **({"locations": {path: at._asdict() for path, at in self.locations.items()}} if self.locations else {}),
         }
+        without: dict[str, Any] = without_secrets(whole)
+        return without
 
     def get(self, path: str) -> Any:
         """The fact at a path: its value, ``None`` where it is known to be absent, or `Unknown`.

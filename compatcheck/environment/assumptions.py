@@ -8,6 +8,8 @@ from typing import Any
 
 from compatcheck.environment import Environment, paths, snapshot, vocabulary
 from compatcheck.errors import InputError
+from compatcheck.language import gettext as _
+from compatcheck.language.suggestion import did_you_mean
 from compatcheck.packages.names import normalised
 
 _DOING = "reading --assume"
@@ -63,7 +65,8 @@ def _require_name(path: str) -> None:
         raise InputError(_DOING, path, "it is computed from other facts", "supply those facts")
     if vocabulary.fact_at(path) or (stranger := vocabulary.stranger_in(path)) is None:
         return
-    raise InputError(_DOING, path, f"there is no fact called {stranger}", "see `compatcheck env` for the names")
+    advice = did_you_mean(path, vocabulary.keys(), _("see `compatcheck env` for the names"))
+    raise InputError(_DOING, path, f"there is no fact called {stranger}", advice)
 
 
 def _typed(path: str, value: str) -> Any:

@@ -7,7 +7,8 @@ from typing import Any
 
 from compatcheck.environment import SNAPSHOT_SCHEMA_VERSION, Environment
 from compatcheck.errors import InputError
-from compatcheck.files.json_text import LARGEST_JSON, json_object
+from compatcheck.files import limits
+from compatcheck.files.json_text import json_object
 from compatcheck.files.reading import decoded, read_text
 from compatcheck.packages.names import normalised
 
@@ -36,7 +37,7 @@ def read_snapshot(path: str) -> Environment:
         return load_snapshot(read_text(path), path)
     import sys
 
-    return load_snapshot(decoded(sys.stdin.buffer.read(LARGEST_JSON), "standard input"), "standard input")
+    return load_snapshot(decoded(sys.stdin.buffer.read(limits.TEXT_BYTES), "standard input"), "standard input")
 
 
 def _with_numbers(value: Any) -> Any:

@@ -8,11 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from compatcheck.errors import InputError
-from compatcheck.files.reading import LARGEST
 from compatcheck.files.reading import OversizeError as OversizeError
 from compatcheck.files.reading import read_text as read_text
-
-LARGEST_JSON = LARGEST
 
 
 def parse_json(text: str, source: str) -> object:
@@ -25,7 +22,8 @@ def parse_json(text: str, source: str) -> object:
     except RecursionError:
         raise OversizeError("reading JSON from", source, "it is nested too deeply", "give an ordinary file") from None
     except ValueError as error:
-        raise InputError("reading JSON from", source, str(error), "correct it") from None
+        seen = "a number of thousands of digits" if "digits" in str(error) else str(error)
+        raise InputError("reading JSON from", source, seen, "correct it") from None
 
 
 def read_json_object(path: str) -> dict[str, Any]:

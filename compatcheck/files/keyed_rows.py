@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -54,6 +55,17 @@ class KeyedRows(Mapping[str, Any]):
             if b"\t" not in self._content[start:at]:
                 yield self._content[start : at + len(mark) - 1].decode()
             at = self._content.find(mark, at + 1)
+
+    def keys_holding(self, word: str) -> Iterator[str]:
+        """The keys whose row holds this word anywhere, in the order of the text."""
+        mark = word.encode()
+        at = self._content.find(mark)
+        while at >= 0:
+            start, end = self._content.rfind(b"\n", 0, at) + 1, self._end(at)
+            tab = self._content.find(b"\t", start)
+            if re.search(rb"\b%b\b" % re.escape(mark), self._content[tab:end]):
+                yield self._content[start:tab].decode()
+            at = self._content.find(mark, end)
 
     def _end(self, start: int) -> int:
         end = self._content.find(b"\n", start)

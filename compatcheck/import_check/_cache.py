@@ -8,18 +8,18 @@ from collections.abc import Sequence
 
 from compatcheck import __version__
 from compatcheck.environment import Target
-from compatcheck.files import storage
+from compatcheck.files import limits, storage
+from compatcheck.files.reading import open_text
 from compatcheck.installed.distributions import scan
 
 _SCHEMA = 2
-_LARGEST = 4 << 20
 
 
 def recall(target: Target) -> list[dict[str, object]] | None:
     """What was found when this state was last examined; None where it never was, or the note cannot be read."""
     try:
-        with open(_path(target), encoding="utf-8") as stream:
-            text = stream.read(_LARGEST)
+        with open_text(_path(target), errors="strict") as stream:
+            text = stream.read(limits.NOTE_BYTES)
     except (OSError, ValueError):
         return None
     try:

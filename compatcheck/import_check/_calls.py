@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
+from compatcheck.files import limits
 from compatcheck.import_check._lazy import lazy_module
 from compatcheck.import_check._methods import call_method
 from compatcheck.import_check._modules import Modules
@@ -21,8 +22,6 @@ from compatcheck.import_check._values import (
     Value,
     is_constant,
 )
-
-_DEEPEST = 25
 
 
 class Bound(NamedTuple):
@@ -66,7 +65,7 @@ class Calls:
         if function.memory is not None and key is not None and key in function.memory:
             return function.memory[key]
         names = _arguments(function, arguments, keywords)
-        if names is None or self._state.depth >= _DEEPEST:
+        if names is None or self._state.depth >= limits.IMPORTS_CALLS_DEPTH:
             return self._modules.leak([*arguments, *keywords.values()])
         value = self._run_function(function, names)
         if function.memory is not None and key is not None:

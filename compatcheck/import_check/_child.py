@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from compatcheck.environment import Target
+from compatcheck.files import limits
 from compatcheck.import_check._entry_points import statements
 from compatcheck.import_check._finder import Finder
 from compatcheck.import_check._interpreter import Interpreter
@@ -24,7 +25,6 @@ from compatcheck.import_check._report import Failure, failure_of
 from compatcheck.import_check._values import Module
 
 _STACK = 256 << 20
-_DEEPEST = 60_000
 _REMOTE = "transformers_modules"
 _CODE = ("modeling_", "configuration_", "tokenization_", "processing_")
 
@@ -32,7 +32,7 @@ _CODE = ("modeling_", "configuration_", "tokenization_", "processing_")
 def main(order: dict[str, Any]) -> None:
     target = Target(**{**order["target"], "search_path": tuple(order["target"]["search_path"])})
     gc.disable()  # a collector that walks millions of syntax nodes again and again doubles the time
-    sys.setrecursionlimit(_DEEPEST)
+    sys.setrecursionlimit(limits.IMPORTS_FRAMES)
     threading.stack_size(_STACK)
     thread = threading.Thread(target=_report_failures, args=(target, tuple(order["model_folders"])))
     thread.start()

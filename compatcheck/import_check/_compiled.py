@@ -11,6 +11,8 @@ import mmap
 import os
 import re
 
+from compatcheck.files import limits
+from compatcheck.files.reading import open_bytes, open_text
 from compatcheck.import_check import _source
 from compatcheck.import_check._values import Module
 
@@ -43,8 +45,8 @@ def _may_define(file: str, holder: Module, name: str) -> bool:
 def _stub(path: str) -> str:
     if path not in _STUBS:
         try:
-            with open(path, encoding="utf-8", errors="replace") as stream:
-                _STUBS[path] = stream.read(8 << 20)
+            with open_text(path) as stream:
+                _STUBS[path] = stream.read(limits.IMPORTED_BYTES)
         except OSError:
             _STUBS[path] = ""
     return _STUBS[path]
@@ -53,7 +55,7 @@ def _stub(path: str) -> str:
 def _holds(path: str, name: str) -> bool:
     """Whether the library holds the name as a whole word anywhere."""
     try:
-        with open(path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as view:
+        with open_bytes(path) as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as view:
             return re.search(rb"(?<![A-Za-z0-9_])" + name.encode() + rb"(?![A-Za-z0-9_])", view) is not None
     except (OSError, ValueError):
         return True

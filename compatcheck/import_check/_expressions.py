@@ -10,6 +10,7 @@ from typing import Any
 
 from packaging.version import Version
 
+from compatcheck.files import limits
 from compatcheck.import_check._calls import Bound, Calls
 from compatcheck.import_check._modules import Modules
 from compatcheck.import_check._natives import SYS_MODULES
@@ -33,7 +34,6 @@ from compatcheck.import_check._values import (
 )
 
 _HARMLESS = ("logger", "logging", "warnings", "log", "LOGGER", "_logger")
-_LONGEST = 5000
 _COMPARE: dict[type, Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
@@ -330,7 +330,7 @@ class Evaluator:
         """
         first, *rest = generators
         listed = items(self.evaluate(first.iter, outer))
-        if listed is None or len(listed) > _LONGEST:
+        if listed is None or len(listed) > limits.IMPORTS_VALUE_LENGTH:
             frame.unsure += 1
             return
         for item in listed:

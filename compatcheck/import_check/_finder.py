@@ -9,10 +9,11 @@ import sys
 from typing import NamedTuple
 
 from compatcheck.environment import Target
+from compatcheck.files import limits
+from compatcheck.files.reading import open_text
 from compatcheck.installed.distributions import Inventory, scan
 
 _EXTENSIONS = (".so", ".pyd")
-_LARGEST_LIST = 8 << 20
 _MAPPING = re.compile(r"^MAPPING(?:: [^=]+)? = (\{.*\})$", re.MULTILINE)
 
 
@@ -171,7 +172,7 @@ def _literal_table(text: str) -> dict[str, str]:
 
 def _read_text(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            return stream.read(_LARGEST_LIST)
+        with open_text(path) as stream:
+            return stream.read(limits.IMPORTED_BYTES)
     except OSError:
         return ""

@@ -9,6 +9,8 @@ import os
 import re
 from typing import Protocol
 
+from compatcheck.files import limits
+from compatcheck.files.reading import open_text
 from compatcheck.import_check import _source
 from compatcheck.import_check._values import UNKNOWN, Array, Class, Lazy, Module, Raised, Table, Value, truth
 
@@ -143,8 +145,8 @@ def structure_of(folder: str, prefix: str) -> Table:
 def _exports(path: str, file: str) -> tuple[list[str], list[str]]:
     """The names of one file that nothing stands before, and those behind a backend."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            text = stream.read(8 << 20)
+        with open_text(path) as stream:
+            text = stream.read(limits.IMPORTED_BYTES)
     except OSError:
         return [], []
     decorated = _DECORATED.findall(text) if "@requires" in text or "@export" in text else []

@@ -94,7 +94,7 @@ def _parse(modules: Modules, arguments: Arguments, keywords: Keywords) -> Value:
         return UNKNOWN if not arguments or arguments[0] is not UNKNOWN else modules.state.unknown(importing=False)
     try:
         return Version(arguments[0])
-    except InvalidVersion:
+    except ValueError:
         return modules.state.unknown(importing=False)
 
 

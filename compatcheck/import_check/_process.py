@@ -15,11 +15,8 @@ from typing import IO, Any
 
 from compatcheck.environment import Target
 from compatcheck.errors import CompatcheckError
+from compatcheck.files import limits
 
-LIMIT = 900.0
-"""Seconds after which the child is ended; 20 are usual."""
-
-_TAIL_BYTES = 4096
 _PROGRAM = """
 import json, sys
 order = json.load(sys.stdin)
@@ -34,7 +31,7 @@ def failures(
 ) -> list[dict[str, Any]]:
     """The imports that surely fail in an environment. Raises CompatcheckError where the child dies."""
     order = {"path": sys.path, "target": target._asdict(), "model_folders": list(map(os.path.abspath, model_folders))}
-    deadline = time.monotonic() + LIMIT
+    deadline = time.monotonic() + limits.IMPORTS_SECONDS
     with tempfile.TemporaryFile() as errors, _child(target, errors) as child:
         _send(child, json.dumps(order))
         for line in child.stdout or ():
@@ -45,7 +42,8 @@ def failures(
             if on_module is not None and "module" in event:
                 on_module(event["module"])
         late = time.monotonic() >= deadline
-        raise _error(target, f"it took longer than {LIMIT:.0f} seconds" if late else _last_words(child.wait(), errors))
+        slow = f"it took longer than {limits.IMPORTS_SECONDS:.0f} seconds"
+        raise _error(target, slow if late else _last_words(child.wait(), errors))
 
 
 @contextmanager
@@ -58,7 +56,7 @@ def _child(target: Target, errors: IO[bytes]) -> Iterator[subprocess.Popen[str]]
         )
     except OSError as error:
         raise _error(target, f"{sys.executable} does not start: {error.strerror or error}") from error
-    timer = threading.Timer(LIMIT, child.kill)
+    timer = threading.Timer(limits.IMPORTS_SECONDS, child.kill)
     timer.daemon = True
     timer.start()
     try:
@@ -82,7 +80,7 @@ def _send(child: subprocess.Popen[str], order: str) -> None:
 
 
 def _last_words(status: int, errors: IO[bytes]) -> str:
-    errors.seek(max(0, errors.seek(0, os.SEEK_END) - _TAIL_BYTES))
+    errors.seek(max(0, errors.seek(0, os.SEEK_END) - limits.TAIL_BYTES))
     lines = errors.read().decode("utf-8", "replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     how = f"signal {-status}" if status < 0 else f"exit status {status}"

@@ -11,7 +11,9 @@ import re
 import warnings
 from collections.abc import Iterable
 
-_LARGEST = 8 << 20
+from compatcheck.files import limits
+from compatcheck.files.reading import open_bytes
+
 _LONGEST_FUNCTION = 100
 _CLASS = re.compile(r"^class .*\n(?:[ \t].*\n|\n|#.*\n|\).*\n)*", re.MULTILINE)
 _TO_COLON = r"(?:(?!:[ \t]*(?:#.*)?$).)*"
@@ -24,11 +26,11 @@ _METHOD = re.compile(
 def read(path: str) -> str:
     """The text of a source file; what cannot be read does not parse either."""
     try:
-        with open(path, "rb") as stream:
-            raw = stream.read(_LARGEST + 1)
+        with open_bytes(path) as stream:
+            raw = stream.read(limits.IMPORTED_BYTES + 1)
     except OSError:
         return "\0"
-    if len(raw) > _LARGEST:
+    if len(raw) > limits.IMPORTED_BYTES:
         return "\0"
     try:
         text = raw.decode("utf-8-sig")

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from compatcheck.files import limits
 from compatcheck.import_check._calls import Calls, Return
 from compatcheck.import_check._expressions import Evaluator
 from compatcheck.import_check._modules import Modules
@@ -26,8 +27,6 @@ from compatcheck.import_check._values import (
     truth,
 )
 
-_MOST_ROUNDS = 3000
-_MOST_STEPS = 20_000
 _PASSES_ERRORS_ON = (
     "catch_warnings",
     "no_grad",
@@ -98,7 +97,7 @@ class Statements:
         for node in body:
             frame.line = node.lineno
             self._state.steps += bool(self._state.depth)
-            if self._state.steps > _MOST_STEPS:
+            if self._state.steps > limits.IMPORTS_STEPS:
                 raise Undecided
             try:
                 handler = self._handlers.get(type(node).__name__)
@@ -140,7 +139,7 @@ class Statements:
 
     def _for(self, node: ast.For, frame: Frame) -> None:
         listed = items(self._evaluator.evaluate(node.iter, frame))
-        if listed is None or len(listed) > _MOST_ROUNDS:
+        if listed is None or len(listed) > limits.IMPORTS_ROUNDS:
             self._evaluator.bind(node.target, UNKNOWN, frame)
             self.run_uncertain([*node.body, *node.orelse], frame)
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from datetime import date
+from functools import lru_cache
 from typing import NamedTuple
 
 from packaging.version import Version
@@ -35,6 +36,10 @@ _QUANTISED_BY = {
 }
 _BUILDS = "tables/torch-cuda-builds"
 _NPU = re.compile(r"(?:Huawei )?Ascend", re.IGNORECASE)
+_WITHOUT_CUDA = (
+    (_NPU, marked("the accelerators are Ascend NPUs")),
+    (re.compile(r"AMD |(?:AMD )?(?:Radeon|Instinct)\b", re.IGNORECASE), marked("the GPUs are AMD's")),
+)
 
 
 class _Given(NamedTuple):
@@ -60,8 +65,14 @@ def infer(stated: Environment, table: Table, packages: Container[str]) -> Judged
         for path, inference in rule(view, given):
             facts[path] = inference
             view = with_inference(view, path, inference)
-    inferred = Inferred(facts, given.limits, required(view, table), _python_range(view, table), _has_cuda(view, facts))
-    return Judged(stated, inferred, view)
+    return Judged(stated, bounds_of(view, table)._replace(facts=facts, has_cuda=_has_cuda(view, facts)), view)
+
+
+def bounds_of(view: Environment, table: Table) -> Inferred:
+    """What bounds the versions that stay unknown, where an environment has all facts that follow."""
+    return Inferred(
+        limits=limits_by_day(view, table), required=required(view, table), python_range=_python_range(view, table)
+    )
 
 
 def _releases_for_python(view: Environment, given: _Given) -> InferredFacts:
@@ -113,25 +124,40 @@ def _compute_capabilities(view: Environment, given: _Given) -> InferredFacts:
         return
     rows = given.table("gpu-compute-capability")["compute_capability"]
     for number, gpu in enumerate(gpus):
-        found = None if gpu.get("compute_capability") else compute_capability(gpu.get("name") or "", rows)
+        found = None if gpu.get("compute_capability") else value_for_name(gpu.get("name") or "", rows)
         if found:
             why = marked("from the GPU's name")
             sources = (f"gpus.{number}.name", "tables/gpu-compute-capability")
             yield f"gpus.{number}.compute_capability", Inference(found, why, sources)
 
 
-def _no_cuda_on_npus(view: Environment, given: _Given) -> InferredFacts:
-    """A machine whose accelerators are Ascend NPUs alone has no compute capability, no NVIDIA driver and no CUDA."""
+def _gfx_targets(view: Environment, given: _Given) -> InferredFacts:
+    """The target of an AMD GPU by its name; one of another maker has none."""
+    for number, gpu in enumerate(view.facts.get("gpus") or ()):
+        name = gpu.get("name") or ""
+        if "gfx" in gpu:
+            continue
+        if gpu.get("compute_capability") or _NPU.match(name):
+            yield f"gpus.{number}.gfx", Inference(None, marked("the GPU is not AMD's"), (f"gpus.{number}",))
+        elif found := value_for_name(name, given.table("amd-gpu-targets")["gfx"]):
+            sources = (f"gpus.{number}.name", "tables/amd-gpu-targets")
+            yield f"gpus.{number}.gfx", Inference(found, marked("from the GPU's name"), sources)
+
+
+def _no_cuda_elsewhere(view: Environment, given: _Given) -> InferredFacts:
+    """A machine whose accelerators are all of another maker has no compute capability, NVIDIA driver and CUDA."""
     gpus = view.facts.get("gpus") or ()
-    if not gpus or not all(_NPU.match(gpu.get("name") or "") for gpu in gpus):
+    made_by = (why for maker, why in _WITHOUT_CUDA if all(maker.match(gpu.get("name") or "") for gpu in gpus))
+    why = next(made_by, None) if gpus else None
+    if why is None:
         return
-    why, sources = marked("the accelerators are Ascend NPUs"), ("gpus",)
     for number, gpu in enumerate(gpus):
         if "compute_capability" not in gpu:
-            yield f"gpus.{number}.compute_capability", Inference(None, why, sources)
+            yield f"gpus.{number}.compute_capability", Inference(None, why, ("gpus",))
+    labelled = isinstance(runtime_of(view.section("distributions")), str)
     for fact in ("runtime", "driver", "driver_api", "toolkit", "cudnn", "nccl"):
-        if isinstance(view.get(f"cuda.{fact}"), Unknown):
-            yield f"cuda.{fact}", Inference(None, why, sources)
+        if isinstance(view.get(f"cuda.{fact}"), Unknown) and not (labelled and fact == "runtime"):
+            yield f"cuda.{fact}", Inference(None, why, ("gpus",))
 
 
 def _model_of_repository(view: Environment, given: _Given) -> InferredFacts:
@@ -378,7 +404,8 @@ _RULES: tuple[_Rule, ...] = (
     _newest_releases,
     _image_contents,
     _compute_capabilities,
-    _no_cuda_on_npus,
+    _gfx_targets,
+    _no_cuda_elsewhere,
     _model_of_repository,
     _model_family,
     _foreign_runtime,
@@ -442,17 +469,19 @@ def _is_release(view: Environment, name: str, versions: str) -> bool:
     return release is not None and contains(parse_range(versions), release)
 
 
-def compute_capability(name: str, rows: Mapping[str, str]) -> str | None:
-    """The capability of the longest row whose words stand in the name, or None for a name the table does not know."""
+def value_for_name(name: str, rows: Mapping[str, str]) -> str | None:
+    """The value of the longest row whose words stand in the name, or None for a name the table does not know."""
     words = _words(name)
     matching = [row for row in rows if _stands_in(_words(row), words)]
     return rows[max(matching, key=lambda row: len(_words(row)))] if matching else None
 
 
-def _words(text: str) -> list[str]:
-    return re.findall(r"[a-z]+\d+[a-z]*|\d+|[a-z]+", text.lower())
+@lru_cache(maxsize=1000)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"[a-z]+\d+[a-z]*|\d+|[a-z]+", text.lower()))
 
 
-def _stands_in(row: list[str], words: list[str]) -> bool:
+@lru_cache(maxsize=10_000)
+def _stands_in(row: tuple[str, ...], words: tuple[str, ...]) -> bool:
     remaining = iter(words)
     return all(word in remaining for word in row)

@@ -11,12 +11,14 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from compatcheck.files import limits
+from compatcheck.files.reading import open_bytes
+
 _LIBRARIES = ("libtorch_python.so", "torch_python.dll", "libtorch_python.dylib")
 _ONE = rb"(?:sm|compute)_\d{2,3}[af]?"
 _FLAGS = re.compile(rb"\0(" + _ONE + rb"(?: " + _ONE + rb")*)\0")
 _CHUNK = 1 << 20
 _LONGEST = 1024
-_MOST_SECTIONS = 4096
 
 
 def compiled_architectures(folder: str) -> tuple[str, ...] | None:
@@ -26,7 +28,7 @@ def compiled_architectures(folder: str) -> tuple[str, ...] | None:
     """
     for name in _LIBRARIES:
         try:
-            with open(os.path.join(folder, "lib", name), "rb", buffering=0) as stream:
+            with open_bytes(os.path.join(folder, "lib", name), buffering=0) as stream:
                 found = set(_flags(stream, *_constants(stream)))
         except OSError:
             continue
@@ -55,7 +57,7 @@ def _constants(stream: BinaryIO) -> tuple[int, int]:
     if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":
         return whole
     table, width, count, names = _number(head, 40, 8), *(_number(head, at, 2) for at in (58, 60, 62))
-    sections = _at(stream, table, width * min(count, _MOST_SECTIONS))
+    sections = _at(stream, table, width * min(count, limits.LIBRARY_SECTIONS))
     if width < 64 or len(sections) < width * (names + 1):
         return whole
     rows = [sections[at : at + width] for at in range(0, len(sections), width)]

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import os
+import signal
+import time
+from contextlib import suppress
+from threading import Thread
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from compatcheck.errors import NothingInspectedError
+from compatcheck.files import limits
 
-_SECONDS = 20.0
-_LARGEST = 1 << 20
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+_PAUSE = 0.005
+_CHUNK = 1 << 16
 _QUESTION = """
 import json, site, sys, sysconfig
 paths = sysconfig.get_paths()
@@ -43,20 +52,62 @@ def describe(executable: str) -> Description:
 
 
 def _output(executable: str) -> bytes:
-    import subprocess
+    """What it writes, of which no more than the limit is held; whatever it started ends with it."""
+    from subprocess import DEVNULL, PIPE, Popen
 
     command = [executable, "-I", "-S", "-c", _QUESTION]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        raise _failure(executable, f"it did not answer within {_SECONDS:.0f} s") from None
+        child = Popen(command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True)
     except OSError as error:
         raise _failure(executable, f"it cannot be started ({error.strerror or error})") from None
-    if done.returncode:
-        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    answer, errors = _Start(child.stdout), _Start(child.stderr)
+    deadline = time.monotonic() + limits.ANSWER_SECONDS
+    try:
+        while child.poll() is None and not answer.is_full and time.monotonic() < deadline:
+            time.sleep(_PAUSE)
+        status = child.poll()
+    finally:
+        _end(child)
+    if answer.is_full:
+        raise _failure(executable, f"it answered with more than {limits.ANSWER_BYTES >> 20} MiB")
+    if status is None:
+        raise _failure(executable, f"it did not answer within {limits.ANSWER_SECONDS:.0f} s")
+    if status:
+        lines = errors.read().decode("utf-8", "replace").strip().splitlines()
         last = f": {lines[-1][:200]}" if lines else ""
-        raise _failure(executable, f"it ended with status {done.returncode}{last}")
-    return done.stdout[:_LARGEST]
+        raise _failure(executable, f"it ended with status {status}{last}")
+    return answer.read()
+
+
+class _Start:
+    """The beginning of a stream, read beside everything else; of what is too long the rest is left unread."""
+
+    def __init__(self, stream: IO[bytes] | None) -> None:
+        self.content = b""
+        self.thread = Thread(target=self._read, args=(stream,), daemon=True)
+        self.thread.start()
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.content) > limits.ANSWER_BYTES
+
+    def _read(self, stream: IO[bytes] | None) -> None:
+        while stream and not self.is_full and (part := os.read(stream.fileno(), _CHUNK)):
+            self.content += part
+
+    def read(self) -> bytes:
+        """All of it, once those who write have ended."""
+        self.thread.join(limits.ANSWER_SECONDS)
+        return self.content
+
+
+def _end(child: Popen[bytes]) -> None:
+    """End the process with all that it started."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+    child.kill()
+    child.wait()
 
 
 def _answer(executable: str, output: bytes) -> dict[str, Any]:
@@ -64,11 +115,18 @@ def _answer(executable: str, output: bytes) -> dict[str, Any]:
 
     try:
         answer = json.loads(output)
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
-    if not isinstance(answer, dict) or not {"version", "executable", "prefix", "folders"} <= answer.keys():
+    if not isinstance(answer, dict) or not _is_description(answer):
         raise _failure(executable, "it does not answer as Python does")
     return answer
+
+
+def _is_description(answer: dict[str, Any]) -> bool:
+    texts = [answer.get(name) for name in ("version", "executable", "prefix")]
+    folders = answer.get("folders")
+    texts += folders if isinstance(folders, list) else [None]
+    return all(isinstance(each, str) and "\0" not in each for each in texts)
 
 
 def _failure(executable: str, seen: str) -> NothingInspectedError:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from compatcheck.files import limits
+
 _CHUNK = 16 << 10
-_LARGEST = 4 << 20
 
 
 def read_header(metadata: str) -> bytes:
@@ -42,7 +43,7 @@ def _up_to_blank_line(path: str) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
         header = b""
-        while len(header) < _LARGEST:
+        while len(header) < limits.METADATA_BYTES:
             chunk = os.read(descriptor, _CHUNK)
             header += chunk.replace(b"\r", b"") if b"\r" in chunk else chunk
             end = header.find(b"\n\n")

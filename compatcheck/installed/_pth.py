@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-_LARGEST = 1 << 20
-_MOST_FOLDERS = 500
+from compatcheck.files import limits
+from compatcheck.files.reading import open_text
 
 
 def with_pth_folders(site_folders: Iterable[str]) -> tuple[str, ...]:
@@ -17,7 +17,7 @@ def with_pth_folders(site_folders: Iterable[str]) -> tuple[str, ...]:
             continue
         found[folder] = None
         for named in _listed_folders(folder):
-            if len(found) < _MOST_FOLDERS:
+            if len(found) < limits.PTH_FOLDERS:
                 found.setdefault(named)
     return tuple(found)
 
@@ -28,17 +28,19 @@ def _listed_folders(folder: str) -> Iterator[str]:
     except OSError:
         return
     for name in names:
-        for line in _lines(os.path.join(folder, name)):
+        for line in path_lines(os.path.join(folder, name)):
             named = os.path.normpath(os.path.join(folder, line))
             if os.path.isdir(named):
                 yield named
 
 
-def _lines(path: str) -> list[str]:
-    """The path lines of one ``.pth`` file; none where it cannot be read, as Python itself does."""
+def path_lines(path: str) -> list[str]:
+    """The path lines of a ``.pth`` or ``.egg-link`` file; none where it cannot be read, as Python itself does."""
+    if not os.path.isfile(path):  # a named pipe would be waited for
+        return []
     try:
-        with open(path, encoding="utf-8-sig", errors="surrogateescape") as stream:
-            text = stream.read(_LARGEST)
+        with open_text(path, encoding="utf-8-sig", errors="surrogateescape") as stream:
+            text = stream.read(limits.PTH_BYTES)
     except OSError:
         return []
     lines = [line.strip() for line in text.splitlines() if "\0" not in line]

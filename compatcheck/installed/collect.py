@@ -7,7 +7,7 @@ from typing import Any
 
 from compatcheck.environment import Environment, Location, Target
 from compatcheck.environment.paths import merge
-from compatcheck.installed import declared, distributions, driver, environ, host, toolkit, torch_build
+from compatcheck.installed import ascend, declared, distributions, driver, environ, host, rocm, toolkit, torch_build
 
 
 def collect(target: Target, environ_names: Iterable[str] = (), architectures: bool = True) -> Environment:
@@ -23,14 +23,24 @@ def collect(target: Target, environ_names: Iterable[str] = (), architectures: bo
             distributions.collect(target, inventory),
             declared.collect(target, inventory),
             torch_build.collect(target, inventory, architectures),
+            driver.presence(),
             collect_machine(environ_names),
         )
     )
 
 
 def collect_machine(environ_names: Iterable[str] = ()) -> Environment:
-    """The part that is the same for every interpreter: the platform, the driver, GPUs, CUDA toolkit and variables."""
-    return join((host.collect_platform(), driver.collect(), toolkit.collect(), environ.collect(environ_names)))
+    """The part that is the same for every interpreter: the platform, the drivers, GPUs, toolkits and variables."""
+    return join(
+        (
+            host.collect_platform(),
+            driver.collect(),
+            rocm.collect(),
+            ascend.collect(),
+            toolkit.collect(),
+            environ.collect(environ_names),
+        )
+    )
 
 
 def join(pieces: Iterable[Environment]) -> Environment:

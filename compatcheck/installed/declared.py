@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment, Target
+from compatcheck.files import limits
+from compatcheck.files.reading import open_bytes, open_text
 from compatcheck.installed._metadata import read_header, text
 from compatcheck.installed.distributions import Installation, Inventory, scan
 from compatcheck.installed.host import machine, system
@@ -30,12 +32,16 @@ class _Line(NamedTuple):
 
 
 def collect(target: Target, inventory: Inventory | None = None) -> Environment:
-    """``unmet_requirements``, and ``distribution_problems`` where metadata is missing or invalid."""
+    """``unmet_requirements``, ``distributions_requested``, and ``distribution_problems`` where metadata is invalid."""
     inventory = inventory or scan(target)
+    markers = marker_environment(target)
     problems: list[dict[str, str]] = []
     lines = [line for found in inventory.installed for line in _declared_by(found, problems)]
-    unmet = _unmet(lines, inventory, marker_environment(target), problems)
-    known: dict[str, Any] = {"unmet_requirements": unmet}
+    unmet = _unmet(lines, inventory, markers, problems)
+    known: dict[str, Any] = {
+        "unmet_requirements": unmet,
+        "distributions_requested": _requested(lines, inventory, markers),
+    }
     if problems:
         known["distribution_problems"] = problems
     return Environment(known)
@@ -49,13 +55,29 @@ def top_level(target: Target) -> tuple[str, ...]:
     """
     inventory, markers = scan(target), marker_environment(target)
     local = {found.name for found in inventory.installed if _is_local(found) and found.name != "compatcheck"}
-    required: set[str] = set(local)
-    for found in inventory.installed:
-        for line in () if found.name in local else _declared_by(found, []):
-            simple = parse(line.requirement)
-            if simple is not None and simple.name != found.name and marker_value(simple.marker, markers) is not False:
-                required.add(simple.name)
+    lines = [line for found in inventory.installed if found.name not in local for line in _declared_by(found, [])]
+    required = local | _required(lines, markers)
     return tuple(found.name for found in inventory.installed if found.name not in required)
+
+
+def _required(lines: Iterable[_Line], markers: Mapping[str, str]) -> set[str]:
+    """What others ask for, or may on this platform."""
+    asked = ((line.owner.name, parse(line.requirement)) for line in lines)
+    return {
+        simple.name
+        for owner, simple in asked
+        if simple is not None and simple.name != owner and marker_value(simple.marker, markers) is not False
+    }
+
+
+def _requested(lines: list[_Line], inventory: Inventory, markers: Mapping[str, str]) -> list[str]:
+    """What no other distribution requires, and what an installer was told to install, sorted.
+
+    Installers mark the latter (PEP 376). They mark all of a lock file, so marks on most distributions tell nothing.
+    """
+    names = {found.name for found in inventory.installed}
+    marked = {found.name for found in inventory.installed if os.path.exists(os.path.join(found.metadata, "REQUESTED"))}
+    return sorted(names - _required(lines, markers) | (marked if 2 * len(marked) < len(names) else set()))
 
 
 def movable(target: Target, names: Collection[str]) -> set[str]:
@@ -95,8 +117,8 @@ def _reached(names: Collection[str], needs: Mapping[str, Collection[str]]) -> se
 def _is_local(found: Installation) -> bool:
     """Installed from a folder or file rather than from an index (PEP 610)."""
     try:
-        with open(os.path.join(found.metadata, "direct_url.json"), encoding="utf-8") as stream:
-            return '"file:' in stream.read(1 << 16)
+        with open_text(os.path.join(found.metadata, "direct_url.json"), errors="strict") as stream:
+            return '"file:' in stream.read(limits.HEAD_BYTES)
     except OSError:
         return False
 
@@ -161,8 +183,8 @@ def _for_an_extra(line: bytes) -> bool:
 def _requires_txt(path: str) -> Iterator[str]:
     """An egg's requirements; the sections of extras are left out, those of markers are kept as markers."""
     try:
-        with open(path, "rb") as stream:
-            lines = text(stream.read(1 << 20)).splitlines()
+        with open_bytes(path) as stream:
+            lines = text(stream.read(limits.EGG_REQUIREMENTS_BYTES)).splitlines()
     except OSError:
         return
     extra, marker = "", ""

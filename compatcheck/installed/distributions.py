@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment, Target
 from compatcheck.installed._metadata import header_field, read_header
+from compatcheck.installed._pth import path_lines
 from compatcheck.packages.names import normalised
 
 _SUFFIXES = (".dist-info", ".egg-info", ".egg-link", ".egg")
@@ -112,10 +113,8 @@ def _metadata_version(metadata: str) -> str | None:
 
 def _linked(link: str, name: str) -> str | None:
     """The ``.egg-info`` of a legacy editable install, beside the source that its link names."""
-    try:
-        with open(link, encoding="utf-8", errors="surrogateescape") as stream:
-            source = stream.readline(4096).strip()
-    except OSError:
+    source = next(iter(path_lines(link)), None)
+    if source is None:
         return None
     return next(_egg_infos(os.path.join(os.path.dirname(link), source), name), None)
 

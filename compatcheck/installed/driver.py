@@ -1,6 +1,6 @@
 """The NVIDIA driver and the GPUs it shows, through NVML, which no driver installation lacks.
 
-A machine without a driver says nothing about the machine that will train: its facts are unknown.
+A machine without a driver says nothing about the machine that will train: its GPUs are unknown.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compatcheck.environment import Environment
+from compatcheck.files.reading import start_of
 from compatcheck.language import gettext as _
 
 _MODULE = "/sys/module/nvidia/version"
@@ -39,6 +40,11 @@ def collect() -> Environment:
         pynvml.nvmlShutdown()
 
 
+def presence() -> Environment:
+    """``cuda.driver_present``, which is known of any machine."""
+    return Environment({"cuda": {"driver_present": is_here()}})
+
+
 def is_here() -> bool:
     """Whether an NVIDIA driver has left any trace on this machine."""
     return any(map(os.path.exists, (_MODULE, _PROC, _DEVICE, *_LIBRARIES)))
@@ -47,12 +53,7 @@ def is_here() -> bool:
 def kernel_module_version(module: str = _MODULE, proc: str = _PROC) -> str | None:
     """The version of the loaded kernel module, which needs no library to read."""
     for path in (module, proc):
-        try:
-            with open(path, encoding="ascii", errors="replace") as stream:
-                match = re.search(r"\b\d{3,}\.\d+(?:\.\d+)*\b", stream.read(4096))
-        except OSError:
-            continue
-        if match:
+        if match := re.search(r"\b\d{3,}\.\d+(?:\.\d+)*\b", start_of(path) or ""):
             return match[0]
     return None
 

@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.reading import read_bytes, read_text
 from compatcheck.installed.distributions import Installation
 from compatcheck.interfaces.module_names import COMPILED, module_name
 from compatcheck.interfaces.reading import DEFINED, OPEN, Module, read_module
 
-_LARGEST_RECORD, _LARGEST_FILE, _LARGEST_ALL = 16 << 20, 2 << 20, 24 << 20
+limits.RECORD_BYTES, limits.MODULE_BYTES, limits.MODULES_BYTES = 16 << 20, 2 << 20, 24 << 20
 _LAST_WORD = re.compile(r"(?<=[a-z0-9])[A-Z][a-z]+\Z")
 _DEFINES = rb"""(?m)(?:class|def|as)\s+%b\b|^\s*%b\s*[:=]|["']%b["']"""
 _ANYTHING = Module({OPEN: DEFINED})
@@ -25,7 +26,7 @@ class InstalledModules(Mapping[str, Module]):
         self._files, self._on_module = files, on_module
         self._read: dict[str, Module] = {}
         self._written: dict[str, bool] = {}
-        self._left = _LARGEST_ALL
+        self._left = limits.MODULES_BYTES
 
     def __contains__(self, module: object) -> bool:
         return module in self._files
@@ -57,7 +58,7 @@ class InstalledModules(Mapping[str, Module]):
         if path.endswith(COMPILED):
             return _ANYTHING
         try:
-            text = read_text(path, min(_LARGEST_FILE, self._left))
+            text = read_text(path, min(limits.MODULE_BYTES, self._left))
             self._left -= len(text)
             return read_module(text, module, is_package)
         except (InputError, RecursionError):
@@ -66,7 +67,7 @@ class InstalledModules(Mapping[str, Module]):
 
 def _defines(path: str, name: str) -> bool:
     try:
-        text = b"" if path.endswith(COMPILED) else read_bytes(path, _LARGEST_FILE)
+        text = b"" if path.endswith(COMPILED) else read_bytes(path, limits.MODULE_BYTES)
     except InputError:
         return True
     word = name.encode()
@@ -75,7 +76,7 @@ def _defines(path: str, name: str) -> bool:
 
 def record_of(found: Installation) -> str:
     """The list of the files that an installer wrote; raises `InputError` where there is none."""
-    return read_text(os.path.join(found.metadata, "RECORD"), _LARGEST_RECORD)
+    return read_text(os.path.join(found.metadata, "RECORD"), limits.RECORD_BYTES)
 
 
 def modules_of(

@@ -13,7 +13,8 @@ from packaging.version import Version
 from compatcheck import __version__
 from compatcheck.environment import Target
 from compatcheck.errors import InputError
-from compatcheck.files import storage
+from compatcheck.files import limits, storage
+from compatcheck.files.reading import open_text
 from compatcheck.installed.distributions import Installation, scan
 from compatcheck.installed.modules import modules_of, record_of
 from compatcheck.interfaces.answers import Question, amended, answer, questions
@@ -22,7 +23,6 @@ from compatcheck.interfaces.lazy import LazyRelease
 from compatcheck.interfaces.reading import FORMAT
 from compatcheck.packages.versions import final_release
 
-_LARGEST_NOTE = 4 << 20
 OnModule = Callable[[str], None]
 
 
@@ -84,8 +84,8 @@ def _digest(record: str) -> str:
 
 def _recall(note: str) -> dict[Question, bool | None]:
     try:
-        with open(note, encoding="utf-8") as stream:
-            rows = json.loads(stream.read(_LARGEST_NOTE))
+        with open_text(note, errors="strict") as stream:
+            rows = json.loads(stream.read(limits.NOTE_BYTES))
         return {(str(kind), str(target), str(name)): works for kind, target, name, works in rows}
     except (OSError, ValueError, TypeError, RecursionError):
         return {}

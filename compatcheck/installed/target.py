@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from compatcheck.environment import Target
 from compatcheck.errors import InputError, NothingInspectedError
+from compatcheck.files import limits
+from compatcheck.files.reading import open_text
 from compatcheck.installed._pth import with_pth_folders
 from compatcheck.language import marked
 
@@ -193,8 +195,8 @@ def _venv_version(prefix: str) -> str:
 def _settings(path: str) -> dict[str, str]:
     """The keys of a ``pyvenv.cfg``, in lower case."""
     try:
-        with open(path, encoding="utf-8-sig", errors="replace") as stream:
-            pairs = (line.partition("=") for line in stream.read(1 << 16).splitlines())
+        with open_text(path, encoding="utf-8-sig") as stream:
+            pairs = (line.partition("=") for line in stream.read(limits.HEAD_BYTES).splitlines())
     except OSError as error:
         raise NothingInspectedError(
             "reading", path, str(error.strerror or error), "make it readable or give another with --python"

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from compatcheck.environment import Environment
+from compatcheck.files import limits
+from compatcheck.files.reading import open_text
 
-_LARGEST = 64 << 10
 _HEADERS = ("include/cuda.h", "targets/x86_64-linux/include/cuda.h", "targets/sbsa-linux/include/cuda.h")
 
 
@@ -59,8 +60,8 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[str]:
 
 def _search(folder: str, name: str, pattern: str) -> str | None:
     try:
-        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as stream:
-            match = re.search(pattern, stream.read(_LARGEST))
+        with open_text(os.path.join(folder, name)) as stream:
+            match = re.search(pattern, stream.read(limits.TOOLKIT_BYTES))
     except OSError:
         return None
     return match[1] if match else None

@@ -39,17 +39,28 @@ _OBJECTIVES = ("sft", "dpo", "kto", "orpo", "ppo", "grpo", "reward")
 
 def with_trainer(environment: Environment, args: object, model: object, tokenizer: object) -> Environment:
     """The environment with the facts of the Trainer's own objects; raises `InputError` for a broken model folder."""
+    environment = _with_objects(environment, _training(args, model, tokenizer), args, model)
+    deepspeed = getattr(getattr(args, "hf_deepspeed_config", None), "config", None)
+    return _with_deepspeed(environment, deepspeed) if isinstance(deepspeed, Mapping) else environment
+
+
+def with_model(environment: Environment, model: Any) -> Environment:
+    """The environment with the facts of a model in a loop of the user's own; without a model those of the GPUs."""
+    training = {} if model is None else {**_precision(None, model), **_checkpointing(None, model), **_method(model)}
+    return _with_objects(environment, training, None, model)
+
+
+def _with_objects(environment: Environment, training: dict[str, Any], args: object, model: object) -> Environment:
     devices = _gpus()
-    known: dict[str, Any] = {"training": _training(args, model, tokenizer), **({"gpus": devices} if devices else {})}
+    known: dict[str, Any] = {"training": training, **({"gpus": devices} if devices else {})}
     configuration = getattr(model, "config", None)
-    if configuration is not None:
+    if hasattr(configuration, "model_type"):
         known["model"] = _model(configuration, args, model)
     environment = environment.overlay(Environment(known))
     folder = getattr(configuration, "_name_or_path", None)
     if isinstance(folder, str) and os.path.isfile(os.path.join(folder, "config.json")):
         environment = with_paths(environment, [folder], pins="ignored")
-    deepspeed = getattr(getattr(args, "hf_deepspeed_config", None), "config", None)
-    return _with_deepspeed(environment, deepspeed) if isinstance(deepspeed, Mapping) else environment
+    return environment
 
 
 def _gpus() -> list[dict[str, object]]:

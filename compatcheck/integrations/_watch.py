@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 from typing import Any, NamedTuple
 
+from compatcheck.language import gettext as _
+
 _STREAK = 3
 _ZERO_NORM_STREAK = 5
 _MOST_GROUPS = 16
@@ -78,16 +80,16 @@ class LogWatch:
         lost = self._streak("grad-norm-nan", bad_norm) >= self.patience
         if not math.isfinite(loss):
             symptoms = ("loss-nan", "grad-norm-nan") if bad_norm else ("loss-nan",)
-            yield _alarm("loss-nan", step, f"loss {loss:g}, grad_norm {_spell_norm(norm)}", symptoms, observed)
+            yield _alarm("loss-nan", step, _spell(loss, norm), symptoms, observed)
         elif lost:
             symptoms = ("grad-norm-nan", "loss-zero") if loss == 0 else ("grad-norm-nan",)
-            yield _alarm("grad-norm-nan", step, f"loss {loss:g}, grad_norm {_spell_norm(norm)}", symptoms, observed)
+            yield _alarm("grad-norm-nan", step, _spell(loss, norm), symptoms, observed)
 
     def _check_zeros(self, step: int, observed: Any, loss: float, norm: float | None) -> Iterator[Alarm]:
         """A loss of 0.0 hides a NaN where, again and again, the gradient norm beside it is one no gradient has."""
         zero = loss == 0
         constant = norm is not None and norm == self.last_norm and _root_of_count(norm)
-        seen = f"loss {loss:g}, grad_norm {_spell_norm(norm)}"
+        seen = _spell(loss, norm)
         if self._streak("both-zero", zero and norm == 0) >= _STREAK:
             yield _alarm("grad-norm-zero", step, seen, ("loss-zero", "grad-norm-zero"), observed)
         if self._streak("constant", zero and constant) >= _STREAK - 1:
@@ -106,7 +108,9 @@ class LogWatch:
         far = len(self.losses) >= _LEAST_HISTORY and max(self.start) > 0
         far = far and loss > _ABOVE_START * max(self.start) and _robust_z(loss, self.losses) > _LARGEST_Z
         if self._streak("diverging", far) >= _STREAK:
-            usual = f"loss {loss:g}, after {median(self.losses):g} as the running median"
+            usual = _("loss {loss}, after {median} as the running median").format(
+                loss=f"{loss:g}", median=f"{median(self.losses):g}"
+            )
             yield _alarm("loss-diverging", step, usual, ("loss-diverges",), {**observed, "nonfinite": False})
         if not far:
             self.losses.append(loss)
@@ -130,14 +134,16 @@ class PassWatch:
             lost = each.nonfinite and not each.masked
             self.streak = self.streak + 1 if lost else 0
             if self.streak >= self.patience:
-                seen, symptoms = "the model returned a loss that is no number", ("loss-nan", "loss-zero")
+                seen, symptoms = _("the model returned a loss that is no number"), ("loss-nan", "loss-zero")
                 yield _alarm("loss-nan", each.step, seen, symptoms, {"loss": math.nan})
             mostly = self.passes >= _LEAST_PASSES and 2 * self.masked >= self.passes
             if each.masked and (each.nonfinite or mostly):
                 yield self._masked(each, stops=2 * self.masked >= self.passes and self.masked >= _STREAK)
 
     def _masked(self, each: Pass, stops: bool) -> Alarm:
-        seen = f"a batch whose labels are all masked ({self.masked} of {self.passes} so far)"
+        seen = _("a batch whose labels are all masked ({count} of {all} so far)").format(
+            count=self.masked, all=self.passes
+        )
         observed = {"loss": 0.0, "grad_norm": 0.0}
         symptoms = ("loss-zero", "grad-norm-zero")
         return _alarm("labels-all-masked", each.step, seen, symptoms, observed, stops=stops)
@@ -162,8 +168,8 @@ def _number(value: object) -> float | None:
         return None
 
 
-def _spell_norm(norm: float | None) -> str:
-    return "not logged" if norm is None else f"{norm:g}"
+def _spell(loss: float, norm: float | None) -> str:
+    return f"loss {loss:g}, grad_norm " + (_("not logged") if norm is None else f"{norm:g}")
 
 
 def _root_of_count(norm: float) -> bool:

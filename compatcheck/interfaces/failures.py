@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from packaging.version import Version
@@ -23,6 +24,8 @@ from compatcheck.packages.versions import parse_version
 _INSTALLED = ("site-packages", "dist-packages")
 _OF_MODELS = "transformers_modules"
 _CONSTRUCTORS = (".__init__", ".__new__")
+_MODEL = re.compile(r"For[A-Z]\w+\Z|(?:Model|LMHead)\Z")
+_BASE_OF_MODELS = "PreTrainedModel"
 _DEEPEST = 4
 _MOST_ALIKE = 60
 """Methods of one name in a package beyond which the name says nothing."""
@@ -56,14 +59,17 @@ class _Change(NamedTuple):
     accepts: tuple[str, ...]
 
 
-def answers(failure: Failure, table: Table, versions: Mapping[str, Version | None]) -> Iterator[Answer]:
+def answers(
+    failure: Failure, table: Table, versions: Mapping[str, Version | None], among: Collection[str] = ()
+) -> Iterator[Answer]:
     """What explains a failure by the tables, one answer for each package that may be at fault.
 
-    ``versions`` are the packages that are known to be there, None without a version.
+    ``versions`` are the packages that are known to be there, None without a version. ``among`` are those that may be at
+    fault, where that is known.
     """
-    interfaces = Interfaces(table)
+    interfaces = Interfaces(table, among)
     caller = package_of_file(failure.caller.file, interfaces) if failure.caller else ""
-    found = _preferred(list(_providers(failure, interfaces, caller)), versions, interfaces, table)
+    found = _preferred(list(_providers(failure, interfaces, caller, versions)), versions, interfaces, table)
     for each in found:
         whole = _with_caller(each, caller, interfaces, table, versions)
         yield whole._replace(
@@ -89,9 +95,11 @@ def package_of_file(file: str, interfaces: Interfaces) -> str:
     return known[-1 if is_whole else 0] if known else ""
 
 
-def _providers(failure: Failure, interfaces: Interfaces, caller: str) -> Iterator[Answer]:
+def _providers(failure: Failure, interfaces: Interfaces, caller: str, there: Collection[str]) -> Iterator[Answer]:
     error = failure.error
-    if isinstance(error, MissingName):
+    if isinstance(error, MissingName) and error.name and not error.module:
+        yield from _anywhere(error.name, interfaces, caller, there)
+    elif isinstance(error, MissingName):
         package = interfaces.package_of(error.module)
         runs = interfaces.runs_with(f"{error.module}.{error.name}" if error.name else error.module)
         if package and runs:
@@ -99,11 +107,51 @@ def _providers(failure: Failure, interfaces: Interfaces, caller: str) -> Iterato
             yield Answer(package, kind, error.module, error.name or error.module, runs)
     elif isinstance(error, NoAttribute):
         owner = last_part(error.owner)
-        for package in interfaces.defining("class", owner):
-            if runs := interfaces.members(package, owner, error.name):
-                yield Answer(package, "member", owner, error.name, runs)
+        for base in (owner, *_likely_bases(owner)):
+            places = [
+                (package, base)
+                for package in interfaces.defining("class", base)
+                if base == owner or _is_exported(package, base, interfaces)
+            ]
+            if found := [each for place in places for each in _members(*place, error.name, interfaces, 0)]:
+                yield from found
+                return
     elif isinstance(error, (UnexpectedKeyword, MissingArgument, TooManyPositionals)):
         yield from _of_call(error, interfaces, caller, failure.caller.file if failure.caller else "")
+
+
+def _likely_bases(owner: str) -> Iterator[str]:
+    """The classes from which one is derived by its name: its ending, and of a model the class of all models."""
+    yield from _endings(owner)
+    if _MODEL.search(owner):
+        yield _BASE_OF_MODELS
+
+
+def _endings(name: str) -> Iterator[str]:
+    return (name[at:] for at, letter in enumerate(name) if at and letter.isupper())
+
+
+def _members(package: str, key: str, name: str, interfaces: Interfaces, depth: int) -> Iterator[Answer]:
+    """Which releases give a class the member: its own, else those of the packages that its base classes are from."""
+    if runs := interfaces.members(package, key, name):
+        yield Answer(package, "member", key.rpartition(":")[2], name, runs)
+        return
+    for base in interfaces.bases_elsewhere(package, key) if depth < _DEEPEST else ():
+        if found := interfaces.callable_named(base) or interfaces.defined_below(base):
+            yield from _members(*found, name, interfaces, depth + 1)
+
+
+def _anywhere(name: str, interfaces: Interfaces, caller: str, there: Collection[str]) -> Iterator[Answer]:
+    """A name of unknown modules: of a package that is there, or of the only one that ever had it in some releases."""
+    known = [each for each in interfaces.packages() if each in there and each != caller]
+    found = {
+        package: modules
+        for package in known or interfaces.packages()
+        if package != caller and (modules := interfaces.modules_with(package, name))
+    }
+    for package, modules in found.items() if known or len(found) == 1 else ():
+        runs = tuple(dict.fromkeys(run for runs in modules.values() for run in runs))
+        yield Answer(package, "name", min(modules, key=len), name, runs)
 
 
 def _of_call(error: CallError, interfaces: Interfaces, caller: str, file: str) -> Iterator[Answer]:
@@ -151,7 +199,7 @@ def _methods(method: str, error: CallError, interfaces: Interfaces, packages: It
 
 def _overridden(owner: str, method: str, error: CallError, interfaces: Interfaces, caller: str) -> list[_Change]:
     """The method of the class whose name ends that of an unknown class, as names of derived classes mostly do."""
-    for base in (owner[at:] for at, letter in enumerate(owner) if at and letter.isupper()):
+    for base in _endings(owner):
         key = f"{base}.{method}"
         packages = [each for each in interfaces.defining("call", key) if not caller or each == caller]
         found = [each for package in packages for each in _takes(package, key, error, interfaces)]
@@ -242,15 +290,20 @@ def _preferred(
     exporting = [
         each
         for each in packages
-        if any(_is_exported(answer, interfaces) for answer in chosen if answer.package == each)
+        if any(
+            _is_exported(each, answer.target.partition(".")[0], interfaces)
+            for answer in chosen
+            if answer.package == each
+        )
     ]
     asked = [sum(each in table(f"links/{other}") for other in interfaces.packages()) for each in exporting or packages]
     best = (exporting or packages)[asked.index(max(asked))]
     return [each for each in chosen if each.package == best]
 
 
-def _is_exported(answer: Answer, interfaces: Interfaces) -> bool:
-    return any("." not in home for home in interfaces.homes(answer.package, answer.target.partition(".")[0]))
+def _is_exported(package: str, key: str, interfaces: Interfaces) -> bool:
+    """Whether people take something from the package itself, as they do what they derive from."""
+    return any("." not in home for home in interfaces.homes(package, key))
 
 
 def _with_caller(

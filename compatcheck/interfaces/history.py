@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -19,11 +19,13 @@ Table = Callable[[str], Mapping[str, Any]]
 
 ITSELF, _PERHAPS = ".", "?"
 """The row of a module that some releases do not have at all, and the mark of a run that may have the names."""
-BASE = "^"
+BASE, NEEDS = "^", "needs"
 _READ = frozenset(("attribute", "member"))
 _CALLED = frozenset(("call", "method", "super"))
 """What is asked so is no module, whatever module had its name once."""
 _OF_CLASS = frozenset(("is", "of"))
+_ALL = ("",)
+"""The runs of what every release has."""
 _BARE = frozenset(("enum", "abc", "typing"))
 """Modules whose classes bring nothing that a library would name."""
 _BARE_CLASSES = frozenset(("transformers.utils.PushToHubMixin", "transformers.file_utils.PushToHubMixin"))
@@ -38,6 +40,7 @@ class Refusal(NamedTuple):
     ``kind`` is ``import``, ``attribute`` (both of a module), ``member`` (of a class), ``keyword``, ``missing``,
     ``positional`` or ``twice`` (of a call), or one of these behind ``override-`` where the release calls a method that
     is written anew and does not take what it is given. ``name`` is the name, the parameter or the number of places.
+    Of the kind ``needs`` it is the distribution that must be installed for the release to have the name.
     ``accepts`` are the runs of releases in which it works; ``instead`` is what it is called now, where that is told.
     ``base`` is the class of that package whose parameter it is, where ``target`` is derived from it.
     """
@@ -53,13 +56,15 @@ class Refusal(NamedTuple):
 
 
 class Interfaces:
-    """What is known of the packages whose releases were read."""
+    """What is known of the packages whose releases were read; ``among`` bounds those in which a bare name is sought."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, among: Collection[str] = ()) -> None:
         self._table = table
         index = table(INDEX)
         self._modules: Mapping[str, str] = index.get("modules", {})
         self._releases: Mapping[str, str] = index.get("releases", {})
+        known = dict.fromkeys(self._modules.values())
+        self._packages = tuple(each for each in known if not among or each in among)
 
     def package_of(self, dotted: str) -> str | None:
         """The distribution that a full name belongs to; None where its releases were not read."""
@@ -70,7 +75,10 @@ class Interfaces:
         return tuple(self._releases.get(package, "").split())
 
     def runs_with(self, dotted: str) -> tuple[str, ...] | None:
-        """The runs of releases in which a module has a name, or is there; None where all have it or nothing is told."""
+        """The runs of releases in which a module has a name, or is there; None where all have it or nothing is told.
+
+        A run that may have it is marked by ``?``.
+        """
         package = self.package_of(dotted)
         if package is None:
             return None
@@ -79,8 +87,20 @@ class Interfaces:
         for key, wanted in ((f"module {dotted}", ITSELF), (f"module {module}", name)):
             for runs, names in rows.get(key, {}).items():
                 if wanted in names.split():
-                    return tuple(run.removeprefix(_PERHAPS) for run in runs.split())
+                    return tuple(runs.split())
         return None
+
+    def modules_with(self, package: str, name: str) -> dict[str, tuple[str, ...]]:
+        """The modules of a package that have a name in some releases only, with the runs of these releases."""
+        table = self._table(f"interfaces/{package}")
+        keys = table.keys_holding(name) if isinstance(table, KeyedRows) else table
+        rows = {key.removeprefix("module "): table[key] for key in keys if key.startswith("module ")}
+        return {
+            module: tuple(runs.split())
+            for module, by in rows.items()
+            for runs, names in by.items()
+            if name in names.split()
+        }
 
     def callable_named(self, dotted: str) -> tuple[str, str] | None:
         """The package and the key of the function, class or method that a full name leads to.
@@ -100,9 +120,18 @@ class Interfaces:
                     return package, key + name.removeprefix(parts[-1 - members])
         return None
 
+    def defined_below(self, dotted: str) -> tuple[str, str] | None:
+        """The package and the key of the only callable of this name that a module below the stated one defines."""
+        package = self.package_of(dotted)
+        module, _, name = dotted.rpartition(".")
+        table = self._table(f"interfaces/{package}") if package else {}
+        keys = table.keys_ending(f":{name}") if isinstance(table, KeyedRows) else table
+        found = [key[5:] for key in keys if key.startswith(f"home {module}.") and key.endswith(f":{name}")]
+        return (package, found[0]) if package and len(found) == 1 else None
+
     def packages(self) -> tuple[str, ...]:
-        """The packages whose releases were read."""
-        return tuple(dict.fromkeys(self._modules.values()))
+        """The packages whose releases were read, or those of them in which a bare name is sought."""
+        return self._packages
 
     def defining(self, kind: str, key: str) -> Iterator[str]:
         """The packages with a row of this kind, ``class`` or ``call``, for a key."""
@@ -121,14 +150,14 @@ class Interfaces:
 
     def named(self, simple: str) -> Iterator[tuple[str, str]]:
         """Every package and key with this name, such as ``SFTTrainer`` or ``Trainer.train``."""
-        for package in dict.fromkeys(self._modules.values()):
+        for package in self._packages:
             if f"call {simple}" in self._table(f"interfaces/{package}"):
                 yield package, simple
 
     def signatures(self, package: str, key: str) -> Mapping[str, tuple[str, ...]]:
         """The signatures of something by the runs of releases that have them; empty where all have the same."""
         found: Mapping[str, str] = self._table(f"interfaces/{package}").get(f"call {key}", {})
-        return {signature: tuple(runs.split()) for signature, runs in found.items()}
+        return {signature: tuple(runs.split()) or _ALL for signature, runs in found.items()}
 
     def members(self, package: str, key: str, name: str, depth: int = 0) -> tuple[str, ...] | None:
         """The runs in which a class, or one above it, has a method or attribute; None where nothing is told."""
@@ -139,6 +168,15 @@ class Interfaces:
             if "." not in base:
                 found.update(dict.fromkeys(self.members(package, base, name, depth + 1) or ()))
         return tuple(found) or None
+
+    def bases_elsewhere(self, package: str, key: str, depth: int = 0) -> tuple[str, ...]:
+        """The classes of other packages from which a class is derived, by way of those of its own."""
+        bases = self._table(f"interfaces/{package}").get(f"class {key}", {}).get("of", "").split()
+        found = dict.fromkeys(base for base in bases if "." in base)
+        for base in bases if depth < _DEEPEST else ():
+            if base != key and "." not in base:
+                found.update(dict.fromkeys(self.bases_elsewhere(package, base, depth + 1)))
+        return tuple(found)
 
     def taken_at(self, package: str, key: str, release: Version, others: Mapping[str, Version]) -> str | None:
         """The signature at a release, with what classes of other packages take at theirs; None where it is not told."""
@@ -198,7 +236,9 @@ class Interfaces:
                 kind = "import" if ask.kind == "import" else "attribute"
                 return Refusal(package, kind, ".".join(parts[:end]), parts[end - 1], _sure(there), line=ask.line)
         if ask.kind == "import":
-            return None
+            needed = self._needed(package, dotted, release)
+            lacking = next((each for each in needed if each in self._releases and each not in releases), None)
+            return Refusal(package, NEEDS, dotted, lacking, (), line=ask.line) if lacking else None
         if ask.kind in ("super", "method", "member") and ask.name != "__init__":
             dotted = f"{dotted}.{ask.name}"
         found = self.callable_named(dotted)
@@ -217,6 +257,14 @@ class Interfaces:
                 if above is not None and above.kind == "keyword" and above.accepts:
                     return above._replace(target=dotted, base=above.base or base)
         return Refusal(package, why[0], dotted, why[1], accepts, self._renamed(*found, why[1]), ask.line)
+
+    def _needed(self, package: str, dotted: str, release: Version) -> Sequence[str]:
+        """The distributions without which a module does not have a name."""
+        module, _, name = dotted.rpartition(".")
+        for needed, by in self._table(f"interfaces/{package}").get(f"needs {module}", {}).items():
+            if any(name in names.split() and is_in(release, runs.split() or _ALL) for runs, names in by.items()):
+                return tuple(needed.split())
+        return ()
 
     def _bases_at(self, package: str, key: str, release: Version) -> Iterator[str]:
         """The classes of other packages whose parameters are taken as well."""
@@ -269,8 +317,11 @@ class Interfaces:
 
 
 def is_in(release: Version, runs: Sequence[str]) -> bool:
-    """Whether a release is in one of the runs; the mark of a run that may have a name does not count."""
-    return any(contains(_range(run.removeprefix(_PERHAPS)), release) for run in runs)
+    """Whether a release is in one of the runs; the mark of a run that may have a name does not count.
+
+    The empty run holds every release.
+    """
+    return any(not run or contains(_range(run.removeprefix(_PERHAPS)), release) for run in runs)
 
 
 def around(release: Version, read: Sequence[str]) -> tuple[Version, ...]:

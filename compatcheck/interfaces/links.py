@@ -7,7 +7,11 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
+from compatcheck.interfaces.conditions import OWN_MORE
 from compatcheck.interfaces.history import INDEX, Table, around, is_in
+
+ABSENT = "absent"
+"""The kind of a link to a package that the other does not declare, and that has to be installed."""
 
 
 class Link(NamedTuple):
@@ -29,21 +33,27 @@ class Link(NamedTuple):
     asks: tuple[str, ...]
 
 
-def broken_links(table: Table, releases: Mapping[str, Version], python: Version | None = None) -> Iterator[Link]:
+def broken_links(
+    table: Table, releases: Mapping[str, Version], python: Version | None = None, *, are_all: bool = False
+) -> Iterator[Link]:
     """Every link between these releases that does not hold; ``python`` is the interpreter's version, where known.
 
-    Of a release that was not read it is told what holds of those on both sides of it.
+    Of a release that was not read it is told what holds of those on both sides of it. What is not installed is told
+    where these releases ``are_all`` there are.
     """
     read = table(INDEX).get("releases", {})
     known = {name: around(release, read[name].split()) for name, release in releases.items() if name in read}
     for package, here in known.items():
         for provider, rows in table(f"links/{package}").items():
-            beside = known.get(provider)
-            if not here or not beside:
+            beside = known.get(provider, ())
+            is_absent = are_all and provider not in releases
+            if not here or not (beside or is_absent):
                 continue
             for kind, target, name, file, entry, conditions, asks, accepts, fails in rows:
                 asking, working = asks.split(), accepts.split()
-                if not all(is_in(each, asking) for each in here) or any(is_in(each, working) for each in beside):
+                if (kind == ABSENT) != is_absent or not all(is_in(each, asking) for each in here):
+                    continue
+                if any(is_in(each, working) for each in beside):
                     continue
                 if fails and not all(is_in(each, fails.split()) for each in beside):
                     continue
@@ -54,6 +64,8 @@ def broken_links(table: Table, releases: Mapping[str, Version], python: Version 
 
 def holds(condition: str, releases: Mapping[str, Version], python: Version | None) -> bool:
     """Whether what must be installed is; what nobody can tell does not hold."""
+    if condition[0] == OWN_MORE:
+        return True
     if condition[0] == "+":
         return condition[1:] in releases
     if condition[0] == "-":

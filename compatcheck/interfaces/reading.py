@@ -10,14 +10,16 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from compatcheck.files.python_syntax import Function, is_self, is_super, last_name, parse_code
-from compatcheck.interfaces.conditions import NEVER, UNTOLD, atoms_of, opposite
+from compatcheck.interfaces.availability import returned
+from compatcheck.interfaces.conditions import FAILS, NEVER, UNTOLD, atoms_of, opposite
+from compatcheck.interfaces.given_names import Bound, bound_in_loops, names_given
 from compatcheck.interfaces.signature import ANYTHING, keeps, signature_of
 
-FORMAT = 1
+FORMAT = 6
 """Raised where a change here changes what is read; what was kept of an older one is read again."""
 
 OPEN = "*"
@@ -26,9 +28,10 @@ FOREIGN, OF_PACKAGE, DEFINED = range(3)
 
 _LAZY = re.compile(r"sys\.modules\[__name__\]|^__getattr__\b", re.M)
 """What a module has that gives names up by a table of texts; each of the texts counts as a name of it."""
-_SETS = re.compile(
-    r"globals\(\)(?:\.update|\s*\[[^\]]*\]\s*=[^=])|setattr\(\s*sys\.modules|sys\.modules\[__name__\]\.__dict__"
-)
+_REPLACED = re.compile(r"^\s*sys\.modules\[__name__\] = _?LazyModule\(", re.M)
+"""What puts an object in the place of the module, which has the names that it is given and no other."""
+_SETS = re.compile(r"globals\(\)\.update|setattr\(\s*sys\.modules|sys\.modules\[__name__\]\.__dict__")
+_STORES = re.compile(r"globals\(\)\s*\[[^\]]*\]\s*=[^=]")
 _SETS_ON = re.compile(r"\bsetattr\(\s*(\w+)\s*,")
 _DOTTED = re.compile(r"[\"'](\w+(?:\.\w+)+)[\"']")
 _CATCHES = frozenset(
@@ -109,6 +112,10 @@ class Module(NamedTuple):
     loads: tuple[Own, ...] = ()
     calls: tuple[Own, ...] = ()
     self_calls: tuple[SelfCall, ...] = ()
+    needs: dict[str, tuple[str, ...]] = {}
+    """The distributions without which a name is not bound, of those that need one."""
+    tests: dict[str, tuple[str, ...]] = {}
+    """What holds where a function returns true, of those whose text tells; with ``?`` where there is more to it."""
 
 
 def read_module(source: str, module: str, is_package: bool) -> Module:
@@ -127,10 +134,16 @@ def _module(tree: ast.Module, source: str, module: str, is_package: bool, reader
     top, on_demand = module.partition(".")[0], "define_import_structure(" in source
     names: dict[str, int] = {}
     taken: list[str] = []
+    assigned: set[str] = set()
     offered: tuple[str, ...] | None = None
     for node in at_top(tree.body):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names[OPEN if node.name == "__getattr__" else node.name] = DEFINED
+            if node.name != "__getattr__" or isinstance(node, ast.ClassDef):
+                names[node.name] = DEFINED
+            elif (given := names_given(node, tree)) is not None:
+                names = {**dict.fromkeys(given, OF_PACKAGE), **names}
+            else:
+                names[OPEN] = DEFINED
         elif isinstance(node, ast.Import):
             names |= {(each.asname or each.name.partition(".")[0]): FOREIGN for each in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -145,16 +158,23 @@ def _module(tree: ast.Module, source: str, module: str, is_package: bool, reader
                     names[OPEN] = DEFINED
         else:
             names |= dict.fromkeys(_stored(node), DEFINED)
+            assigned.update(_stored(node))
             if isinstance(node, ast.Assign) and _stored(node) == ["__all__"] and source.count("__all__") == 1:
                 offered = _plain(node.value)
     lazy = _LAZY.search(source) is not None
     if lazy:
-        texts = (each.value for node in tree.body for each in ast.walk(node) if isinstance(each, ast.Constant))
-        for text in texts:
-            if isinstance(text, str) and text.isidentifier():
-                names.setdefault(text, OF_PACKAGE)
+        texts = {each.value for node in tree.body for each in ast.walk(node) if isinstance(each, ast.Constant)}
+        listed = {text for text in texts if isinstance(text, str) and text.isidentifier()}
+        if _REPLACED.search(source):
+            listed_or_typed = listed.union(_for_type_checkers(tree.body))
+            names = {name: own for name, own in names.items() if name in listed_or_typed or name == OPEN}
+        names = {**dict.fromkeys(listed, OF_PACKAGE), **names}
     sets_own = module.rpartition(".")[2] in _SETS_ON.findall(source)
-    if (_SETS.search(source) and not on_demand) or sets_own:
+    bound = Bound(frozenset(), ()) if not _STORES.search(source) else bound_in_loops(tree, reader.module_of)
+    if bound is not None:
+        names = {**dict.fromkeys(bound.names, DEFINED), **names}
+        taken += bound.modules
+    if ((bound is None or _SETS.search(source)) and not on_demand) or sets_own:
         names[OPEN] = DEFINED
     aliases = (found for found in _DOTTED.findall(source) if found.partition(".")[0] == top)
     changed = (top for found in _SETS_ON.findall(source) if found == top)
@@ -172,7 +192,26 @@ def _module(tree: ast.Module, source: str, module: str, is_package: bool, reader
         tuple(dict.fromkeys(reader.loads)),
         tuple(dict.fromkeys(reader.calls)),
         tuple(dict.fromkeys(reader.self_calls)),
+        {} if lazy else dict(_needs(reader.bound, assigned)),
+        reader.tests,
     )
+
+
+def _needs(bound: Mapping[str, set[tuple[str, ...]]], assigned: Set[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each name that is only ever bound behind the same questions for what is installed."""
+    for name, conditions in bound.items():
+        first = next(iter(conditions))
+        if len(conditions) == 1 and first and name not in assigned and all(each[0] == "+" for each in first):
+            yield name, tuple(each[1:] for each in first)
+
+
+def _for_type_checkers(body: Iterable[ast.stmt]) -> Iterable[str]:
+    """The names that ``if TYPE_CHECKING`` imports."""
+    for node in body:
+        if isinstance(node, ast.If) and last_name(node.test) == "TYPE_CHECKING":
+            for each in at_top(node.body):
+                if isinstance(each, (ast.Import, ast.ImportFrom)):
+                    yield from (alias.asname or alias.name.partition(".")[0] for alias in each.names)
 
 
 def at_top(body: Iterable[ast.stmt]) -> Iterable[ast.stmt]:
@@ -255,6 +294,7 @@ class _Reader:
         self.constants: dict[str, ast.expr] = {}
         self.defined: set[str] = set()
         self.bound_when: dict[str, tuple[str, ...]] = {}
+        self.bound: dict[str, set[tuple[str, ...]]] = {}
         self.made: dict[str, str] = {}
         self.origins: dict[str, str] = {}
         self.functions: dict[str, str] = {}
@@ -264,21 +304,27 @@ class _Reader:
         self.loads: list[Own] = []
         self.calls: list[Own] = []
         self.self_calls: list[SelfCall] = []
+        self.tests: dict[str, tuple[str, ...]] = {}
 
     def block(self, body: Sequence[ast.stmt], where: _Where) -> None:
         for node in body:
             self.statement(node, where)
             if isinstance(node, ast.If) and not node.orelse and node.body:
                 last = node.body[-1]
-                _, against = self.sides(node.test)
+                _, against = self.sides(node.test, where)
                 if isinstance(last, (ast.Return, ast.Continue, ast.Break)) and where.scope:
                     where = where.when(against)
                 elif isinstance(last, ast.Raise):
                     where = where if UNTOLD in against or NEVER in against else where.when(against)
 
-    def sides(self, test: ast.expr) -> tuple[Sequence[str], Sequence[str]]:
+    def sides(self, test: ast.expr, where: _Where) -> tuple[Sequence[str], Sequence[str]]:
         """What holds where a test is true, and where it is false."""
-        atoms = atoms_of(test, self.constants)
+
+        def own(function: ast.expr) -> str | None:
+            dotted = self.dotted(function, where)
+            return dotted if dotted and dotted.partition(".")[0] == self.top else None
+
+        atoms = atoms_of(test, self.constants, own=own)
         return atoms, opposite(atoms)
 
     def statement(self, node: ast.stmt, where: _Where) -> None:
@@ -290,7 +336,7 @@ class _Reader:
             self.class_(node, where)
         elif isinstance(node, ast.If):
             self.expression(node.test, where)
-            held, against = self.sides(node.test)
+            held, against = self.sides(node.test, where)
             self.block(node.body, where.when(held))
             self.block(node.orelse, where.when(against))
         elif isinstance(node, ast.Try):
@@ -330,18 +376,33 @@ class _Reader:
         passed = failed = where.when((UNTOLD,))
         first = node.body[0] if len(node.body) == 1 else None
         if isinstance(first, ast.If) and len(first.body) == 1 and isinstance(first.body[0], ast.Raise):
-            atoms = atoms_of(first.test, self.constants)
-            passed, failed = where.when(opposite(atoms)), where.when(atoms)
+            atoms, against = self.sides(first.test, where)
+            passed, failed = where.when(against), where.when(atoms)
+        elif (target := self.only_import(node.body)) is not None:
+            failed = where.when((f"{FAILS}{target}",))
         self.block(node.body, where.when((UNTOLD,)) if any(map(_forgives, node.handlers)) else where)
         for handler in node.handlers:
             self.block(handler.body, failed)
         self.block(node.orelse, passed)
         self.block(node.finalbody, where)
 
+    def only_import(self, body: Sequence[ast.stmt]) -> str | None:
+        """What a block imports from elsewhere, by its full name, where it does nothing else."""
+        first = body[0] if len(body) == 1 else None
+        if not isinstance(first, (ast.Import, ast.ImportFrom)) or len(first.names) != 1:
+            return None
+        name = first.names[0].name
+        if isinstance(first, ast.Import):
+            target = name
+        else:
+            target = f"{origin_of(first, self.module, self.is_package)}.{name}".removesuffix(".*")
+        return target if target.partition(".")[0] not in (self.top, *sys.stdlib_module_names) else None
+
     def imported(self, node: ast.Import | ast.ImportFrom, where: _Where) -> None:
         if isinstance(node, ast.Import):
             for each in node.names:
                 bound, target = (each.asname, each.name) if each.asname else (each.name.partition(".")[0],) * 2
+                self.bind_at_top(bound, where)
                 self.bind(bound, target, where)
                 if not where.scope:
                     self.origins.setdefault(bound, target)
@@ -350,6 +411,7 @@ class _Reader:
         origin = origin_of(node, self.module, self.is_package)
         for each in node.names:
             if each.name != "*":
+                self.bind_at_top(each.asname or each.name, where)
                 self.bind(each.asname or each.name, f"{origin}.{each.name}", where)
                 if not where.scope:
                     self.origins.setdefault(each.asname or each.name, f"{origin}:{each.name}")
@@ -364,6 +426,11 @@ class _Reader:
         if not where.scope:
             self.bound_when[name] = where.conditions
 
+    def bind_at_top(self, name: str, where: _Where) -> None:
+        """Keep what must hold for a name of the module to be bound; nothing where nobody can tell."""
+        if not where.scope and not where.owner:
+            self.bound.setdefault(name, set()).add(where.conditions if where.asks else ())
+
     def as_bound(self, node: ast.expr, where: _Where) -> _Where:
         """Where what a name of the module leads to is there at all."""
         while isinstance(node, ast.Attribute):
@@ -374,6 +441,8 @@ class _Reader:
         if not where.asks:
             return
         if module.partition(".")[0] == self.top:
+            if any(each[0] == FAILS for each in where.conditions):
+                return
             self.loads.append(Own(f"{module}:{name}" if name else module, where.scope, where.conditions))
         else:
             self.ask("import", module, name, 0, (), where, line)
@@ -385,6 +454,7 @@ class _Reader:
             self.asks.append(Ask(kind, target, name, places, keywords, where.scope, where.conditions, line))
 
     def function(self, node: Function, where: _Where) -> None:
+        self.bind_at_top(node.name, where)
         for each in (*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)):
             self.expression(each, where)
         if not self.postponed and not where.scope:
@@ -398,11 +468,14 @@ class _Reader:
         if not where.owner and not _is_overload(node):
             signature = signature_of(node)
             same = self.functions.get(name, signature) == signature
+            if atoms := returned(node, self.constants):
+                self.tests[name] = atoms if same else ()
             self.functions[name] = signature if same else ANYTHING
         inner = _Where(name, (), where.owner, dict(where.aliases))
         self.block(node.body, inner)
 
     def class_(self, node: ast.ClassDef, where: _Where) -> None:
+        self.bind_at_top(node.name, where)
         for each in (*node.decorator_list, *node.bases, *(each.value for each in node.keywords)):
             self.expression(each, where)
         if where.scope:
@@ -494,14 +567,14 @@ class _Reader:
         elif isinstance(node, ast.Lambda):
             return
         elif isinstance(node, ast.IfExp):
-            held, against = self.sides(node.test)
+            held, against = self.sides(node.test, where)
             self.expression(node.test, where)
             self.expression(node.body, where.when(held))
             self.expression(node.orelse, where.when(against))
         elif isinstance(node, ast.BoolOp):
             for each in node.values:
                 self.expression(each, where)
-                held, against = self.sides(each)
+                held, against = self.sides(each, where)
                 where = where.when(held if isinstance(node.op, ast.And) else against)
         elif isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
             self.expression(node.generators[0].iter, where)
@@ -525,6 +598,10 @@ class _Reader:
             places = -1
         keywords = tuple(sorted(each.arg for each in node.keywords if each.arg))
         function = node.func
+        imported = self.imported_by_call(node)
+        if imported:
+            self.ask_import(imported, "", where, node.lineno)
+            return
         dotted = self.dotted(function, where)
         if dotted and dotted.partition(".")[0] != self.top:
             if where.asks:
@@ -532,8 +609,16 @@ class _Reader:
             return
         if isinstance(function, ast.Attribute):
             self.method_called(node, function, places, keywords, where)
-        if dotted and where.asks:
+        if dotted and where.asks and not any(each[0] == FAILS for each in where.conditions):
             self.calls.append(Own(dotted, where.scope, where.conditions))
+
+    @staticmethod
+    def imported_by_call(node: ast.Call) -> str | None:
+        """The module that ``__import__("...")`` or ``importlib.import_module("...")`` imports."""
+        first = node.args[0] if len(node.args) == 1 and not node.keywords else None
+        text = first.value if isinstance(first, ast.Constant) else None
+        is_import = ast.unparse(node.func) in ("__import__", "importlib.import_module") if text else False
+        return text if is_import and isinstance(text, str) and not text.startswith(".") else None
 
     def method_called(
         self, node: ast.Call, function: ast.Attribute, places: int, keywords: tuple[str, ...], where: _Where
@@ -558,6 +643,11 @@ class _Reader:
             self.ask("method", made, name, places, keywords, where, node.lineno)
         else:
             self.expression(function.value, where)
+
+    def module_of(self, node: ast.expr) -> str | None:
+        """The module of the package itself that an expression at the top level leads to."""
+        dotted = self.dotted(node, _Where("", (), None, self.aliases))
+        return dotted if dotted and dotted.partition(".")[0] == self.top else None
 
     def dotted(self, node: ast.expr, where: _Where) -> str | None:
         """The full name of what an imported name leads to; None for anything else."""

@@ -43,7 +43,7 @@ class Release:
         self.elsewhere = elsewhere
         self.modules: Mapping[str, Module] = {n: module for n, module in modules.items() if not n.endswith("!")}
         self.stubs: Mapping[str, Module] = {n[:-1]: module for n, module in modules.items() if n.endswith("!")}
-        self.names: Mapping[str, Mapping[str, int]] = resolved_names(self.modules)
+        self.names: Mapping[str, Mapping[str, int]] = resolved_names(_with_stubs(self.modules, self.stubs))
         self._children: dict[str, list[str]] = {}
         for name in self.modules:
             self._children.setdefault(name.rpartition(".")[0], []).append(name)
@@ -266,11 +266,30 @@ def _fields(words: list[str]) -> str:
 
 
 def _merged(words: list[str], more: list[str]) -> list[str]:
-    """Parameters, and those of the base class that are given by keyword through ``**``."""
-    names = {word.rstrip("=").lstrip("*") for word in words}
+    """Parameters, and those of the base class that are given by keyword through ``**``.
+
+    None of these is required where the rest of the arguments by place may go to the base class as well.
+    """
+    names = {word.rstrip("=") for word in words if not word.startswith("*")}
     star = [] if any(word.startswith("*") for word in words) else ["*"]
+    has_rest = any(word.startswith("*") and len(word) > 1 for word in words)
     taken = [word for word in more if not word.startswith("*") or word.startswith("**")]
-    return [*words, *star, *(word for word in taken if word.rstrip("=") not in names and word != "/")]
+    added = [word for word in taken if word.rstrip("=") not in names and word != "/"]
+    return [*words, *star, *(f"{word}=" if has_rest and word.isidentifier() else word for word in added)]
+
+
+def _with_stubs(modules: Mapping[str, Module], stubs: Mapping[str, Module]) -> dict[str, Module]:
+    """The modules; one that may hold anything has the names of its stub as well.
+
+    A stub is no full list: that of torch's compiled module lacks 44 of its names.
+    """
+    found = dict(modules)
+    for name, stub in stubs.items():
+        known = modules.get(name)
+        if known is not None and OPEN in known.names:
+            told = {each: own for each, own in stub.names.items() if own > FOREIGN and not each.startswith("_")}
+            found[name] = known._replace(names={**told, **known.names})
+    return found
 
 
 def resolved_names(modules: Mapping[str, Module]) -> dict[str, dict[str, int]]:

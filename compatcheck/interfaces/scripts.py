@@ -51,8 +51,8 @@ class _Script(_Reader):
         self.details: dict[int, tuple[tuple[str, ...], tuple[int, ...]]] = {}
         self.unclear = {"": _ambiguous(tree.body)}
 
-    def sides(self, test: ast.expr) -> tuple[Sequence[str], Sequence[str]]:
-        sides = super().sides(test)
+    def sides(self, test: ast.expr, where: _Where) -> tuple[Sequence[str], Sequence[str]]:
+        sides = super().sides(test, where)
         if not self.loaded and any(UNTOLD in each for each in sides) and not _ASKS.search(ast.unparse(test)):
             return (), ()
         return sides

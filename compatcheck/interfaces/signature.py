@@ -8,6 +8,7 @@ goes to the same method of the base class and nowhere else, and ``.`` in front s
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from compatcheck.files.python_syntax import Function, is_super, last_name
@@ -74,13 +75,17 @@ _KEEPS = frozenset(
 
 
 class Parameters(NamedTuple):
-    """A signature, parsed. ``positional`` may be given by place, ``keywords`` by name; both in order."""
+    """A signature, parsed. ``positional`` may be given by place, ``keywords`` by name; both in order.
+
+    ``renamed`` are old names that are still accepted, each with the new one.
+    """
 
     positional: tuple[str, ...]
     keywords: tuple[str, ...]
     required: tuple[str, ...]
     takes_rest: bool
     takes_more: bool
+    renamed: Mapping[str, str] = {}
 
 
 def signature_of(function: Function) -> str:
@@ -165,6 +170,7 @@ def parse(signature: str) -> Parameters:
     positional: list[str] = []
     keywords: list[str] = []
     required: list[str] = []
+    renamed: dict[str, str] = {}
     rest = more = by_name = False
     for word in signature.split():
         if word.startswith("**"):
@@ -172,7 +178,9 @@ def parse(signature: str) -> Parameters:
         elif word.startswith("*"):
             rest, by_name = rest or len(word) > 1, True
         elif word.startswith("+"):
-            keywords.append(word[1:].partition(">")[0])
+            old, _, new = word[1:].partition(">")
+            keywords.append(old)
+            renamed |= {old: new} if new else {}
         elif word == "/":
             keywords.clear()
         elif word == ".":
@@ -184,7 +192,7 @@ def parse(signature: str) -> Parameters:
                 positional.append(name)
             if word == name:
                 required.append(name)
-    return Parameters(tuple(positional), tuple(keywords), tuple(required), rest, more)
+    return Parameters(tuple(positional), tuple(keywords), tuple(required), rest, more, renamed)
 
 
 def problem(parameters: Parameters, places: int, names: tuple[str, ...]) -> tuple[str, str] | None:
@@ -200,7 +208,7 @@ def problem(parameters: Parameters, places: int, names: tuple[str, ...]) -> tupl
                 return "keyword", name
     if not parameters.takes_rest and places > len(parameters.positional):
         return "positional", str(len(parameters.positional))
-    given = {*parameters.positional[:places], *names}
+    given = {*parameters.positional[:places], *names, *(parameters.renamed.get(name, name) for name in names)}
     twice = next((name for name in names if name in parameters.positional[:places]), None)
     if twice:
         return "twice", twice

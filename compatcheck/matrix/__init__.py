@@ -27,6 +27,7 @@ from compatcheck.matrix.loading import (
     require_installed,
     search,
     source_folder,
+    withdrawn_entries,
 )
 from compatcheck.matrix.matching.by_day import Releases, existing_first
 from compatcheck.matrix.matching.held_facts import held_facts
@@ -77,6 +78,7 @@ __all__ = [
     "split_words",
     "survey",
     "trait_finder",
+    "withdrawn_entries",
     "within",
 ]
 
@@ -139,7 +141,13 @@ def _translated(matrix: Matrix, verdict: Verdict) -> Verdict:
         return verdict
     texts = matrix.texts(current())
     return verdict._replace(
-        occurrences=tuple(each._replace(note=texts.get(each.note, each.note)) for each in verdict.occurrences)
+        occurrences=tuple(
+            each._replace(
+                note=texts.get(each.note, each.note),
+                remedies=tuple({**way, "why": texts.get(way["why"], way["why"])} for way in each.remedies),
+            )
+            for each in verdict.occurrences
+        )
     )
 
 
@@ -168,7 +176,9 @@ def _finding(
     note, source = (occurrence.note, occurrence.source) if occurrence else ("", "")
     if occurrence:
         ways = (pins for pins in (occurrence.pins, occurrence.instead) if pins)
-        remedies = (*(Remedy("pins", _(occurrence.why), pins) for pins in ways), *remedies)
+        first = [_remedy(way) for way in occurrence.remedies if way.get("first")]
+        others = [_remedy(way) for way in occurrence.remedies if not way.get("first")]
+        remedies = (*first, *(Remedy("pins", _(occurrence.why), pins) for pins in ways), *others, *remedies)
         if occurrence.config:
             remedies = (Remedy("config", _(occurrence.why), config=occurrence.config), *remedies)
         if occurrence.code:
@@ -186,7 +196,7 @@ def _finding(
         evidence=tuple(dict.fromkeys(filter(None, (source, *(evidence["url"] for evidence in raw["evidence"]))))),
         probe_name=probe.get("name"),
         probe_request=probe.get("request", {}),
-        location=(occurrence and occurrence.location) or _location(verdict, judged.view),
+        location=_location(verdict, occurrence, judged.view),
         partly=verdict.partly,
         mechanism=" ".join(filter(None, (note, raw["mechanism"]))),
         seen=occurrence is not None,
@@ -205,17 +215,23 @@ def _partly(verdict: Verdict) -> Iterator[str]:
         yield _("The project's {name} {words}.").format(name=path.removeprefix("distributions."), words=words)
 
 
-def _location(verdict: Verdict, environment: Environment) -> Location | None:
+def _location(verdict: Verdict, occurrence: Occurrence | None, environment: Environment) -> Location | None:
     """Where the user's own files state a fact that the matching table speaks of: a trait, a setting, then a version.
 
     One that no file gives in so many words has the place of its section, and a section that of the first it holds.
+    What a trait saw has its own place, or that of the release it speaks of.
     """
+    if occurrence and occurrence.location:
+        return occurrence.location
     places = [
         ((*_rank(path), distance), at)
         for path in verdict.paths
         for distance, at in _places(path, environment.locations)
     ]
-    return min(places, key=lambda place: place[0])[1] if places else None
+    if places:
+        return min(places, key=lambda place: place[0])[1]
+    versions = (f"distributions.{name}" for name in (occurrence.packages if occurrence else ()))
+    return next((at for path in versions if (at := environment.locations.get(path))), None)
 
 
 def _rank(path: str) -> tuple[bool, ...]:
@@ -259,11 +275,7 @@ def ruled_out(matrix: Matrix, judged: Judged, ids: Collection[str]) -> dict[str,
         verdicts = (match_table(each, judged.view, traits, known, judged.inferred) for each in tables)
         return any_of(verdicts).holds is False
 
-    return {
-        raw["id"]: bool(raw.get("withdrawn")) or fails(raw["affected"])
-        for raw in all_entries(matrix)
-        if raw["id"] in ids
-    }
+    return {raw["id"]: "withdrawn" in raw or fails(raw["affected"]) for raw in matrix.read(None) if raw["id"] in ids}
 
 
 def patterns(matrix: Matrix) -> tuple[Pattern, ...]:
@@ -312,22 +324,22 @@ def lint_folder(folder: str | None, probes: Sequence[str], only: Sequence[str] =
     from pathlib import Path
 
     from compatcheck.errors import InputError
-    from compatcheck.matrix.compile import read_entries
+    from compatcheck.matrix.compile import read_sources
     from compatcheck.matrix.lint import lint
     from compatcheck.matrix.loading import read_source_table, source_folder
 
     source = Path(source_folder(folder))
-    entries = read_entries(source)
+    entries, withdrawn = read_sources(source)
     if not entries:
         raise InputError("reading the matrix in", str(source), "no entry is there", "name a folder of matrix sources")
-    lacking = sorted({*only} - {entry.id for entry in entries.values()})
+    lacking = sorted({*only} - {each.id for each in entries.values()} - {each.id for each in withdrawn.values()})
     if lacking:
         raise InputError(
             "reading the matrix in", str(source), f"there is no {lacking[0]}", "name entries that are there"
         )
     today = datetime.now(timezone.utc).date()
     table = cache(partial(read_source_table, str(source)))
-    return lint(entries, table, probes, today, only), len({*only} or entries)
+    return lint(entries, table, probes, today, only, withdrawn), len({*only} or (*entries, *withdrawn))
 
 
 def interval(condition: str) -> Interval | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any
 
-from compatcheck.results.logs import LONGEST_MATCHED
+from compatcheck.files import limits
 
 if sys.version_info >= (3, 11):
     from re import _constants as constants  # type: ignore[attr-defined]
@@ -26,8 +26,6 @@ else:
 _WIDEST = 200
 """A repeat up to so many is bounded; one beyond is open."""
 
-_MOST_WAYS = 20_000
-"""In how many ways the repeats of an expression may share out a line, an open one counted as a whole line."""
 
 _REPEATS = (constants.MAX_REPEAT, constants.MIN_REPEAT)
 _ONE_CHARACTER = (constants.LITERAL, constants.NOT_LITERAL, constants.IN, constants.ANY)
@@ -55,8 +53,8 @@ def check_regex(text: str) -> str:
     for least, most, repeated in _repeats(parsed):
         if len(repeated) != 1 or repeated[0][0] not in _ONE_CHARACTER:
             raise ValueError(f"{text!r}: a repeat may hold one character or class only; spell the rest out")
-        ways *= min(most, LONGEST_MATCHED) - least + 1
-    if ways > _MOST_WAYS:
+        ways *= min(most, limits.MATCHED_CHARACTERS) - least + 1
+    if ways > limits.PATTERN_WAYS:
         raise ValueError(f"{text!r}: its repeats are too wide together; bound them, as in {{0,80}}")
     if any(operation in _REPEATS and argument[1] > _WIDEST for operation, argument in list(parsed)[:1]):
         raise ValueError(f"{text!r}: it begins with a repeat that has no bound; leave that out")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
+from importlib.util import find_spec
 
 from compatcheck.errors import InputError
 from compatcheck.files.storage import cache_folder
@@ -40,16 +41,16 @@ def _make(sources: str, place: str) -> None:
     from pathlib import Path
 
     from compatcheck.matrix.compile import (
-        compile_entries,
-        read_entries,
+        compile_sources,
         read_files,
         read_tables,
         read_texts,
         write_files,
     )
 
-    tables, texts, files = read_tables(Path(sources)), read_texts(Path(sources)), read_files(Path(sources))
-    form = compile_entries(read_entries(Path(sources)).values(), tables, texts, files)
+    texts = read_texts(Path(sources)) if _reads_catalogues() else {}
+    tables, files = read_tables(Path(sources)), read_files(Path(sources))
+    form = compile_sources(Path(sources), tables, texts, files)
     try:
         os.makedirs(os.path.dirname(place), exist_ok=True)
         temporary = tempfile.mkdtemp(prefix=".", dir=os.path.dirname(place))
@@ -75,10 +76,15 @@ def _remove_old(beside: str, place: str) -> None:
 
 def _identity(sources: str) -> str:
     """What changes with every source and with the code that compiles them: their names, sizes and times."""
-    digest = sha256(sys.version.encode())
+    digest = sha256(f"{sys.version} {_reads_catalogues()}".encode())
     for path, size, changed in sorted(_files(sources)) + sorted(_files(_PACKAGE)):
         digest.update(f"{path}\0{size}\0{changed}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()[:32]
+
+
+def _reads_catalogues() -> bool:
+    """Whether babel is there; a checkout without it tells its entries in English."""
+    return find_spec("babel") is not None
 
 
 def _files(folder: str) -> Iterator[tuple[str, int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import product
+from itertools import chain, combinations, islice, product
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment
@@ -35,6 +35,8 @@ _INFERRED = {
     "python": ("python", "distributions.torch"),
 }
 """What `infer` derives, and the facts that it reads for it."""
+_PAIRS = 200
+"""The pairs of choices beside which a third is tried."""
 
 
 class Reach(NamedTuple):
@@ -85,8 +87,6 @@ def survey(matrix: Matrix, shared: Sequence[Choices], added: Sequence[Choices]) 
     common = tuple(range(len(shared)))
     found: list[list[Reach]] = [[] for _ in added]
     for entry in all_entries(matrix):
-        if entry.get("withdrawn"):
-            continue
         without = None
         for number, reaches in enumerate(found):
             own = len(shared) + number
@@ -121,14 +121,25 @@ def _prepared(matrix: Matrix, shared: Sequence[Choices], added: Sequence[Choices
 
 
 def _sways(trait: str, dimension: int, within: _Survey) -> bool:
-    """Whether a computed trait comes out differently for the choices of a dimension, alone or beside another choice."""
+    """Whether a computed trait comes out differently for the choices of a dimension, alone or beside others.
+
+    Beside one other choice, and beside two that together say what neither says alone: a link between two releases that
+    only some runs get to depends on a third.
+    """
     others = [
         (at, place)
         for at, each in enumerate(within.dimensions)
         for place in range(len(each))
         if at != dimension and min(at, dimension) < within.shared
     ]
-    for beside in [(), *((other,) for other in others)]:
+    pairs = (
+        pair
+        for pair in combinations(others, 2)
+        if len({at for at, _ in pair}) == 2 and min(at for at, _ in pair) < within.shared
+    )
+    alone = {other: within.at([other]).trait(trait) for other in others}
+    telling = (pair for pair in pairs if within.at(pair).trait(trait) not in (alone[pair[0]], alone[pair[1]]))
+    for beside in chain([()], ((other,) for other in others), islice(telling, _PAIRS)):
         bare = within.at(beside)
         without = bare.trait(trait)
         for choice in range(len(within.dimensions[dimension])):

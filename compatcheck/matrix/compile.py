@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Iterable, Mapping
 from datetime import date
 from pathlib import Path
@@ -21,16 +20,12 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from compatcheck.environment.paths import distribution_of, variable_of
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 from compatcheck.errors import DataError, InputError
+from compatcheck.files.reading import read_text
+from compatcheck.files.toml_text import TOMLDecodeError, parse_toml
 from compatcheck.matrix._patterns import compile_patterns
 from compatcheck.matrix._traits import computed_traits
-from compatcheck.matrix.entry import Entry
+from compatcheck.matrix.entry import Entry, WithdrawnEntry
 from compatcheck.matrix.fetched import ABOUT_KEYS
 from compatcheck.matrix.loading import FORMAT
 from compatcheck.matrix.rows import compile_rows, parse_posting
@@ -42,15 +37,34 @@ NOT_ENTRIES = ("frameworks", "interfaces", "links", "records", "tables")
 """Folders of the matrix that hold no entries."""
 
 
+class Sources(NamedTuple):
+    """The entries below a matrix folder, by file: those in force, and those that are withdrawn."""
+
+    entries: dict[Path, Entry]
+    withdrawn: dict[Path, WithdrawnEntry]
+
+
+def read_sources(folder: Path) -> Sources:
+    """Every entry below a matrix folder. Raises InputError naming the file and each fault in it."""
+    sources = Sources({}, {})
+    for path in sorted(path for path in folder.glob("*/*.toml") if path.parent.name not in NOT_ENTRIES):
+        entry = read_entry(path)
+        if isinstance(entry, WithdrawnEntry):
+            sources.withdrawn[path] = entry
+        else:
+            sources.entries[path] = entry
+    return sources
+
+
 def read_entries(folder: Path) -> dict[Path, Entry]:
-    """Every entry below a matrix folder, by file. Raises InputError naming the file and each fault in it."""
-    files = sorted(path for path in folder.glob("*/*.toml") if path.parent.name not in NOT_ENTRIES)
-    return {path: read_entry(path) for path in files}
+    """Every entry in force, by file."""
+    return read_sources(folder).entries
 
 
-def read_entry(path: Path) -> Entry:
+def read_entry(path: Path) -> Entry | WithdrawnEntry:
+    stated = read_toml(path)
     try:
-        return Entry.model_validate(read_toml(path))
+        return WithdrawnEntry.model_validate(stated) if "withdrawn" in stated else Entry.model_validate(stated)
     except ValidationError as error:
         raise InputError("reading matrix entry", path, _faults(error), "correct the entry") from None
 
@@ -64,8 +78,8 @@ def _faults(error: ValidationError) -> str:
 
 def read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return parse_toml(read_text(str(path)))
+    except (TOMLDecodeError, RecursionError) as error:
         raise InputError("reading", path, str(error), "correct the file") from None
 
 
@@ -112,10 +126,12 @@ def compile_entries(
     tables: Mapping[str, Mapping[str, Any]] | None = None,
     texts: Mapping[str, Mapping[str, str]] | None = None,
     files: Mapping[str, bytes] | None = None,
+    withdrawn: Iterable[WithdrawnEntry] = (),
 ) -> Compiled:
     """The compiled form, whose revision and date are those of the entries and the tables.
 
     ``texts`` holds by language what the entries say there, ``files`` the tables that are shipped as they are written.
+    What proves an entry, its examples, is no part of it.
     Raises DataError where two entries share an id.
     """
     tables = tables or {}
@@ -129,18 +145,18 @@ def compile_entries(
     judged: list[bytes] = []
     at = place_at = 0
     seen: set[str] = set()
-    ordered = sorted(entries, key=lambda entry: entry.id)
-    for entry in ordered:
+    in_force = sorted(entries, key=lambda entry: entry.id)
+    every: list[Entry | WithdrawnEntry] = [*in_force, *withdrawn]
+    for entry in sorted(every, key=lambda entry: entry.id):
         if entry.id in seen:
             raise DataError("compiling the matrix entry", entry.id, "the id is used twice", "give one a new id")
         seen.add(entry.id)
-        dates.append(str(entry.withdrawn.on if entry.withdrawn else entry.reviewed))
-        whole = entry.model_copy(update={"packages": list(entry.distributions)})
-        stated.append(whole.model_dump_json(exclude_defaults=True).encode() + b"\n")
-        line = _to_json({"affected": entry.affected, "at": [at, len(stated[-1])]}).encode() + b"\n"
-        at += len(stated[-1])
-        if entry.withdrawn:
+        dates.append(str(entry.withdrawn.on if isinstance(entry, WithdrawnEntry) else entry.reviewed))
+        stated.append(_stated(entry).model_dump_json(exclude_defaults=True).encode() + b"\n")
+        place, at = [at, len(stated[-1])], at + len(stated[-1])
+        if isinstance(entry, WithdrawnEntry):
             continue
+        line = _to_json({"affected": entry.affected, "at": place}).encode() + b"\n"
         judged.append(line)
         place = [place_at, len(line)]
         place_at += len(line)
@@ -160,7 +176,7 @@ def compile_entries(
         "revision": hashlib.sha256(b"".join([*stated, _to_json(tables).encode(), *(files or {}).values()])).hexdigest()[
             :12
         ],
-        "entries": len(seen),
+        "entries": len(in_force),
         "date": max(dates, default="1970-01-01"),
         "environ": sorted(environ),
         "guards": {name: list(rows.values()) for name, rows in guards.items()},
@@ -168,12 +184,18 @@ def compile_entries(
         "of_model": of_model,
         "tables": sorted(tables),
     }
-    in_force = [entry for entry in ordered if not entry.withdrawn]
     rows, postings = compile_rows(in_force, texts or {})
     patterns = compile_patterns(in_force, {word: len(parse_posting(found)) for word, found in postings.items()})
     return Compiled(
         index, b"".join(judged), b"".join(stated), _lines(patterns), _lines(rows), _to_json(postings).encode()
     )
+
+
+def _stated(entry: Entry | WithdrawnEntry) -> Entry | WithdrawnEntry:
+    """What the compiled form holds of an entry: who is at fault stands in it, its examples do not."""
+    if isinstance(entry, WithdrawnEntry):
+        return entry
+    return entry.model_copy(update={"packages": list(entry.distributions), "examples": []})
 
 
 def _lines(values: Iterable[object]) -> bytes:
@@ -206,10 +228,21 @@ def _interval(condition: str) -> tuple[Any, Any]:
     return max(lows, default=None), min(highs, default=None)
 
 
+def compile_sources(
+    folder: Path,
+    tables: Mapping[str, Mapping[str, Any]],
+    texts: Mapping[str, Mapping[str, str]],
+    files: Mapping[str, bytes],
+) -> Compiled:
+    """The compiled form of a folder of sources, whose tables, texts and files are read already."""
+    entries, withdrawn = read_sources(folder)
+    return compile_entries(entries.values(), tables, texts, files, withdrawn.values())
+
+
 def write_compiled(source: Path, destination: Path) -> dict[str, Any]:
     """Compile the matrix below ``source`` into ``destination``; returns the index."""
     tables, texts, files = read_tables(source), read_texts(source), read_files(source)
-    compiled = compile_entries(read_entries(source).values(), tables, texts, files)
+    compiled = compile_sources(source, tables, texts, files)
     write_files(compiled, tables, destination, texts, files)
     return compiled.summary
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
-from typing import Annotated, Any, Literal
+from functools import cached_property
+from typing import Annotated, Any, Literal, NamedTuple
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from compatcheck.environment.paths import distribution_of, flatten
+from compatcheck.environment.paths import distribution_of, flatten, merge, parts, without_value
 from compatcheck.environment.vocabulary import kind_of
 from compatcheck.matrix._regex import check_regex
 from compatcheck.packages.versions import is_range, number_in_range, parse_range
@@ -64,13 +65,15 @@ def _with_absences(table: Any) -> Any:
     """TOML has no null: in an example the word ``absent`` says that a fact is known not to be there."""
     if isinstance(table, Mapping):
         return {key: _with_absences(value) for key, value in table.items()}
+    if isinstance(table, list):
+        return [_with_absences(each) for each in table]
     return None if table == "absent" else table
 
 
 def _check_specifier(text: str) -> str:
     try:
         SpecifierSet(text)
-    except InvalidSpecifier:
+    except ValueError:
         raise ValueError(f"{text!r} is not a version specifier") from None
     return text
 
@@ -117,14 +120,57 @@ class Evidence(_Part):
     note: str | None = Field(None, description="where in a long source to look")
 
 
-class Example(_Part):
-    """A small environment, and what the entry must say of it."""
+class Change(_Part):
+    """An environment by what sets it apart from an example's own: facts that differ, and those that are not stated."""
 
-    expect: Expectation = Field(description="what matching the environment must give")
+    model_config = ConfigDict(extra="allow")
+
+    without: list[str] = Field([], description="paths of facts that are not stated in it")
+    note: str | None = Field(None, description="whose environment it is, or what it shows")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _absences(cls, stated: Any) -> Any:
+        return _with_absences(stated)
+
+    def of(self, environment: Mapping[str, Any]) -> dict[str, Any]:
+        """The environment that it makes of another one."""
+        for path in self.without:
+            environment = without_value(environment, parts(path))
+        changed: dict[str, Any] = merge(environment, self.model_extra or {})
+        return changed
+
+
+class Case(NamedTuple):
+    """An environment, and what the entry must say of it."""
+
+    expect: Expectation
+    environment: Mapping[str, Any]
+    note: str | None = None
+
+
+class Example(_Part):
+    """A small environment, what the entry must say of it, and of others that differ from it in little."""
+
+    expect: Expectation = Field("affected", description="what matching the environment must give")
     environment: Annotated[dict[str, Any], BeforeValidator(_with_absences)] = Field(
         description="part of a snapshot as `compatcheck env` prints it; the word `absent` is known not to be there"
     )
     note: str | None = Field(None, description="whose environment it is, or what it shows")
+    affected: list[Change] = Field([], description="others that must be affected: the facts that differ")
+    unaffected: list[Change] = Field([], description="others that must not be")
+    undetermined: list[Change] = Field([], description="others that nobody can tell")
+
+    def cases(self) -> Iterator[Case]:
+        """Its own environment and those that differ from it, each whole."""
+        yield Case(self.expect, self.environment, self.note)
+        changes: tuple[tuple[Expectation, list[Change]], ...] = (
+            ("affected", self.affected),
+            ("unaffected", self.unaffected),
+            ("undetermined", self.undetermined),
+        )
+        for expect, changed in changes:
+            yield from (Case(expect, change.of(self.environment), change.note) for change in changed)
 
 
 class ErrorPattern(_Part):
@@ -167,16 +213,29 @@ class Withdrawn(_Part):
 
     on: date = Field(description="the day it was withdrawn")
     reason: str = Field(min_length=1, description="what was found to be wrong")
+    successors: list[str] = Field([], description="entries that answer for it now")
+
+
+_ID = Field(
+    pattern=r"^CC-\d{4}-\d{4}$",
+    description="`CC-YYYY-NNNN`: the fault's year, the next free number; never reused",
+)
+_TITLE = Field(min_length=1, max_length=100, description="the fault and not the cure, in one line")
+
+
+class WithdrawnEntry(_Part):
+    """What is kept of an entry that is withdrawn."""
+
+    id: str = _ID
+    title: str = _TITLE
+    withdrawn: Withdrawn = Field(description="since when and why the entry is withdrawn")
 
 
 class Entry(_Part):
     """One known-bad combination, as a file under ``matrix/`` states it."""
 
-    id: str = Field(
-        pattern=r"^CC-\d{4}-\d{4}$",
-        description="`CC-YYYY-NNNN`: the fault's year, the next free number; never reused",
-    )
-    title: str = Field(min_length=1, max_length=100, description="the fault and not the cure, in one line")
+    id: str = _ID
+    title: str = _TITLE
     impact: Impact = Field(description="the worst that a user meets")
     confidence: Confidence = Field(description="what the evidence is worth")
     summary: str = Field(min_length=1, description="what the user sees, in up to three sentences")
@@ -188,16 +247,20 @@ class Entry(_Part):
     )
     published: date = Field(description="the day of the first public report or fix")
     reviewed: date = Field(description="the day on which somebody last held the entry against its sources")
-    withdrawn: Withdrawn | None = Field(None, description="says that the entry was wrong, since when and why")
     affected: list[Conditions] = Field(
         min_length=1, description="tables of conditions: keys within one are AND, tables are OR"
     )
     remedies: list[RemedyEntry] = Field(min_length=1, description="ways out, the best first")
+    overlaps: dict[str, str] = Field(
+        {},
+        description="entries of the same packages that hold wherever this one does, and what else each tells of",
+    )
     probe: Probe | None = Field(None, description="the probe that rules on the entry")
+    unprobed: str | None = Field(None, description="why no probe can show it: a name in `tables/unprobed.toml`")
     error_patterns: list[ErrorPattern] = Field([], description="error lines that the entry explains")
     evidence: list[Evidence] = Field(min_length=1, description="public sources and records, and what each bears out")
     examples: list[Example] = Field(
-        min_length=1, description="at least one affected, one unaffected neighbour and one undetermined"
+        [], description="affected environments, with what must change for the entry to hold no more"
     )
     reproduce: Reproduce | None = Field(None, description="two environments that `matrix reproduce` builds and probes")
 
@@ -206,6 +269,11 @@ class Entry(_Part):
         if self.reviewed < self.published:
             raise ValueError("reviewed lies before published")
         return self
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """The environments of all examples, each whole."""
+        return tuple(case for example in self.examples for case in example.cases())
 
     @property
     def distributions(self) -> tuple[str, ...]:

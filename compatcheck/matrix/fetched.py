@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from compatcheck.errors import DataError
 from compatcheck.files import storage
+from compatcheck.files.reading import open_text
 
 ABOUT_KEYS = ("format", "revision", "entries", "date")
 """What tells one matrix from another: the number of its compiled form, and as the index has them the rest."""
@@ -52,7 +53,7 @@ def read_pointer() -> Pointer | None:
     """What is in use of what was fetched; None where nothing was. Raises DataError where the pointer is unreadable."""
     path = os.path.join(store(), POINTER)
     try:
-        with open(path, encoding="utf-8") as stream:
+        with open_text(path, errors="strict") as stream:
             told = json.load(stream)
         pointer = Pointer(told["folder"], About(*(told[key] for key in ABOUT_KEYS)), told["url"], told.get("previous"))
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -66,7 +67,7 @@ def read_about(folder: str, advice: str = "reinstall compatcheck") -> About:
     """What a compiled matrix says of itself. Raises DataError, with the advice, where that is unreadable."""
     path = os.path.join(folder, "about.json")
     try:
-        with open(path, encoding="utf-8") as stream:
+        with open_text(path, errors="strict") as stream:
             told = json.load(stream)
         return About(*(told[key] for key in ABOUT_KEYS))
     except (OSError, ValueError, TypeError, KeyError) as error:

@@ -1,42 +1,57 @@
 """Prove each entry by its own examples: that it says what it means, and no more.
 
 A schema cannot see that a condition can never hold, or that a key does nothing; databases of rules rotted that way.
-So every key, and every bound of a range, must change the verdict on some example when it is left out, and every
-remedy must clear the examples it is for without walking into another entry.
+So every key, and every bound of a range, must change the verdict on some example, or on a neighbour of one, when it is
+left out, and every remedy must clear the examples it is for without walking into another entry.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import date
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
 from compatcheck.environment import Environment
 from compatcheck.environment.vocabulary import keys, kind_of
+from compatcheck.files import limits
+from compatcheck.matrix._containment import is_inside
+from compatcheck.matrix._neighbours import Neighbour, neighbours
 from compatcheck.matrix._quoted_messages import quoted_messages
 from compatcheck.matrix._regex import without_name
 from compatcheck.matrix._traits import Table, trait_finder
-from compatcheck.matrix.entry import Entry, Example, RemedyEntry
+from compatcheck.matrix.entry import Case, Entry, RemedyEntry, WithdrawnEntry
 from compatcheck.matrix.matching.match import Verdict, match_table
 from compatcheck.packages.frameworks import foundations, framework_of, frameworks
 from compatcheck.packages.names import edge
-from compatcheck.packages.versions import is_range
-from compatcheck.results.logs import ERROR_MARKS, LONGEST_MATCHED
+from compatcheck.packages.versions import is_range, parse_range
+from compatcheck.results.logs import ERROR_MARKS
 
 REVIEW_DAYS = 180
 _EXPECTATIONS = {True: "affected", False: "unaffected", None: "undetermined"}
 _RUN_FACTS = ("training.", "model.")
+_QUIET_IMPACTS = ("silent-wrong", "divergence", "hang", "oom")
 _SUPPORTED_PARTS = ("affected", "impact", "mechanism", "misleading", "probe", "remedies", "summary", "symptoms")
 
 
+_EXCEPTION = re.compile(r"\s*(?:[A-Za-z_]\w*\.)*[A-Za-z]\w*(?:Error|Exception|Warning): ")
+_WORDS = re.compile(r"\S*[A-Za-z]{2}\S*")
+_FEWEST_WORDS = 3
 _REPOSITORY = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)")
 _MET_BY_USERS = ("maintainer", "report", "upstream-fix")
 _SEEN_BY_USERS = {"affected", "impact", "summary", "symptoms"}
+
+
+Facts = Mapping[str, Any]
 
 
 class Fault(NamedTuple):
@@ -56,15 +71,21 @@ class _Other(NamedTuple):
 
 
 def lint(
-    entries: Mapping[Path, Entry], table: Table, probes: Sequence[str], today: date, only: Sequence[str] = ()
+    entries: Mapping[Path, Entry],
+    table: Table,
+    probes: Sequence[str],
+    today: date,
+    only: Sequence[str] = (),
+    withdrawn: Mapping[Path, WithdrawnEntry] = {},
 ) -> list[Fault]:
     """Every fault of the entries ``only``, or of all, each beside the whole matrix. ``probes`` are those there are."""
-    active = [_other(entry) for entry in entries.values() if entry.withdrawn is None]
+    active = [_other(entry) for entry in entries.values()]
     patterns = _patterns(other.entry for other in active)
     faults: list[Fault] = []
     for path, entry in entries.items():
         if only and entry.id not in only:
             continue
+        around = list(neighbours(entry, table))
         rules: tuple[Iterable[str], ...] = (
             _misplaced(path, entry),
             _unfinished(path, entry),
@@ -73,15 +94,26 @@ def lint(
             _unreached_evidence(entry),
             _records_that_bear_nothing(path, entry),
             _unknown_probe(entry, probes),
+            _unproved(entry, table),
             _unknown_symptoms(entry, table),
             _false_patterns(entry),
+            _patterns_by_name(entry),
             _messages_of_others(entry, patterns),
-            _false_examples(entry, table),
-            _idle_conditions(entry, table),
+            _false_examples(entry, around, table),
+            _false_neighbours(entry, around, table),
+            _idle_conditions(entry, around, table),
             _bad_remedies(entry, active, table),
+            _bad_remedies_beside(entry, around, table),
+            _loose_pins(entry, table),
+            _skipped_fixes(entry, active, table),
+            _doubles(entry, active),
         )
         faults += [Fault(entry.id, text) for rule in rules for text in rule]
         faults += [Fault(entry.id, text, stale=True) for text in _stale(entry, today)]
+    ids = {entry.id for entry in entries.values()}
+    for path, gone in withdrawn.items():
+        if not only or gone.id in only:
+            faults += [Fault(gone.id, text) for text in _withdrawn(path, gone, ids)]
     if only:
         return faults
     faults += [Fault("tables/relevance.toml", text) for text in _idle_relevance(table)]
@@ -119,6 +151,12 @@ def _misplaced(path: Path, entry: Entry) -> Iterator[str]:
         yield f"the file is named {path.name}, not {entry.id}.toml"
     if path.parent.name not in entry.distributions:
         yield f"it lies in {path.parent.name}/, which is none of its packages: {', '.join(entry.distributions)}"
+
+
+def _withdrawn(path: Path, entry: WithdrawnEntry, ids: Set[str]) -> Iterator[str]:
+    if path.stem != entry.id:
+        yield f"the file is named {path.name}, not {entry.id}.toml"
+    yield from (f"its successor {each} is no entry in force" for each in entry.withdrawn.successors if each not in ids)
 
 
 def _unfinished(path: Path, entry: Entry) -> Iterator[str]:
@@ -178,8 +216,8 @@ def _unreached_evidence(entry: Entry) -> Iterator[str]:
         yield f"{evidence.url} met it with {framework}, whose users no table reaches"
 
 
-def _unaffected(entry: Entry) -> list[Example]:
-    return [example for example in entry.examples if example.expect == "unaffected"]
+def _unaffected(entry: Entry) -> list[Case]:
+    return [case for case in entry.cases if case.expect == "unaffected"]
 
 
 def _reaches(conditions: Mapping[str, object], framework: str) -> bool:
@@ -229,6 +267,16 @@ def _unknown_probe(entry: Entry, probes: Sequence[str]) -> Iterator[str]:
         yield "it can be reproduced but names no probe to do it with"
 
 
+def _unproved(entry: Entry, table: Table) -> Iterator[str]:
+    """A fault that a log does not show names the probe that does, or why none can."""
+    if entry.unprobed and entry.probe:
+        yield "it names a probe, and says why none can show it"
+    elif entry.unprobed and entry.unprobed not in table("unprobed")["reasons"]:
+        yield f"tables/unprobed.toml has no reason {entry.unprobed!r}"
+    elif entry.impact in _QUIET_IMPACTS and not (entry.unprobed or entry.probe):
+        yield f"its impact is {entry.impact}: name a probe, or in `unprobed` why none can show it"
+
+
 def _unknown_symptoms(entry: Entry, table: Table) -> Iterator[str]:
     known = table("symptoms")["symptoms"]
     better = {word: name for name, symptom in known.items() for word in symptom.get("replaces", ())}
@@ -246,7 +294,7 @@ def _false_patterns(entry: Entry) -> Iterator[str]:
     """
     for number, pattern in enumerate(entry.error_patterns, 1):
         regex = re.compile(pattern.regex)
-        if len(pattern.example) > LONGEST_MATCHED or not regex.search(pattern.example):
+        if len(pattern.example) > limits.MATCHED_CHARACTERS or not regex.search(pattern.example):
             yield f"error pattern {number} does not match its example"
         if "\n" in pattern.example:
             yield f"error pattern {number}: its example is of several lines, and a log is read line by line"
@@ -255,6 +303,17 @@ def _false_patterns(entry: Entry) -> Iterator[str]:
         for line in pattern.not_examples:
             if regex.search(line):
                 yield f"error pattern {number} matches {line!r}, which it must not"
+
+
+def _patterns_by_name(entry: Entry) -> Iterator[str]:
+    """A message is quoted without the exception's name: a phrase must match alone, or stand in a line not to match."""
+    for number, pattern in enumerate(entry.error_patterns, 1):
+        name = _EXCEPTION.match(pattern.example)
+        message = pattern.example[name.end() :] if name else ""
+        if len(_WORDS.findall(message)) < _FEWEST_WORDS or any(message in line for line in pattern.not_examples):
+            continue
+        if not re.search(without_name(pattern.regex, pattern.not_examples), message, re.IGNORECASE | re.ASCII):
+            yield f"error pattern {number} needs the exception's name: match {message!r} or name it in not_examples"
 
 
 def _patterns(entries: Iterable[Entry]) -> list[tuple[str, re.Pattern[str]]]:
@@ -267,8 +326,6 @@ def _patterns(entries: Iterable[Entry]) -> list[tuple[str, re.Pattern[str]]]:
 
 def _messages_of_others(entry: Entry, patterns: Sequence[tuple[str, re.Pattern[str]]]) -> Iterator[str]:
     """A message that the entry quotes must not lead to others alone, unless it says that it means another line."""
-    if entry.withdrawn:
-        return
     lines = [line for pattern in entry.error_patterns for line in (pattern.example, *pattern.not_examples)]
     for message in quoted_messages(entry):
         owners = sorted({name for name, regex in patterns if regex.search(message)})
@@ -278,64 +335,184 @@ def _messages_of_others(entry: Entry, patterns: Sequence[tuple[str, re.Pattern[s
             yield f"it quotes {message!r}, which only the pattern of {owners[0]} matches"
 
 
-def _false_examples(entry: Entry, table: Table) -> Iterator[str]:
-    for number, example in enumerate(entry.examples, 1):
-        seen = _verdict(entry.affected, example, table)
-        if seen != example.expect:
-            yield f"example {number} is {seen}, not {example.expect}"
-    lacking = set(_EXPECTATIONS.values()) - {example.expect for example in entry.examples}
+def _false_examples(entry: Entry, around: Sequence[Neighbour], table: Table) -> Iterator[str]:
+    for number, case in enumerate(entry.cases, 1):
+        seen = _verdict(entry.affected, case.environment, table)
+        if seen != case.expect:
+            yield f"example {number} is {seen}, not {case.expect}: {case.environment}"
+    lacking = {"affected", "unaffected", "undetermined"} - {case.expect for case in entry.cases}
+    if lacking:
+        lacking -= {_verdict(entry.affected, each.environment, table) for each in around}
     if lacking:
         yield f"no example is {' or '.join(sorted(lacking))}"
     for number, conditions in enumerate(entry.affected, 1):
-        if not any(_verdict([conditions], example, table) == "affected" for example in entry.examples):
+        if not any(_verdict([conditions], case.environment, table) == "affected" for case in entry.cases):
             yield f"no example is affected by table {number}"
 
 
-def _idle_conditions(entry: Entry, table: Table) -> Iterator[str]:
-    judged = [[_holds(each, example, table) for each in entry.affected] for example in entry.examples]
+def _false_neighbours(entry: Entry, around: Sequence[Neighbour], table: Table) -> Iterator[str]:
+    """Each bound must divide where it says, and a missing fact leave its table open."""
+    for each in around:
+        seen = _holds(entry.affected[each.number], each.environment, table)
+        if seen is not each.holds:
+            expected = _EXPECTATIONS[each.holds]
+            yield f"table {each.number + 1}: an example with {each.what} is {_EXPECTATIONS[seen]}, not {expected}"
+
+
+def _idle_conditions(entry: Entry, around: Sequence[Neighbour], table: Table) -> Iterator[str]:
+    """Each key and each bound must change the verdict on an example, or on a neighbour that differs in its fact."""
+    judged = [[_holds(each, case.environment, table) for each in entry.affected] for case in entry.cases]
     for number, conditions in enumerate(entry.affected):
-        others = [[*holds[:number], *holds[number + 1 :]] for holds in judged]
-        for what, fewer in _without_one(conditions):
-            if all(
-                _best(holds) == _best([_holds(fewer, example, table), *rest])
-                for example, holds, rest in zip(entry.examples, judged, others)
+        for path, what, fewer in _without_one(conditions):
+            tried = zip((case.environment for case in entry.cases), judged)
+            beside = (each.environment for each in around if (each.number, each.path) == (number, path))
+            judged_beside = ((facts, [_holds(other, facts, table) for other in entry.affected]) for facts in beside)
+            if not any(
+                _best(holds) != _best([*holds[:number], _holds(fewer, facts, table), *holds[number + 1 :]])
+                for facts, holds in chain(tried, judged_beside)
             ):
                 yield f"table {number + 1}: no example changes without {what}"
 
 
-def _without_one(conditions: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, object]]]:
-    """The table less one key, one bound of a range or one of several traits, each with the name of what is left out.
+def _without_one(conditions: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, object]]]:
+    """The table less one key, one bound of a range or one of several traits, each with its path and its name.
 
     The presence of a package beside a trait stays: it says when the trait need not be computed at all.
     """
     for path, condition in conditions.items():
         if condition == "present" and "traits" in conditions:
             continue
-        yield path, {key: value for key, value in conditions.items() if key != path}
+        yield path, path, {key: value for key, value in conditions.items() if key != path}
         bounds = condition.split(",") if isinstance(condition, str) and is_range(condition) else []
         for bound in bounds if len(bounds) > 1 else ():
             rest = ",".join(other for other in bounds if other != bound)
-            yield f"{path} {bound}", {**conditions, path: rest}
+            yield path, f"{path} {bound}", {**conditions, path: rest}
     for trait in conditions.get("traits", ()) if len(conditions.get("traits", ())) > 1 else ():
         yield (
+            "traits",
             f"the trait {trait}",
             {**conditions, "traits": [other for other in conditions["traits"] if other != trait]},
         )
 
 
 def _bad_remedies(entry: Entry, active: Sequence[_Other], table: Table) -> Iterator[str]:
-    harmed = [example for example in entry.examples if example.expect == "affected"]
+    harmed = _harmed(entry)
     for number, remedy in enumerate(entry.remedies, 1):
         if not (remedy.pins or remedy.config or remedy.environ):
             continue
         touched = [other for other in active if _speaks_of(other.paths, remedy)]
-        for example in harmed:
+        for facts in harmed:
             try:
-                cured = apply_remedy(remedy, example)
+                cured = apply_remedy(remedy, facts)
             except ValueError as error:
                 yield f"remedy {number}: {error}"
                 break
-            yield from (f"remedy {number}: {text}" for text in _still_bad(entry, example, cured, touched, table))
+            yield from (f"remedy {number}: {text}" for text in _still_bad(entry, facts, cured, touched, table))
+
+
+def _harmed(entry: Entry) -> list[Facts]:
+    return [case.environment for case in entry.cases if case.expect == "affected"]
+
+
+def _bad_remedies_beside(entry: Entry, around: Sequence[Neighbour], table: Table) -> Iterator[str]:
+    """A remedy must also clear what is affected at a bound."""
+    for number, remedy in enumerate(entry.remedies, 1):
+        if not (remedy.pins or remedy.config or remedy.environ) or not all(map(edge, remedy.pins.values())):
+            continue
+        for each in around:
+            cured = apply_remedy(remedy, each.environment) if each.holds else {}
+            if each.holds and _verdict(entry.affected, cured, table) != "unaffected":
+                yield f"remedy {number}: does not clear {each.what}"
+
+
+def _loose_pins(entry: Entry, table: Table) -> Iterator[str]:
+    """No release that a pin admits may have the fault, as far as the entry's own bounds tell."""
+    for number, remedy in enumerate(entry.remedies, 1):
+        for name, specifier in remedy.pins.items():
+            if not any(is_range(str(conditions.get(f"distributions.{name}", ""))) for conditions in entry.affected):
+                continue
+            admitted = (
+                (version, remedy.model_copy(update={"pins": {**remedy.pins, name: f"=={version}"}}))
+                for version in _neighbours(name, specifier, entry, table)
+            )
+            bad = next((version for version, pinned in admitted if _keeps_fault(entry, pinned, table)), None)
+            if bad:
+                yield f"remedy {number} admits {name} {bad}, which the entry calls affected"
+
+
+def _keeps_fault(entry: Entry, remedy: RemedyEntry, table: Table) -> bool:
+    return any(_verdict(entry.affected, apply_remedy(remedy, facts), table) == "affected" for facts in _harmed(entry))
+
+
+def _neighbours(name: str, specifier: str, entry: Entry, table: Table) -> list[Version]:
+    """Of the releases that the entry and the specifier name, and those before them, the ones that it allows."""
+    allowed = SpecifierSet(specifier, prereleases=True)
+    ranges = (conditions.get(f"distributions.{name}") for conditions in entry.affected)
+    bounds = {bound.version for text in ranges if text and is_range(text) for bound in parse_range(text)}
+    bounds |= {_version(each.version) for each in allowed if "*" not in each.version}
+    releases = _releases(name, table)
+    before = {releases[at - 1] for bound in bounds if (at := bisect_left(releases, bound))}
+    return sorted(version for version in bounds | before if version in allowed)
+
+
+def _releases(name: str, table: Table) -> list[Version]:
+    return [_version(text) for text in table("release-history")["releases"].get(name, ())]
+
+
+_version = cache(Version)
+
+
+def _skipped_fixes(entry: Entry, active: Sequence[_Other], table: Table) -> Iterator[str]:
+    """A pin beyond the minor release that first has no fault names that release, or the entry against it."""
+    for number, remedy in enumerate(entry.remedies, 1):
+        if len(remedy.pins) != 1 or remedy.config or remedy.environ:
+            continue
+        ((name, specifier),) = remedy.pins.items()
+        lowest = [_version(each.version) for each in SpecifierSet(specifier) if each.operator == ">="]
+        fixed = _first_fixed(name, lowest[0], entry, table) if lowest else None
+        if fixed is None or str(fixed) in remedy.why or "CC-" in remedy.why:
+            continue
+        nearer = remedy.model_copy(update={"pins": {name: f">={fixed}"}})
+        touched = [other for other in active if _speaks_of(other.paths, nearer)]
+        if not any(
+            text
+            for each in _harmed(entry)
+            for text in _still_bad(entry, each, apply_remedy(nearer, each), touched, table)
+        ):
+            yield f"remedy {number} skips {name} {fixed}, the first release without the fault: name it, or say why not"
+
+
+def _first_fixed(name: str, lowest: Version, entry: Entry, table: Table) -> Version | None:
+    """The release of an older minor version than the pin at which the last range of the entry ends, if it does."""
+    ranges = [conditions.get(f"distributions.{name}") for conditions in entry.affected]
+    ends = [
+        bound.version
+        for text in ranges
+        if text and is_range(text)
+        for bound in parse_range(text)
+        if bound.operator == "<"
+    ]
+    fixed = max(ends, default=None)
+    is_older = fixed is not None and fixed.release[:2] < lowest.release[:2]
+    return fixed if is_older and fixed in _releases(name, table) else None
+
+
+def _doubles(entry: Entry, active: Sequence[_Other]) -> Iterator[str]:
+    """An entry that holds only where another of the same packages does tells the same twice, or says what else."""
+    wider = {
+        other.entry.id: other.entry.title
+        for other in active
+        if other.entry.id != entry.id
+        and set(other.entry.distributions) == set(entry.distributions)
+        and all(any(is_inside(table, each) for each in other.entry.affected) for table in entry.affected)
+    }
+    for name in wider.keys() - entry.overlaps.keys():
+        yield f"it holds only where {name} ({wider[name]}) does: join them, or say in `overlaps` what it tells besides"
+    yield from (
+        f"its conditions do not lie inside {name}: drop it from `overlaps`"
+        for name in entry.overlaps
+        if name not in wider
+    )
 
 
 def _speaks_of(paths: frozenset[str], remedy: RemedyEntry) -> bool:
@@ -350,11 +527,11 @@ def _speaks_of(paths: frozenset[str], remedy: RemedyEntry) -> bool:
     )
 
 
-def _still_bad(entry: Entry, before: Example, after: Example, active: Sequence[_Other], table: Table) -> Iterator[str]:
+def _still_bad(entry: Entry, before: Facts, after: Facts, active: Sequence[_Other], table: Table) -> Iterator[str]:
     if _verdict(entry.affected, after, table) != "unaffected":
-        yield f"does not clear the example {before.environment}"
-    environment, traits, known = Environment(after.environment), trait_finder(table), dict[str, Verdict]()
-    stated = _stated_facts(after.environment)
+        yield f"does not clear the example {before}"
+    environment, traits, known = Environment(after), trait_finder(table), dict[str, Verdict]()
+    stated = _stated_facts(after)
     for other, _, needed in active:
         may_hold = (each for each, facts in zip(other.affected, needed) if facts <= stated)
         becomes = any(match_table(each, environment, traits, known).holds for each in may_hold)
@@ -380,14 +557,14 @@ def _stated_facts(environment: Mapping[str, Any]) -> set[str]:
     return facts.union(f"distributions.{name}" for name in packages)
 
 
-def apply_remedy(remedy: RemedyEntry, example: Example) -> Example:
-    """The example after the remedy. Raises ValueError where a pin names no version that can be tried."""
+def apply_remedy(remedy: RemedyEntry, facts: Facts) -> Facts:
+    """The environment after the remedy. Raises ValueError where a pin names no version that can be tried."""
     pinned = {f"distributions.{name}": _edge(specifier) for name, specifier in remedy.pins.items()}
     variables = {f"environ.{name}": value for name, value in remedy.environ.items()}
-    environment = Environment(example.environment)
+    environment = Environment(facts)
     for path, value in {**pinned, **variables, **remedy.config}.items():
         environment = environment.with_fact(path, value)
-    return example.model_copy(update={"environment": environment.facts})
+    return environment.facts
 
 
 def _edge(specifier: str) -> str:
@@ -408,12 +585,12 @@ def _is_open(conditions: Mapping[str, Any]) -> bool:
     return bool(ranges) and not any("<" in value or "==" in value for value in ranges)
 
 
-def _verdict(tables: Iterable[Mapping[str, Any]], example: Example, table: Table) -> str:
-    return _EXPECTATIONS[_best([_holds(conditions, example, table) for conditions in tables])]
+def _verdict(tables: Iterable[Mapping[str, Any]], facts: Facts, table: Table) -> str:
+    return _EXPECTATIONS[_best([_holds(conditions, facts, table) for conditions in tables])]
 
 
-def _holds(conditions: Mapping[str, object], example: Example, table: Table) -> bool | None:
-    return match_table(conditions, Environment(example.environment), trait_finder(table)).holds
+def _holds(conditions: Mapping[str, object], facts: Facts, table: Table) -> bool | None:
+    return match_table(conditions, Environment(facts), trait_finder(table)).holds
 
 
 def _best(several: Sequence[bool | None]) -> bool | None:

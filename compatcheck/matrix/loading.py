@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -16,16 +15,20 @@ from packaging.version import Version
 from compatcheck.environment import Environment, Unknown
 from compatcheck.errors import DataError, InputError
 from compatcheck.files.keyed_rows import KeyedRows
+from compatcheck.files.reading import open_bytes, open_text
 from compatcheck.language import ENGLISH, LANGUAGES, current
+from compatcheck.language import gettext as _
+from compatcheck.language.suggestion import did_you_mean
 from compatcheck.matrix.fetched import newer_than
 from compatcheck.matrix.rows import Postings, Row, parse_rows
 from compatcheck.packages.shipped_tables import use_compiled
 from compatcheck.packages.versions import is_vendor_build, parse_version, release_of, sort_key
+from compatcheck.terminal.messages import say
 
 if TYPE_CHECKING:
     from compatcheck.results.logs import Pattern
 
-FORMAT = 2
+FORMAT = 3
 """The compiled form; another number is another form."""
 
 _COMPILED_FILES = (
@@ -39,7 +42,6 @@ _COMPILED_FILES = (
 _INDEX_KEYS = {"revision", "entries", "date", "environ", "guards", "unguarded", "of_model", "tables"}
 
 _CORRECT = "correct the matrix"
-_NEAR = 0.9
 """How much of an id must be right for another to be offered: all but a letter."""
 
 REFETCH = "run compatcheck matrix update"
@@ -108,7 +110,7 @@ def load(folder: str | None = None) -> Matrix:
         if fetched is not None:
             return load_compiled(fetched, REFETCH)
     except DataError as error:
-        print(f"compatcheck: {error}; using the bundled matrix instead", file=sys.stderr)
+        say(f"{error}; using the bundled matrix instead")
     return load_compiled(_COMPILED)
 
 
@@ -179,17 +181,17 @@ def load_compiled(folder: str, advice: str = "reinstall compatcheck") -> Matrix:
 
 
 def _file_reader(path: str, advice: str) -> Reader:
-    return _reader(lambda: open(path, "rb"), path, advice)
+    return _reader(lambda: open_bytes(path), path, advice)
 
 
 def _load_sources(folder: str) -> Matrix:
     from io import BytesIO
     from pathlib import Path
 
-    from compatcheck.matrix.compile import compile_entries, read_entries, read_files, read_tables, read_texts
+    from compatcheck.matrix.compile import compile_sources, read_files, read_tables, read_texts
 
     tables, texts, files = read_tables(Path(folder)), read_texts(Path(folder)), read_files(Path(folder))
-    compiled = compile_entries(read_entries(Path(folder)).values(), tables, texts, files)
+    compiled = compile_sources(Path(folder), tables, texts, files)
 
     def reader(lines: bytes) -> Reader:
         return _reader(lambda: BytesIO(lines), folder, _CORRECT)
@@ -260,7 +262,7 @@ def _reader(opened: Callable[[], IO[bytes]], path: str, advice: str) -> Reader:
             with opened() as stream:
                 lines = b",".join(stream if places is None else _lines_at(stream, places))
             values: list[dict[str, Any]] = json.loads(b"[%b]" % lines)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise DataError("reading the matrix file", path, str(error), advice) from None
         return values
 
@@ -269,9 +271,9 @@ def _reader(opened: Callable[[], IO[bytes]], path: str, advice: str) -> Reader:
 
 def _read_json(path: str, advice: str) -> dict[str, Any]:
     try:
-        with open(path, encoding="utf-8") as stream:
+        with open_text(path, errors="strict") as stream:
             content: object = json.load(stream)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError("reading the matrix file", path, str(error), advice) from None
     if not isinstance(content, dict):
         raise DataError("reading the matrix file", path, "it holds no table", advice)
@@ -340,21 +342,24 @@ def _lines_at(stream: IO[bytes], places: Iterable[Place]) -> Iterator[bytes]:
 
 
 def all_entries(matrix: Matrix) -> list[dict[str, Any]]:
-    """Every entry whole as plain JSON, withdrawn ones included, in the order of their ids."""
-    return list(matrix.read(None))
+    """Every entry in force, whole as plain JSON, in the order of their ids."""
+    return [entry for entry in matrix.read(None) if "withdrawn" not in entry]
+
+
+def withdrawn_entries(matrix: Matrix) -> list[dict[str, Any]]:
+    """What is kept of the entries that are withdrawn, in the order of their ids."""
+    return [entry for entry in matrix.read(None) if "withdrawn" in entry]
 
 
 def find_entry(matrix: Matrix, entry_id: str) -> dict[str, Any]:
-    """The entry with an id, in any letter case. Raises InputError where there is none."""
+    """The entry with an id, in any letter case, also one that is withdrawn. Raises InputError where there is none."""
     ids = []
-    for entry in all_entries(matrix):
+    entry: dict[str, Any]
+    for entry in matrix.read(None):
         if entry["id"] == entry_id.upper():
             return entry
         ids.append(entry["id"])
-    from difflib import get_close_matches
-
-    near = ", ".join(get_close_matches(entry_id.upper(), ids, 3, _NEAR))
-    advice = f"did you mean {near}?" if near else "see compatcheck matrix list"
+    advice = did_you_mean(entry_id.upper(), ids, _("`compatcheck matrix search` finds entries"))
     raise InputError("looking up", entry_id, "the matrix has no such entry", advice)
 
 

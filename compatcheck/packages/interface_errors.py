@@ -23,7 +23,10 @@ MARKS = (
 
 
 class MissingName(NamedTuple):
-    """A module lacks a name; None for a module that is not there at all, ``module`` being its own path then."""
+    """A module lacks a name; None for a module that is not there at all, ``module`` being its own path then.
+
+    ``module`` is empty where the message was cut off before it.
+    """
 
     module: str
     name: str | None
@@ -87,6 +90,7 @@ _OTHER_CAUSES = (
 left behind, are the cause and not a release."""
 
 _IMPORTED = re.compile(rf"cannot import name {_WORD} from {_Q}([A-Za-z_]\w{{0,100}}(?:\.\w{{1,100}}){{0,12}})")
+_CUT = re.compile(rf"cannot import name {_WORD}(?!\s+from\b)")
 _MODULE = re.compile(rf"No module named {_Q}([A-Za-z_]\w{{0,100}}(?:\.\w{{1,100}}){{0,12}})\b")
 _ATTRIBUTE = re.compile(rf"has no attribute {_WORD}")
 _KEYWORD = re.compile(rf"got an unexpected keyword argument {_WORD}")
@@ -113,7 +117,7 @@ def read_interface_error(text: str) -> InterfaceError | None:
 
 def missing_name(error: InterfaceError) -> dict[str, str | None] | None:
     """An entry of the fact ``missing_names``; of a package that is not there at all no release can be told."""
-    if isinstance(error, MissingName) and (error.name or "." in error.module):
+    if isinstance(error, MissingName) and ((error.name and error.module) or "." in error.module):
         return {"module": error.module, "name": error.name}
     return None
 
@@ -130,6 +134,10 @@ def class_of(callable_: str) -> str:
 
 def _import(_: str, match: re.Match[str]) -> InterfaceError:
     return MissingName(match[2], match[1])
+
+
+def _cut(_: str, match: re.Match[str]) -> InterfaceError:
+    return MissingName("", match[1])
 
 
 def _module(_: str, match: re.Match[str]) -> InterfaceError:
@@ -179,4 +187,5 @@ _READERS: tuple[tuple[re.Pattern[str], Callable[[str, re.Match[str]], InterfaceE
     (_MISSING, _missing),
     (_POSITIONALS, _positionals),
     (_KIND, _kind),
+    (_CUT, _cut),
 )

@@ -78,7 +78,7 @@ def _alike(one: InterfaceError, other: InterfaceError) -> bool:
     if type(one) is not type(other) or one[1:] != other[1:]:
         return False
     names = sorted((one[0], other[0]), key=len)
-    return names[0] == names[1] or names[1].endswith(f".{names[0]}")
+    return names[0] in ("", names[1]) or names[1].endswith(f".{names[0]}")
 
 
 def _asked(error: InterfaceError) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from compatcheck.packages.versions import is_build_label, is_vendor_build
 
@@ -74,7 +74,7 @@ def _final(text: str) -> Version | None:
         return None
     try:
         version = Version(release)
-    except InvalidVersion:
+    except ValueError:
         return None
     return None if version.is_prerelease else version
 

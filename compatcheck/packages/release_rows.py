@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from packaging.version import Version
 
 Row = Sequence[str]
+_version = lru_cache(maxsize=10_000)(Version)
 
 
 def rows_of(release: Version, rows: Mapping[str, Sequence[Row]]) -> Iterator[tuple[str, Row]]:
@@ -16,5 +18,5 @@ def rows_of(release: Version, rows: Mapping[str, Sequence[Row]]) -> Iterator[tup
     """
     for other, listed in rows.items():
         for row in listed:
-            if Version(row[0]) <= release <= Version(row[1]):
+            if _version(row[0]) <= release <= _version(row[1]):
                 yield other, row

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 
-LARGEST = 4 << 20
-_DEEPEST = 10
 _INCLUDE = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s+|=)?(.+)\Z")
 _OPTIONS_BEHIND = re.compile(r"\s--[a-z][a-z-]*[=\s].*\Z")
 _COMMENT = re.compile(r"(?:^|\s)\s*#.*\Z")
@@ -70,7 +69,11 @@ def included(text: str) -> Include | None:
 def entered(path: str, including: tuple[str, ...]) -> tuple[str, ...]:
     """The files that are being read, with this one; raises `InputError` where it is among them or they are too many."""
     real = os.path.realpath(path)
-    if len(including) >= _DEEPEST or real in including:
-        seen = "its includes go round in a circle" if len(including) < _DEEPEST else "its includes go too deep"
+    if len(including) >= limits.INCLUDES_DEPTH or real in including:
+        seen = (
+            "its includes go round in a circle"
+            if len(including) < limits.INCLUDES_DEPTH
+            else "its includes go too deep"
+        )
         raise InputError("reading requirements from", path, seen, "break the chain of -r lines")
     return (*including, real)

@@ -12,7 +12,7 @@ import re
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 _OPERATORS = {
     ">=": operator.ge,
@@ -63,11 +63,12 @@ def _comparison(part: str) -> tuple[str, str]:
     return match[1], match[2]
 
 
+@lru_cache(maxsize=10_000)
 def parse_version(text: str) -> Version | None:
     """The version without its local label, or None where the text is no version at all."""
     try:
         return Version(text.partition("+")[0])
-    except InvalidVersion:
+    except ValueError:
         return None
 
 
@@ -95,11 +96,11 @@ def contains(comparators: tuple[Comparator, ...], version: Version) -> bool:
 @lru_cache(maxsize=4096)
 def pinned(specifier: str) -> str | None:
     """The one version that a specifier names and no other, or None."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.specifiers import SpecifierSet
 
     try:
         clauses = list(SpecifierSet(specifier))
-    except InvalidSpecifier:
+    except ValueError:
         return None
     pins = {each.version for each in clauses if each.operator in ("==", "===") and not each.version.endswith(".*")}
     return pins.pop() if len(pins) == 1 else None

@@ -72,7 +72,9 @@ def confirm(
     trials = [_trial(finding, context) if finding.probe_name in shipped else None for finding in report.findings]
     distinct = list({repr(trial): trial for trial in trials if trial}.values())
     memory = probe_memory(report.environment, fresh)
-    results = probes.run_all(distinct, target, budget_seconds=budget_seconds, on_progress=on_probe, memory=memory)
+    results = probes.run_all(
+        distinct, target, budget_seconds=budget_seconds, on_progress=on_probe, memory=memory, partial=True
+    )
     by_trial = {repr(trial): result for trial, result in zip(distinct, results)}
     joined = (weigh(finding, by_trial.get(repr(trial))) for finding, trial in zip(report.findings, trials))
     return report._replace(findings=worst_first(joined))
@@ -113,10 +115,11 @@ def _trial(finding: Finding, context: dict[str, Any]) -> tuple[str, dict[str, ob
 def weigh(finding: Finding, result: ProbeResult | None) -> Finding:
     """A probe rules only for a finding that names it, and one that could not decide leaves it as it was.
 
-    A failure shows that the fault is live on this machine. Whether the user's own settings and model run into it is
-    another matter, so a finding that lacks such facts stays possible.
+    A failure shows that the fault is live on this machine, except where what the probe measures does not even run.
+    Whether the user's own settings and model run into it is another matter, so a finding that lacks such facts stays
+    possible.
     """
-    status = JUDGEMENT.get(result.outcome, finding.status) if result else finding.status
+    status = JUDGEMENT.get(result.outcome, finding.status) if result and not result.unusable else finding.status
     if status == "confirmed" and not all(path.startswith(_SEEN_BY_PROBES) for path in finding.missing):
         status = finding.status
     return finding._replace(status=status, probe=result)

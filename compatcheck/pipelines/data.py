@@ -15,6 +15,7 @@ from compatcheck import data, matrix, probes
 from compatcheck.data import Survey
 from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.files import storage
+from compatcheck.installed import trust
 from compatcheck.installed.target import find_target
 from compatcheck.pipelines.check import OnProbe
 from compatcheck.project.reading import read_paths
@@ -84,6 +85,7 @@ def _run_tokenizer(sample: Sequence[tuple[int, object]], options: Options, progr
     if not os.path.isdir(model):
         raise InputError("reading the model folder", model, "there is no such folder", "give a folder with a tokenizer")
     target = find_target(options.python, os.environ)
+    trust.require(target, "running the tokenizer in", os.environ)
     with tempfile.TemporaryDirectory(prefix="compatcheck-data-", ignore_cleanup_errors=True) as folder:
         path = os.path.join(folder, "rows.jsonl")
         rows = (json.dumps({"number": number, "messages": messages}) for number, messages in sample)

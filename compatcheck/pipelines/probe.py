@@ -9,6 +9,7 @@ from typing import Any
 from compatcheck import probes
 from compatcheck.environment import Environment
 from compatcheck.errors import InputError
+from compatcheck.installed import trust
 from compatcheck.installed.collect import collect
 from compatcheck.installed.target import find_target
 from compatcheck.pipelines.check import OnProbe, probe_context, probe_memory
@@ -48,6 +49,10 @@ def probe(
 ) -> tuple[ProbeResult, ...]:
     """Ask the same of each named probe, in the interpreter that ``python`` names or the active one."""
     target = find_target(python, os.environ)
+    if python is None:
+        trust.require(target, "running probes in", os.environ)
     memory = probe_memory(collect(target, architectures=False), fresh)
     trials = [(name, dict(asked)) for name in names]
-    return probes.run_all(trials, target, budget_seconds=budget_seconds, on_progress=on_probe, memory=memory)
+    return probes.run_all(
+        trials, target, budget_seconds=budget_seconds, on_progress=on_probe, memory=memory, partial=True
+    )

@@ -24,7 +24,7 @@ def judge(
     subjects: Iterable[Subject],
     known: matrix.Matrix,
     options: Options,
-    probing: Callable[[Target], Probing] | None = None,
+    probing: Callable[[Target], Probing | None] | None = None,
 ) -> Verdicts:
     """Judge each subject. Raises as `verdict.judge` does; what nothing is known of is left out beside others."""
     every = tuple(subjects)

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from compatcheck import delivery, matrix
 from compatcheck.delivery import Archive, Repository
 from compatcheck.errors import InputError
+from compatcheck.files import limits
+from compatcheck.files.reading import open_bytes
 from compatcheck.matrix import fetched
 
 URL_VARIABLE = "COMPATCHECK_MATRIX_URL"
@@ -74,8 +76,8 @@ def _root(path: str | None, address: str, store: str) -> bytes | None:
         advice = f"name the root.json of its publisher with --root FILE or {ROOT_VARIABLE}"
         raise InputError("updating the matrix from", shown, "nothing is trusted there yet", advice)
     try:
-        with open(path, "rb") as stream:
-            return stream.read(1 << 20)
+        with open_bytes(path) as stream:
+            return stream.read(limits.ROOT_BYTES)
     except OSError as error:
         seen = error.strerror or str(error)
         raise InputError("reading the root file", path, seen, "name the publisher's root.json") from None

@@ -161,6 +161,8 @@ def _settled(report: Report, known: matrix.Matrix, project: Settings, whole: boo
 
 def _decide(report: Report, fail_on: str, require: Collection[str]) -> tuple[int, str]:
     """The exit status, and the reason for it in words."""
+    if any(finding.probe and finding.probe.interrupted for finding in report.findings):
+        return exit_status.INTERRUPTED, _("interrupted while probes ran")
     missing = next((area for area in report.areas if area.name in require and not area.judged), None)
     if missing:
         text = _("{area} required: {why}; {advice}")

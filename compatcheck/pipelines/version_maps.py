@@ -87,11 +87,11 @@ def _nearby_releases(history: Mapping[str, Any], kept: Sequence[str], most: int)
 
     Empty for an invalid version.
     """
-    from packaging.version import InvalidVersion, Version
+    from packaging.version import Version
 
     try:
         wanted = {Version(each).public: each for each in kept}
-    except InvalidVersion:
+    except ValueError:
         return ()
     days = [(version, str(history[version])) for version in sorted(history, key=Version)]
     others = [version for _, version in minors(days) if version not in wanted]

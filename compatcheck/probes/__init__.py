@@ -8,13 +8,26 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from compatcheck.errors import InputError
+from compatcheck.language import gettext as _
+from compatcheck.language.suggestion import did_you_mean
 from compatcheck.probes import _units
-from compatcheck.probes._criterion import UNIT_ROUNDOFF, Request
+from compatcheck.probes._criterion import FAIL_THETA, UNIT_ROUNDOFF, Request
 from compatcheck.probes._joint_rank import JOINT, JointRanks, Order, RankProcess, joint_cases, joint_ranks, joint_result
+from compatcheck.probes._recording._judge import (
+    Recording,
+    Row,
+    first_difference,
+    not_compared,
+    pairs,
+    theta_at,
+    trajectory,
+)
+from compatcheck.probes._recording._run import record
 from compatcheck.probes._run import Memory, run, run_all
 
 __all__ = [
     "DEVICES",
+    "FAIL_THETA",
     "JOINT",
     "JointRanks",
     "PROFILES",
@@ -22,17 +35,25 @@ __all__ = [
     "Memory",
     "Order",
     "RankProcess",
+    "Recording",
+    "Row",
     "card",
     "choose",
     "describe",
+    "first_difference",
     "joint_cases",
     "joint_ranks",
     "joint_result",
     "names",
+    "not_compared",
+    "pairs",
     "parse_request",
+    "record",
     "require_device",
     "run",
     "run_all",
+    "theta_at",
+    "trajectory",
 ]
 
 PROFILES = ("smoke", "quick", "deep")
@@ -90,7 +111,8 @@ def choose(named: Iterable[str], profile: str, request: Request) -> tuple[str, .
     chosen, existing = tuple(named), names()
     for name in chosen:
         if name not in existing:
-            raise InputError("running the probe", name, "unknown probe", f"choose from {', '.join(existing)}")
+            advice = did_you_mean(name, existing, _("`compatcheck probe --list` lists them"))
+            raise InputError("running the probe", name, "unknown probe", advice)
     return chosen or tuple(each.name for each in map(card, existing) if _belongs(each, profile, request))
 
 

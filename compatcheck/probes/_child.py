@@ -9,7 +9,8 @@ in this folder, ``compatcheck.probes._criterion`` and the like, and nothing else
 Out: ``events.jsonl``, one flushed JSON object a line, non-finite floats as strings:
 ``hello`` {protocol, pid, python, versions}; ``loaded`` {modules} with version and file of what the probe needs;
 any number of ``stage`` {name, seconds} and ``row`` {row}; then one of ``result`` {measured, seconds}, ``missing``
-{what} (a package, memory), ``error`` {type, message, traceback}. stdout and stderr belong to the libraries
+{what} (a package, memory), ``unusable`` {what} (an installed package that does not work),
+``error`` {type, message, traceback}. stdout and stderr belong to the libraries
 under test and carry no results.
 """
 
@@ -116,6 +117,8 @@ def _measure(order: Dict[str, Any], reporter: Reporter) -> None:
 
 def failure(work: Callable[[], None], reporter: Reporter) -> Optional[Dict[str, Any]]:
     """The event that tells why the work could not be done, None where it was."""
+    from compatcheck.probes._criterion import Unusable
+
     try:
         work()
     except Exception as error:  # noqa: BLE001 - whatever happened here is what the parent has to hear
@@ -123,6 +126,8 @@ def failure(work: Callable[[], None], reporter: Reporter) -> Optional[Dict[str, 
             return {"event": "missing", "what": "not enough memory is free: " + _first_line(error)}
         if (isinstance(error, OSError) and error.errno in NO_ROOM) or os.strerror(errno.ENOSPC) in str(error):
             return {"event": "missing", "what": "no room is left in the temporary folder; free some, or set TMPDIR"}
+        if isinstance(error, Unusable):
+            return {"event": "unusable", "what": str(error)}
         if isinstance(error, ImportError) or reporter.last_stage.startswith(IMPORTING):
             return {"event": "missing", "what": _import_failure(error, reporter.last_stage)}
         tail = traceback.format_exc().splitlines()[-TRACEBACK_LINES:]
@@ -147,6 +152,7 @@ def _load(name: str, path: str) -> Any:
     if spec is None or spec.loader is None:
         raise ImportError("not a Python file: " + path)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # transformers 4.57 to 5.5 looks there for the module of a model's class
     spec.loader.exec_module(module)
     return module
 

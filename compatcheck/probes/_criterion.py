@@ -51,6 +51,14 @@ Stage = Callable[[str], None]
 """Notes what is done next."""
 
 
+class Unusable(Exception):
+    """What the probe measures cannot be built or run here, although its packages can be imported."""
+
+    def __init__(self, what: str, error: BaseException) -> None:
+        lines = str(error).strip().splitlines()
+        super().__init__(f"{what}: {type(error).__name__}: {lines[0][:300] if lines else ''}".rstrip(": "))
+
+
 def verdict(theta: Number, rho: Number = 0.0) -> Literal["pass", "watch", "fail"]:
     """``pass``, ``watch`` or ``fail``; NaN and infinity (also as JSON strings) fail."""
     error, ratio = float(theta), float(rho)
@@ -112,10 +120,11 @@ def judge_rows(rows: Sequence[Measured]) -> Tuple[Outcome, str]:
     A row has ``case`` (the inputs, in words), ``variant`` (the implementation or setting under trial),
     ``dtype``, ``tensor`` (the worst of those compared), ``theta``, ``rho`` and ``nonfinite``, or ``error`` for
     what it raised. Optional: ``control`` (True: proves the inputs sound, is never convicted), ``policy`` (the
-    setting that permits the error), ``recorded`` (why it is shown and not judged), ``says`` (the finding in words,
-    where theta is no rounding error).
+    setting that permits the error), ``recorded`` (why it is shown and not judged), ``by_design`` (the documented
+    meaning that the result has instead, with ``difference``, its relative distance from the exact one; not judged),
+    ``says`` (the finding in words, where theta is no rounding error).
     """
-    judged = [row for row in rows if "recorded" not in row and not row.get("control")]
+    judged = [row for row in rows if "recorded" not in row and "by_design" not in row and not row.get("control")]
     if not judged:
         return "skip", "nothing of it can be judged here"
     worst = max(judged, key=_severity)

@@ -16,6 +16,7 @@ from types import ModuleType, TracebackType
 
 from compatcheck.environment import Target
 from compatcheck.probes import _process
+from compatcheck.probes._clock import CAP
 from compatcheck.probes._criterion import Request
 from compatcheck.probes._fork_server import ENDED
 from compatcheck.probes._process import OnStage, Trace
@@ -28,7 +29,9 @@ IMPORT_LIMIT = 120.0
 
 def weight(unit: ModuleType) -> int:
     """Where a probe stands in a run: those that share fewer imports come before the parent has made more."""
-    return len(SHARED) + 1 if getattr(unit, "FRESH", False) else sum(name in unit.NEEDS for name in SHARED)
+    if getattr(unit, "FRESH", False) or getattr(unit, "WARM", False):
+        return len(SHARED) + 1
+    return sum(name in unit.NEEDS for name in SHARED)
 
 
 class Children:
@@ -56,11 +59,14 @@ class Children:
         limit: float,
         on_stage: OnStage | None = None,
     ) -> Trace:
-        """Run a probe file in a fork of the warm parent, or in a new process where it asks for one."""
+        """Run a probe file in a fork of the warm parent, or in a new process where it asks for one.
+
+        A probe that is ``WARM`` takes whatever the parent has imported.
+        """
         if not FORKS:
             return _process.attempt(probe, self.target, request, limit, on_stage)
         shared = [name for name in SHARED if name in unit.NEEDS]
-        fresh = getattr(unit, "FRESH", False) or not shared
+        fresh = getattr(unit, "FRESH", False) or not (shared or getattr(unit, "WARM", False))
         started = time.monotonic()
         for name in () if fresh else shared:
             lost = self.lost.get(name) or self._import(name, on_stage)
@@ -108,7 +114,7 @@ class _Parent:
         if name in self.imported:
             return None
         heard = len(self.events.seen)
-        self._order(f"import {IMPORT_LIMIT} {name}")
+        self._order(f"import {IMPORT_LIMIT * CAP} {name}")
         answered = _process.wait(self.process, self.events, IMPORT_LIMIT, on_stage, until="imported")
         if answered and self.process.poll() is None:
             self.imported.add(name)
@@ -120,7 +126,7 @@ class _Parent:
 
     def attempt(self, probe: Path, request: Request, limit: float, on_stage: OnStage | None, *, fresh: bool) -> Trace:
         with _process.control_folder() as control:
-            _process.write_order(control, probe, self.target, request, limit, fresh=fresh)
+            _process.write_order(control, probe, self.target, request, limit * CAP, fresh=fresh)
             child = _Forked(control, self.process)
             events = _process.Events(control)
             try:

@@ -21,6 +21,9 @@ from typing import IO, Any, NamedTuple, Protocol
 
 from compatcheck.environment import Target
 from compatcheck.errors import CompatcheckError, InputError
+from compatcheck.files import limits
+from compatcheck.files.reading import open_bytes
+from compatcheck.probes._clock import Clock
 from compatcheck.probes._criterion import Request
 from compatcheck.probes._units import FOLDER
 
@@ -62,10 +65,21 @@ class Child(Protocol):
     def poll(self) -> int | None: ...
 
 
-def attempt(probe: Path, target: Target, request: Request, limit: float, on_stage: OnStage | None = None) -> Trace:
-    """Run a probe file in a new process, ended with its process group after ``limit`` seconds."""
+def attempt(
+    probe: Path,
+    target: Target,
+    request: Request,
+    limit: float,
+    on_stage: OnStage | None = None,
+    *,
+    bytecode: bool = False,
+) -> Trace:
+    """Run a probe file in a new process, ended with its process group after ``limit`` seconds of its own.
+
+    ``bytecode`` is whether it may write that of what it imports beside it.
+    """
     with control_folder() as control:
-        command = write_order(control, probe, target, request, limit, fresh=True)
+        command = write_order(control, probe, target, request, limit, fresh=True, bytecode=bytecode)
         process = start(command, control)
         errors = TailReader(process.stderr)
         events = Events(control)
@@ -89,10 +103,10 @@ def control_folder() -> Iterator[Path]:
 
 
 def write_order(
-    control: Path, probe: Path, target: Target, request: Request, limit: float, *, fresh: bool
+    control: Path, probe: Path, target: Target, request: Request, limit: float, *, fresh: bool, bytecode: bool = False
 ) -> list[str]:
     """Write what a child is to do; gives the command of a new process that does it."""
-    command = [target.executable, "-B", str(FOLDER / "_child.py"), str(control)]
+    command = [target.executable, *(() if bytecode else ("-B",)), str(FOLDER / "_child.py"), str(control)]
     order = {
         "protocol": 1,
         "probe": str(probe),
@@ -148,6 +162,8 @@ def start(command: list[str], control: Path, stdin: int = subprocess.DEVNULL) ->
         for key, value in os.environ.items()
         if key not in LAUNCHER_VARIABLES and not key.startswith(LAUNCHER_PREFIXES)
     }
+    if "-B" not in command:
+        kept.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
         return subprocess.Popen(
             command,
@@ -173,15 +189,18 @@ def _from_here(search_path: str) -> str:
 
 
 def wait(child: Child, events: Events, limit: float, on_stage: OnStage | None, until: str = "") -> bool:
-    """Whether the child ended by itself, or told of ``until``; new stages are passed on as they come."""
-    deadline = time.monotonic() + limit
+    """Whether the child ended by itself, or told of ``until``; new stages are passed on as they come.
+
+    ``limit`` is of the time that the child had: see `_clock.py`.
+    """
+    clock = Clock(limit, lambda: child.pid)
     while True:
         ended = child.poll() is not None
         for event in events.new():
             ended = ended or event["event"] == until
             if on_stage is not None and event["event"] == "stage":
                 on_stage(event["name"], event["seconds"])
-        if ended or time.monotonic() >= deadline:
+        if ended or clock.is_over():
             return ended
         time.sleep(POLL_SECONDS)
 
@@ -242,8 +261,34 @@ class TailReader:
                     self.tail = (self.tail + chunk)[-TAIL_BYTES:]
 
 
+_NUMBER = (int, float)
+_FIELDS: Mapping[str, Mapping[str, Any]] = {
+    "stage": {"name": str, "seconds": _NUMBER},
+    "row": {"row": dict},
+    "result": {"measured": dict, "seconds": _NUMBER},
+    "hello": {"versions": dict},
+    "loaded": {"modules": dict},
+    "missing": {"what": str},
+    "unusable": {"what": str},
+    "error": {"type": str, "message": str, "traceback": list},
+}
+"""What each event has; the child is the target's program, and may be a stranger's."""
+
+
+def _event(line: bytes) -> Mapping[str, Any] | None:
+    """The event on a line, None where it is none."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    fields = _FIELDS.get(str(event.get("event")), {}) if isinstance(event, dict) else None
+    if fields is None or not isinstance(event.get("event"), str):
+        return None
+    return event if all(isinstance(event.get(name), kind) for name, kind in fields.items()) else None
+
+
 class Events:
-    """The complete lines of a child's event file; a line cut short by its death is left out."""
+    """The complete lines of a child's event file; what is no event is left out, as is what goes beyond a limit."""
 
     def __init__(self, control: Path) -> None:
         self.path = control / "events.jsonl"
@@ -253,15 +298,12 @@ class Events:
     def new(self) -> list[Mapping[str, Any]]:
         """Those that came since the last time."""
         try:
-            with open(self.path, "rb") as stream:
+            with open_bytes(str(self.path)) as stream:
                 stream.seek(self.position)
-                lines, _, _ = stream.read().rpartition(b"\n")
-        except FileNotFoundError:
+                lines, _, _ = stream.read(max(0, limits.EVENTS_BYTES - self.position)).rpartition(b"\n")
+        except OSError:
             return []
-        found: list[Mapping[str, Any]] = []
-        for line in lines.splitlines():
-            with contextlib.suppress(ValueError):
-                found.append(json.loads(line))
+        found = [event for line in lines.splitlines() if (event := _event(line)) is not None]
         self.position += len(lines) + bool(lines)
         self.seen += found
         return found

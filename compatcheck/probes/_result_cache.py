@@ -17,12 +17,12 @@ from hashlib import sha256
 from compatcheck import __version__
 from compatcheck.environment import Target
 from compatcheck.errors import InputError
-from compatcheck.files import storage
+from compatcheck.files import limits, storage
+from compatcheck.files.reading import open_text
 from compatcheck.probes._criterion import Request
 from compatcheck.probes._units import FOLDER, paths, unit
 from compatcheck.results.findings import ProbeResult
 
-_LARGEST = 8 << 20
 _KEPT = ("pass", "fail")
 _SWITCHES = (
     *("ATEN_", "BITSANDBYTES_", "BNB_", "CUBLAS", "CUDA", "CUDNN", "DNNL_", "DS_", "FLASH_", "GLOO_", "HF_", "HIP_"),
@@ -34,8 +34,8 @@ _SWITCHES = (
 def recall(name: str, target: Target, request: Request, environment: str) -> ProbeResult | None:
     """What the probe found when it was last asked the same in the same environment; it says from when it is."""
     try:
-        with open(_path(name, target, request), encoding="utf-8") as stream:
-            note = json.loads(stream.read(_LARGEST))
+        with open_text(_path(name, target, request), errors="strict") as stream:
+            note = json.loads(stream.read(limits.NOTE_BYTES))
         if note["state"] != _state(name, target, request, environment) or note["outcome"] not in _KEPT:
             return None
         measured = {**note["measured"], "remembered": str(note["when"])}
@@ -109,7 +109,7 @@ def _processor() -> str:
     """What of the processor chooses kernels: its name, its instructions, how many there are."""
     name = platform.processor()
     try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
+        with open_text("/proc/cpuinfo") as stream:
             lines = stream.read(1 << 16).splitlines()
         name = "\n".join(sorted({line for line in lines if line.startswith(("model name", "flags", "Features"))}))
     except OSError:

@@ -6,6 +6,7 @@ abort at teardown is a result.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -49,16 +50,20 @@ def run_all(
     budget_seconds: float | None = None,
     on_progress: OnProgress | None = None,
     memory: Memory | None = None,
+    partial: bool = False,
 ) -> tuple[ProbeResult, ...]:
     """Run each (probe, request) in turn, those that share most first, starting none once the budget is spent.
 
+    With ``partial`` an interrupt from the keyboard ends the run and what has finished is returned; the rest is
+    ``interrupted``.
     ``on_progress`` hears (probe, stage, seconds left). With a ``memory``, what was measured before in the same
     environment is not measured again.
     """
     pace = Pace([unit(name) for name, _ in trials])
     started = time.monotonic()
     results: dict[int, ProbeResult] = {}
-    with Children(target) as children:
+    caught = (KeyboardInterrupt,) if partial else ()
+    with contextlib.suppress(*caught), Children(target) as children:
         for place in sorted(range(len(trials)), key=lambda place: weight(unit(trials[place][0]))):
             name, request = trials[place]
             known = (
@@ -67,13 +72,17 @@ def run_all(
             if known:
                 results[place] = known
             elif budget_seconds is not None and time.monotonic() - started >= budget_seconds:
-                results[place] = ProbeResult(name, "skip", f"budget of {budget_seconds:g} s spent")
+                results[place] = ProbeResult(name, "skip", f"not run: budget of {budget_seconds:g} s spent")
             else:
                 results[place] = _run(children, name, request, None, pace.listener(name, on_progress))
                 if memory:
                     _result_cache.remember(results[place], target, request, memory.environment)
             pace.done(unit(name), results[place].seconds)
-    return tuple(results[place] for place in range(len(trials)))
+    return tuple(results.get(place) or _interrupted(name) for place, (name, _) in enumerate(trials))
+
+
+def _interrupted(name: str) -> ProbeResult:
+    return ProbeResult(name, "skip", "not run: interrupted", {"interrupted": True})
 
 
 def _run(
@@ -82,7 +91,7 @@ def _run(
     started = time.monotonic()
     seed = int(request.get("seed", 0))
     result = _run_once(children, name, {**request, "seed": seed}, timeout, on_stage)
-    if result.outcome == "fail" and getattr(unit(name), "SEEDED", True):
+    if result.outcome == "fail" and not result.unusable and getattr(unit(name), "SEEDED", True):
         second = _run_once(children, name, {**request, "seed": seed + 1}, timeout, on_stage)
         result = _agree(result, second, seed)
     return result._replace(seconds=round(time.monotonic() - started, 3))
@@ -94,16 +103,23 @@ def judge(name: str, trace: Trace, rule: Callable[[Measured], tuple[Outcome, str
     measured = dict(result["measured"]) if result else _rows_so_far(trace)
     measured["child"] = _child_record(trace)
     if result:
-        outcome, why = rule(result["measured"])
+        try:
+            outcome, why = rule(result["measured"])
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as odd:
+            outcome, why = "crash", f"what it measured has another shape than this probe's ({type(odd).__name__})"
     elif missing := trace.last("missing"):
         outcome, why = "skip", str(missing["what"])
+    elif unusable := trace.last("unusable"):
+        outcome, why = "fail", str(unusable["what"])
+        measured["unusable"] = why
     elif error := trace.last("error"):
         outcome, why = "crash", f"{error['type']}: {error['message']}; {_place(trace)}"
     elif trace.limit is not None:
         outcome, why = "timeout", f"no result within {trace.limit:g} s; {_place(trace)}"
     else:
         outcome, why = "crash", f"{_death(trace.status)}; {_place(trace)}{_last_words(trace)}"
-    return ProbeResult(name, outcome, why, measured)
+    judged = ProbeResult(name, outcome, why, measured)
+    return judged._replace(why="; ".join([why, *map(str, judged.by_design)]))
 
 
 def _run_once(

@@ -13,7 +13,7 @@ from compatcheck.results.findings import Remark
 PINNED = ("distributions", "distributions_complete", "distribution_ranges", "requirements")
 OF_TORCH = ("torch_build", "cuda.runtime", "cuda.cudnn", "cuda.nccl")
 _OF_VERSIONS = ("unmet_requirements", "unresolved_imports")
-_INSTALLED = ("target", "distribution_problems", *_OF_VERSIONS, *OF_TORCH)
+_INSTALLED = ("target", "distributions_requested", "distribution_problems", *_OF_VERSIONS, *OF_TORCH)
 _OF_THE_HOST = ("python", "platform.libc", "cuda.toolkit")
 _NOT_OF_TORCH = (*PINNED, "python", "platform", "image", "environ", "cuda.toolkit")
 

@@ -7,11 +7,10 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-LARGEST_NUMBER = 10**18
-LONGEST = 10_000
+from compatcheck.files import limits
+
 OUT_OF_PROPORTION = "it is out of all proportion"
 NOT_RUN = "it is computed by code, which is not run"
-_LARGEST_EXPONENT = 64
 _ARITHMETIC: dict[type[ast.operator], Callable[[object, object], object]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -53,11 +52,11 @@ def combine(op: ast.operator, left: Any, right: Any) -> Any:
     compute = _ARITHMETIC.get(type(op))
     if compute is None or not (is_number(left) and is_number(right)):
         return Open(NOT_RUN)
-    if isinstance(op, ast.Pow) and not (abs(right) <= _LARGEST_EXPONENT and abs(left) <= LARGEST_NUMBER):
+    if isinstance(op, ast.Pow) and not (abs(right) <= limits.EXPONENT and abs(left) <= limits.NUMBER):
         return Open(OUT_OF_PROPORTION)
     try:
         result = compute(left, right)
-        fits = isinstance(result, (int, float)) and abs(result) <= LARGEST_NUMBER
+        fits = isinstance(result, (int, float)) and abs(result) <= limits.NUMBER
     except (ArithmeticError, ValueError):
         return Open("it cannot be computed")
     return result if fits else Open(OUT_OF_PROPORTION)

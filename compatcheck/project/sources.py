@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.reading import OversizeError
-from compatcheck.language import marked
+from compatcheck.language import gettext as _
+from compatcheck.language.suggestion import did_you_mean
 from compatcheck.project import model_files, requirements, training
 
-_DEEPEST = 2
-_MOST_ENTRIES = 5000
 _MODEL_FILES = ("model", "pytorch_model", "tokeniz", "configuration_")
 _SKIPPED = frozenset(("node_modules", "__pycache__", "site-packages", "build", "dist", "wandb", "venv", "env"))
-_NEAR = 0.7
 _DOING = "looking for what to read in"
 _PICKLES = ("training_args.bin", "optimizer.pt", "scheduler.pt")
 
@@ -59,15 +58,12 @@ def identify(path: str) -> Source:
 
 def _meant(path: str) -> str:
     """What to do if nothing is there: a similarly named sibling."""
-    from difflib import get_close_matches
-
     folder, name = os.path.split(path.rstrip("/\\"))
     try:
         beside = os.listdir(folder or ".")
     except OSError:
         beside = []
-    near = get_close_matches(name, beside, 1, _NEAR)
-    return f"did you mean {os.path.join(folder, near[0])}?" if near else marked("check the path")
+    return did_you_mean(path, (os.path.join(folder, each) for each in beside), _("check the path"))
 
 
 def formats() -> tuple[list[str], list[str], list[str]]:
@@ -103,11 +99,13 @@ def _folders(top: str) -> Iterator[tuple[str, list[str], dict[str, str]]]:
         kinds = ((name, requirements.identify(os.path.join(path, name))) for name in names)
         lists = {name: kind for name, kind in kinds if kind is not None}
         depth = 0 if lists else depths[path]
-        folders[:] = sorted(each for each in folders if depth < _DEEPEST and _worth_entering(path, each))
+        folders[:] = sorted(each for each in folders if depth < limits.FOLDER_DEPTH and _worth_entering(path, each))
         depths.update((os.path.join(path, each), depth + 1) for each in folders)
         seen += len(names) + len(folders)
-        if seen > _MOST_ENTRIES:
-            raise InputError(_DOING, top, f"it holds over {_MOST_ENTRIES} files", "name the files or a smaller folder")
+        if seen > limits.FOLDER_ENTRIES:
+            raise InputError(
+                _DOING, top, f"it holds over {limits.FOLDER_ENTRIES} files", "name the files or a smaller folder"
+            )
         yield path, sorted(names), lists
 
 

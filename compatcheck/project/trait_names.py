@@ -23,7 +23,9 @@ def from_trainers() -> frozenset[str]:
 
 
 def keywords_of(traits: Collection[str]) -> frozenset[tuple[str, str]]:
-    """Each class and keyword that these traits of calls are about; their rules are imported."""
+    """Each class and keyword that these traits of calls are about; their rules are imported if there is any."""
+    if not traits:
+        return frozenset()
     rules = (rule for name, rule in units("compatcheck.project.scripts.rules").items() if trait_name(name) in traits)
     about = (rule for rule in rules if hasattr(rule, "KEYWORDS"))
     return frozenset((each, keyword) for rule in about for each in rule.CLASSES for keyword in rule.KEYWORDS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
+from compatcheck.files.secrets import masked
 from compatcheck.report.document import Document
 from compatcheck.terminal.screen import PLAIN, Screen
 
@@ -26,7 +27,7 @@ FORMATS = (*PAGE_FORMATS, *_names("formats/findings"))
 
 
 def render(document: Document, format_name: str, screen: Screen = PLAIN) -> str:
-    """The document in a format, ending in a newline; a screen matters to text alone."""
+    """The document in a format, without credentials and ending in a newline; a screen matters to text alone."""
     folder = "formats" if format_name in PAGE_FORMATS else "formats.findings"
     text: str = import_module(f"compatcheck.report.{folder}.{format_name}").render(document, screen)
-    return text
+    return masked(text)

@@ -15,7 +15,7 @@ from compatcheck.terminal.cells import cells, padded
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NOT_FINITE = "×"
 _LABELS = {"grad_norm": marked("grad norm"), "eval_loss": marked("eval loss")}
-_AXES = {"step": marked("step"), "reading": marked("reading no.")}
+_AXES = {"step": marked("step"), "reading": marked("reading no."), "module": marked("module no.")}
 _MARGIN, _FEWEST_COLUMNS = 13, 12
 _PLOT_WIDTH, _PLOT_HEIGHT, _LEFT, _TOP, _GAP = 640, 120, 70, 40, 46
 _STYLE = """
@@ -44,7 +44,7 @@ def terminal(curves: Sequence[Curve], width: int = 86) -> str:
 
     Where ``width`` has no room for them, the values at both ends are left out.
     """
-    drawn = [curve for curve in curves if curve.points]
+    drawn = [each for curve in curves for each in (curve, curve.beside) if each and each.points]
     if not drawn:
         return ""
     first = min(curve.points[0][0] for curve in drawn)
@@ -54,7 +54,7 @@ def terminal(curves: Sequence[Curve], width: int = 86) -> str:
     if room < _FEWEST_COLUMNS:
         ranges, room = [""] * len(drawn), width - _MARGIN
     columns = min(max(room, _FEWEST_COLUMNS), max(len(curve.points) for curve in drawn))
-    rows = [_blocks(_buckets(curve, first, last, columns)) for curve in drawn]
+    rows = [_blocks(_buckets(curve, first, last, columns), curve.bounds) for curve in drawn]
     lines = [f"{padded(_label(curve), _MARGIN)}{row}  {text}".rstrip() for curve, row, text in zip(drawn, rows, ranges)]
     onset = next((curve.onset for curve in drawn if curve.onset is not None), None)
     if onset is not None:
@@ -97,7 +97,8 @@ def _size(drawn: Sequence[Curve]) -> tuple[int, int]:
 
 
 def _described(drawn: Sequence[Curve]) -> str:
-    text = "; ".join(f"{_label(curve)}: {_range(curve)}" for curve in drawn) or _("nothing was logged")
+    shown = [each for curve in drawn for each in (curve, curve.beside) if each]
+    text = "; ".join(f"{_label(curve)}: {_range(curve)}" for curve in shown) or _("nothing was logged")
     onset = next((curve.onset for curve in drawn if curve.onset is not None), None)
     if onset is None:
         return text
@@ -124,18 +125,22 @@ def _plot(curve: Curve, number: int, first: float, last: float) -> Iterator[str]
         return round(top + _PLOT_HEIGHT * (1 - share), 1)
 
     unit = f" ({curve.unit})" if curve.unit else ""
-    yield f'<text x="{_LEFT}" y="{top - 6}">{_text(_label(curve) + unit)}</text>'
+    title = f"{_label(curve)}, {_label(curve.beside)} - - -" if curve.beside else _label(curve)
+    yield f'<text x="{_LEFT}" y="{top - 6}">{_text(title + unit)}</text>'
     yield f'<rect class="frame" x="{_LEFT}" y="{top}" width="{_PLOT_WIDTH}" height="{_PLOT_HEIGHT}"/>'
     for value in dict.fromkeys((high, low)):
         yield f'<text x="{_LEFT - 6}" y="{up(value) + 4}" text-anchor="end">{value:.4g}</text>'
     for step, anchor, label in ((first, "start", f"{_axis(curve)} {first:g}"), (last, "end", f"{last:g}")):
         yield f'<text x="{at(step)}" y="{top + _PLOT_HEIGHT + 14}" text-anchor="{anchor}">{_text(label)}</text>'
-    for stretch in _finite_stretches(curve.points):
-        if len(stretch) == 1:
-            yield f'<circle class="dot" cx="{at(stretch[0][0])}" cy="{up(stretch[0][1])}" r="2"/>'
-        else:
-            yield f'<polyline class="line" points="{" ".join(f"{at(x)},{up(y)}" for x, y in stretch)}"/>'
-    for x in dict.fromkeys(at(step) for step, value in curve.points if not math.isfinite(value)):
+    lines = [(curve.points, ""), *([(curve.beside.points, ' stroke-dasharray="6 4"')] if curve.beside else [])]
+    for points, dashes in lines:
+        for stretch in _finite_stretches(points):
+            if len(stretch) == 1:
+                yield f'<circle class="dot" cx="{at(stretch[0][0])}" cy="{up(stretch[0][1])}" r="2"/>'
+            else:
+                yield f'<polyline class="line"{dashes} points="{" ".join(f"{at(x)},{up(y)}" for x, y in stretch)}"/>'
+    gone = [step for points, _dashes in lines for step, value in points if not math.isfinite(value)]
+    for x in dict.fromkeys(map(at, gone)):
         yield f'<line class="gone" x1="{x}" y1="{top + 2}" x2="{x}" y2="{top + 10}"/>'
     if curve.onset is not None and first <= curve.onset <= last:
         x = at(curve.onset)
@@ -163,6 +168,8 @@ def _finite(curve: Curve) -> list[float]:
 
 def _bounds(curve: Curve) -> tuple[float, float]:
     """The range drawn: that of the finite values, where a few spikes do not flatten all the rest."""
+    if curve.bounds is not None:
+        return curve.bounds
     values = sorted(_finite(curve)) or [0.0]
     low, high = values[0], values[-1]
     usual = values[min(int(len(values) * 0.98), len(values) - 1)]
@@ -196,9 +203,9 @@ def _place(step: float, first: float, last: float, columns: int) -> int:
     return max(min(int((step - first) / (last - first) * columns), columns - 1), 0)
 
 
-def _blocks(buckets: Sequence[float | None]) -> str:
+def _blocks(buckets: Sequence[float | None], bounds: tuple[float, float] | None = None) -> str:
     values = [value for value in buckets if value is not None and math.isfinite(value)]
-    low, high = min(values, default=0.0), max(values, default=0.0)
+    low, high = bounds or (min(values, default=0.0), max(values, default=0.0))
 
     def block(value: float | None) -> str:
         if value is None:
@@ -206,7 +213,7 @@ def _blocks(buckets: Sequence[float | None]) -> str:
         if not math.isfinite(value):
             return _NOT_FINITE
         share = (value - low) / (high - low) if high > low else 0.0
-        return _BLOCKS[min(int(share * len(_BLOCKS)), len(_BLOCKS) - 1)]
+        return _BLOCKS[min(max(int(share * len(_BLOCKS)), 0), len(_BLOCKS) - 1)]
 
     return "".join(map(block, buckets))
 

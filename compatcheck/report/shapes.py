@@ -93,6 +93,7 @@ def probe_shape(result: ProbeResult) -> dict[str, Any]:
         "name": result.probe,
         "outcome": result.outcome,
         "why": result.why,
+        "by_design": [each._asdict() for each in result.by_design],
         "seconds": round(result.seconds, 3),
         "measured": result.measured,
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
 
 from compatcheck.errors import InputError
+from compatcheck.language.suggestion import did_you_mean
 
 AreaName = Literal["packages", "gpu", "training", "model", "imports", "numerics"]
 AREAS: tuple[AreaName, ...] = get_args(AreaName)
@@ -43,7 +44,7 @@ def require_areas(names: Iterable[str]) -> tuple[AreaName, ...]:
     named = list(names)
     unknown = next((name for name in named if name not in AREAS), None)
     if unknown is not None:
-        raise InputError("requiring", unknown, "there is no such area", "`compatcheck check --help` names them")
+        raise InputError("requiring", unknown, "there is no such area", did_you_mean(unknown, AREAS, ", ".join(AREAS)))
     return tuple(area for area in AREAS if area in named)
 
 

@@ -53,6 +53,20 @@ class Remedy(NamedTuple):
     steps: tuple[Step, ...] = ()
 
 
+class ByDesign(NamedTuple):
+    """A result that differs from the exact one as the library documents it.
+
+    ``case`` is what was computed, ``meaning`` what the library computes instead, ``difference`` the relative distance.
+    """
+
+    case: str
+    meaning: str
+    difference: float
+
+    def __str__(self) -> str:
+        return f"differs by design by {self.difference:.0%} ({self.case}): {self.meaning}"
+
+
 class ProbeResult(NamedTuple):
     """What came of running one probe; ``measured`` is the probe's own JSON."""
 
@@ -61,6 +75,27 @@ class ProbeResult(NamedTuple):
     why: str
     measured: Mapping[str, Any] = {}
     seconds: float = 0.0
+
+    @property
+    def unusable(self) -> str:
+        """Why what the probe measures could not be built or run, so that it fails without a measurement."""
+        return str(self.measured.get("unusable", ""))
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run was ended from the keyboard before this probe had a result."""
+        return bool(self.measured.get("interrupted"))
+
+    @property
+    def by_design(self) -> tuple[ByDesign, ...]:
+        """Where the libraries compute something else than the probe's reference, and say so."""
+        rows = self.measured.get("rows")
+        rows = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+        return tuple(
+            ByDesign(str(row["case"]), str(row["by_design"]), float(row["difference"]))
+            for row in rows
+            if "by_design" in row and "case" in row and isinstance(row.get("difference"), (int, float))
+        )
 
 
 class HeldFact(NamedTuple):

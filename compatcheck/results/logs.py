@@ -7,9 +7,6 @@ from typing import Literal, NamedTuple
 
 from compatcheck.environment import Environment, Location
 
-LONGEST_MATCHED = 4_000
-"""Characters of a line that error patterns are tried on; what stands further right is not looked at."""
-
 ERROR_MARKS = (
     "rror",
     "xception",
@@ -112,6 +109,7 @@ class Curve(NamedTuple):
     """Values over steps, thinned; a value that is not finite stands for readings that were not.
 
     ``axis`` says what its points are counted in, ``step`` or ``reading``; ``onset`` is where the symptom began on it.
+    ``beside`` is a second curve of the same kind to be drawn with it, and ``bounds`` the values between which both are.
     """
 
     name: str
@@ -119,6 +117,8 @@ class Curve(NamedTuple):
     points: tuple[tuple[float, float], ...]
     onset: float | None = None
     axis: str = "step"
+    beside: Curve | None = None
+    bounds: tuple[float, float] | None = None
 
 
 class Run(NamedTuple):

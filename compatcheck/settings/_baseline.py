@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.reading import read_text
 from compatcheck.results.findings import Finding, Report, Suppressed, fingerprint
 
 _SCHEMA_VERSION = 1
 _RANKS = {"confirmed": 0, "affected": 0, "possible": 1, "refuted": 2}
 _WRITE = "write it with compatcheck --format json -o FILE"
-_LARGEST = 64 << 20
 
 
 def hold_against(report: Report, baseline: str) -> Report:
@@ -40,7 +40,7 @@ def _read(path: str) -> dict[str, int]:
     ranks: dict[str, int] = {}
     for row in (row for report in _reports(path) for row in _rows(path, report)):
         mark, status = (row.get("fingerprint"), row.get("status")) if isinstance(row, Mapping) else (None, None)
-        if not isinstance(mark, str) or status not in _RANKS:
+        if not isinstance(mark, str) or not isinstance(status, str) or status not in _RANKS:
             _refuse(path, "a finding in it has no fingerprint or no status", f"it may be older; {_WRITE}")
         ranks[mark] = min(_RANKS[status], ranks.get(mark, 2))
     return ranks
@@ -65,7 +65,7 @@ def _reports(path: str) -> list[object]:
 
 
 def _document(path: str) -> Mapping[str, object]:
-    text = read_text(path, _LARGEST)
+    text = read_text(path, limits.BASELINE_BYTES)
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
@@ -74,6 +74,8 @@ def _document(path: str) -> Mapping[str, object]:
         _refuse(path, seen, _WRITE)
     except RecursionError:
         _refuse(path, "it is nested too deeply", _WRITE)
+    except ValueError:
+        _refuse(path, "a number of thousands of digits", _WRITE)
     version = value.get("schema_version") if isinstance(value, Mapping) else None
     if version is None or not value.keys() & {"findings", "projects"}:
         _refuse(path, "it is no report of compatcheck", _WRITE)

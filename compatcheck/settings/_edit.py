@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from compatcheck.errors import InputError
@@ -142,5 +142,5 @@ def _blocks(text: str, head: re.Pattern[str]) -> list[_Block]:
 
 def _lookup(value: Any, *keys: str) -> Any:
     for key in keys:
-        value = value.get(key) if value is not None else None
+        value = value.get(key) if isinstance(value, Mapping) else None
     return value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, NamedTuple, NoReturn
@@ -39,13 +38,11 @@ def settings(path: str, text: str) -> Settings:
 
 
 def _table(path: str, text: str) -> _Table | None:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    from compatcheck.files.toml_text import TOMLDecodeError, parse_toml
+
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        document = parse_toml(text)
+    except TOMLDecodeError as error:
         place = _PLACE.search(str(error))
         line = int(place[1]) if place and place[1] else text.rstrip().count("\n") + 1
         seen = _PLACE.sub("", str(error))

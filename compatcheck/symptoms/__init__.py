@@ -46,7 +46,9 @@ def _log(scanned: Scanned, source: str) -> Log:
 
     runs = tuple(_signature.run_of(reader, crashes, source) for reader, crashes in scanned.runs)
     last = runs[-1] if runs else None
-    facts = _observed.with_observed(scanned.facts, last)
+    reading = scanned.runs[-1][0].last if scanned.runs else None
+    normal = reading is not None and reading.reading.zero_is_normal
+    facts = _observed.with_observed(scanned.facts, last, zero_is_normal=normal)
     return Log(source, runs, scanned.crashes, scanned.hits, facts, scanned.notes)
 
 

@@ -13,7 +13,8 @@ from html import unescape
 from typing import NamedTuple
 
 from compatcheck.environment import Location
-from compatcheck.results.logs import LONGEST_MATCHED, Hit, Pattern
+from compatcheck.files import limits
+from compatcheck.results.logs import Hit, Pattern
 from compatcheck.symptoms._source_code import Quoted
 from compatcheck.symptoms._tracebacks import without_prefix
 
@@ -171,11 +172,11 @@ def _is_of_program(before: str) -> bool:
 
 def _pieces(line: Line) -> Iterator[Line]:
     """A line that is longer than patterns are tried on, in pieces that overlap."""
-    if len(line.text) <= LONGEST_MATCHED:
+    if len(line.text) <= limits.MATCHED_CHARACTERS:
         yield line
         return
-    for start in range(0, len(line.text), LONGEST_MATCHED - _OVERLAP):
-        yield line._replace(text=line.text[start : start + LONGEST_MATCHED])
+    for start in range(0, len(line.text), limits.MATCHED_CHARACTERS - _OVERLAP):
+        yield line._replace(text=line.text[start : start + limits.MATCHED_CHARACTERS])
 
 
 def _plain(text: str) -> str:

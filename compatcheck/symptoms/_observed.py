@@ -11,10 +11,11 @@ _NONFINITE = ("nan-gradients-filtered", "deepspeed-sentinel", "loss-nan", "grad-
 _INTERMITTENT = ("labels-masked-sometimes", "loss-nan-sometimes", "loss-scaler-skips")
 
 
-def with_observed(facts: Environment, run: Run | None) -> Environment:
+def with_observed(facts: Environment, run: Run | None, *, zero_is_normal: bool = False) -> Environment:
     """The facts with ``training.observed`` of the run: its last reading, and where the symptom began.
 
     Of a run that is bad at single steps only, neither good nor bad values stand for the whole: none is stated.
+    Neither is a zero that is normal, as in a policy gradient whose rewards are all equal.
     """
     if run is None or run.last is None:
         return facts
@@ -26,6 +27,8 @@ def with_observed(facts: Environment, run: Run | None) -> Environment:
         observed["nonfinite"] = True
     elif run.signature.name == "healthy" and not run.notes and len(observed) == 2:
         observed["nonfinite"] = not all(math.isfinite(run.last.values[name]) for name in observed)
+    if zero_is_normal:
+        observed = {name: value for name, value in observed.items() if value is False or value != 0}
     if run.onset is not None:
         if "eval_loss" in run.onset.values:
             observed["eval_loss"] = run.onset.values["eval_loss"]

@@ -9,8 +9,9 @@ from itertools import chain
 from typing import NamedTuple, Protocol
 
 from compatcheck.environment import Environment, Location
+from compatcheck.files import limits
 from compatcheck.files.units import units
-from compatcheck.results.logs import ERROR_MARKS, LONGEST_MATCHED, Crash, Hit, Pattern
+from compatcheck.results.logs import ERROR_MARKS, Crash, Hit, Pattern
 from compatcheck.symptoms import _facts, _failures
 from compatcheck.symptoms._known_lines import KnownLines, Line, one_line
 from compatcheck.symptoms._reading import Reading
@@ -23,8 +24,6 @@ from compatcheck.symptoms.formats import tensorboard, trainer_state
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _BAR = re.compile(r"\A\s*\d+%\|[^|]*\|\s*(\d+)/(\d+) \[")
 _BEGINS = "***** Running training *****"
-_MOST_CRASHES = 24
-_MOST_RUNS = 50
 _MOST_UNTOLD = 5_000
 _SAMPLED, _OFTEN, _MOST_ALIKE = 11, 20, 10_000
 _HEAD = "Traceback (most"
@@ -212,16 +211,16 @@ class Scanner:
         for unit in self._formats:
             for mark in unit.MARKS:
                 if mark in text:
-                    found = unit.read(text[:LONGEST_MATCHED])
+                    found = unit.read(text[: limits.MATCHED_CHARACTERS])
                     if found is not None:
                         self._reading(found, number)
                         return
                     break
         if self._stated or any(mark in text for mark in _facts.MARKS):
-            self._stated.feed(number, text[:LONGEST_MATCHED])
-        self._stated.pass_by(number, text[:LONGEST_MATCHED])
+            self._stated.feed(number, text[: limits.MATCHED_CHARACTERS])
+        self._stated.pass_by(number, text[: limits.MATCHED_CHARACTERS])
         if every or self._tracebacks or any(mark in text for mark in self._error_marks) or _HEAD in text:
-            self._error(number, text[:LONGEST_MATCHED])
+            self._error(number, text[: limits.MATCHED_CHARACTERS])
 
     def _after_bar(self, text: str) -> str:
         """Keep a bare progress bar for the step it tells; what is printed behind it is a text of its own."""
@@ -285,7 +284,7 @@ class Scanner:
 
     def _next_run(self, line: int) -> None:
         """Of a log that is started again and again, the last runs are kept."""
-        self._runs = [*self._runs[1 - _MOST_RUNS :], RunReader(line, self._runs[-1].number + 1)]
+        self._runs = [*self._runs[1 - limits.LOG_RUNS :], RunReader(line, self._runs[-1].number + 1)]
 
     def _error(self, number: int, text: str) -> None:
         raised = self._tracebacks.feed(number, text)
@@ -314,7 +313,7 @@ class Scanner:
                 return
         ranks = (raised.rank,) if raised.rank else ()
         crash = Crash(failure.kind, text, Location(self._path, raised.line), raised.frames, ranks)
-        self._crashes = [*self._crashes[1 - _MOST_CRASHES :], (run, crash)]
+        self._crashes = [*self._crashes[1 - limits.LOG_CRASHES :], (run, crash)]
 
     def result(self) -> Scanned:
         self._settle(0)

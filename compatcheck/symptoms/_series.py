@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-MOST_POINTS = 600
+from compatcheck.files import limits
 
 
 class Series:
@@ -26,7 +26,7 @@ class Series:
         self._in_pending += 1
         if self._in_pending == self._stride:
             self._close()
-            if len(self.points) >= 2 * MOST_POINTS:
+            if len(self.points) >= 2 * limits.CURVE_POINTS:
                 self._thin()
 
     def _close(self) -> None:

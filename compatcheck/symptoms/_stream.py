@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from typing import IO, NamedTuple
 
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 
 CHUNK = 1 << 20
-LONGEST = 1 << 16
-"""Bytes of a line that are kept together; a longer one goes on as a further piece with the same number."""
 
 _DOING = "reading the log"
 _GZIP = 31
@@ -51,7 +50,7 @@ def batches(path: str, chunk: int = CHUNK, notes: list[str] | None = None) -> It
         raise InputError(_DOING, path, error.strerror or str(error), "make it readable") from None
 
 
-def head(path: str, size: int = LONGEST) -> bytes:
+def head(path: str, size: int = limits.LOG_LINE_BYTES) -> bytes:
     """The first bytes of a plain file; nothing of standard input, which can be read only once."""
     if path == "-" or not os.path.isfile(path):
         return b""
@@ -132,7 +131,7 @@ def _lines(parts: Iterator[bytes]) -> Iterator[Batch]:
             yield from _whole(number, rest[:end])
             number += rest.count(b"\n", 0, end)
             rest = rest[end:]
-        while len(rest) > LONGEST:
+        while len(rest) > limits.LOG_LINE_BYTES:
             cut = _cut(rest)
             yield Batch(number, _decoded(rest[:cut]))
             rest = rest[cut:]
@@ -143,15 +142,15 @@ def _lines(parts: Iterator[bytes]) -> Iterator[Batch]:
 def _whole(number: int, block: bytes) -> Iterator[Batch]:
     """The lines of a block that ends in a newline; those that are too long in pieces, as they would come otherwise."""
     raw = block[:-1].split(b"\n")
-    if len(block) <= LONGEST or max(map(len, raw)) <= LONGEST:
+    if len(block) <= limits.LOG_LINE_BYTES or max(map(len, raw)) <= limits.LOG_LINE_BYTES:
         yield Batch(number, _decoded(block[:-1]))
         return
     start = 0
     for at, line in enumerate(raw):
-        if len(line) > LONGEST:
+        if len(line) > limits.LOG_LINE_BYTES:
             if at > start:
                 yield Batch(number + start, _decoded(b"\n".join(raw[start:at])))
-            while len(line) > LONGEST:
+            while len(line) > limits.LOG_LINE_BYTES:
                 cut = _cut(line)
                 yield Batch(number + at, _decoded(line[:cut]))
                 line = line[cut:]
@@ -163,11 +162,11 @@ def _whole(number: int, block: bytes) -> Iterator[Batch]:
 
 def _cut(raw: bytes) -> int:
     """Where a long line is cut: after the last carriage return that fits, else between two characters."""
-    cut = raw.rfind(b"\r", 0, LONGEST) + 1
+    cut = raw.rfind(b"\r", 0, limits.LOG_LINE_BYTES) + 1
     if cut:
         return cut
-    cut = LONGEST
-    while cut > LONGEST - 4 and raw[cut] & 0xC0 == 0x80:
+    cut = limits.LOG_LINE_BYTES
+    while cut > limits.LOG_LINE_BYTES - 4 and raw[cut] & 0xC0 == 0x80:
         cut -= 1
     return cut
 

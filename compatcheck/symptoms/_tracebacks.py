@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from compatcheck.files import limits
+
 _HEAD = "Traceback (most recent call last)"
 _FRAME = re.compile(r'\s*File "([^"]+)", line (\d+)(?:, in (.+))?')
 _ENDING = re.compile(r"(?:[A-Za-z_][\w]*\.)*[A-Za-z_]\w*\s*(?::.*)?\Z")
@@ -12,7 +14,6 @@ _BARE = re.compile(r"\A(?:E\s+)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|O
 _RANK = re.compile(r"\[(?:rank|default)(\d+)\]:|\brank[ =:]?(\d+)\b", re.IGNORECASE)
 _PREFIX = re.compile(r"\A(?:\[(?:rank|default)\d+\]:\s?|\([^()]*pid=\d+[^()]*\)\s|\d+:\s)+")
 _DIGITS = re.compile(r"\d")
-_MOST_OPEN = 64
 _LONGEST = 400
 _FRAMES_KEPT = 6
 
@@ -50,7 +51,7 @@ class Tracebacks:
         self.inside = False
         at = text.find(_HEAD)
         if at >= 0:
-            self._open = [*self._open[-_MOST_OPEN:], _Open(text[:at], number)]
+            self._open = [*self._open[-limits.OPEN_TRACEBACKS :], _Open(text[:at], number)]
             return None
         opened = self._opened_behind(text)
         return self._continue(opened, number, text[len(opened.prefix) :]) if opened else bare(number, text)

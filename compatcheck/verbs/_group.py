@@ -5,30 +5,44 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from compatcheck.language import ENGLISH, LANGUAGES, VARIABLE, current
+from compatcheck.language import ENGLISH, current, marked
 from compatcheck.language import gettext as _
+from compatcheck.language.suggestion import nearest
+from compatcheck.verbs import _help
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_NEAR = 0.75
+SECTIONS = {
+    "judge": marked("Judge"),
+    "fix": marked("Fix"),
+    "understand": marked("Understand"),
+    "fleet": marked("Many machines"),
+    "matrix": marked("The matrix"),
+}
+_OTHERS = marked("Commands")
 
 
 class VerbGroup(click.Group):
     """The verbs of ``package``; ``default`` is the one to use where none is named.
 
-    A verb's module may hold ``EXAMPLES``, command lines that end its help.
+    A verb's module may hold ``EXAMPLES``, command lines that end its help, and ``SECTION``, one of `SECTIONS`, under
+    which the group lists it.
     """
 
-    def __init__(self, *args: Any, package: str, default: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, package: str, default: str | None = None, examples: Sequence[str] = (), **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.package = package
         self.default = default
-        self.params.append(_language_option())
+        self.examples = examples
+        self.params.append(_help.language_option())
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         folders = importlib.import_module(self.package).__path__
@@ -45,15 +59,34 @@ class VerbGroup(click.Group):
         module = importlib.import_module(self.module(cmd_name))
         command: click.Command = module.command
         command.name = cmd_name
-        examples = "".join(f"\n  {example}" for example in getattr(module, "EXAMPLES", ()))
-        command.epilog = f"\b\n{_('Examples')}:{examples}" if examples else None
+        if isinstance(command, _help.Verb):
+            command.examples = module.EXAMPLES
         if "lang" not in (parameter.name for parameter in command.params):
-            command.params.append(_language_option())
+            command.params.append(_help.language_option())
         if ctx.resilient_parsing:
             from compatcheck.verbs._completion import offer
 
             return offer(_translate(command))
         return _translate(command)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*self.params, _help.help_option(has_more=False)]
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _help.write_usage(self, ctx, formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        commands: dict[str, list[tuple[str, click.Command]]] = {each: [] for each in (*SECTIONS.values(), _OTHERS)}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                module = importlib.import_module(self.module(name))
+                commands[SECTIONS.get(getattr(module, "SECTION", ""), _OTHERS)].append((name, command))
+        _help.write_commands([(_(heading), rows) for heading, rows in commands.items()], formatter)
+        _help.write_options(self, ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _help.write_examples(self.examples, formatter)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The verbs, and what the default one takes; files come first, as bash offers them where nothing else fits."""
@@ -77,21 +110,26 @@ class VerbGroup(click.Group):
             args = [self.default, *args]
         return super().parse_args(ctx, [*before, *args])
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-") and not ctx.resilient_parsing:
+            self._refuse(ctx, args[0], nearest(args[0], self.list_commands(ctx), 1))
+        return super().resolve_command(ctx, args)
+
     def _refuse_misspelt(self, ctx: click.Context, args: list[str]) -> None:
         """Fail with the verb that a word is close to, unless a file has that name."""
         if not args or not args[0].isalpha() or ctx.resilient_parsing or os.path.lexists(args[0]):
             return
-        from difflib import get_close_matches
-
-        near = get_close_matches(args[0], self.list_commands(ctx), 1, _NEAR)
+        near = nearest(args[0], self.list_commands(ctx), 1)
         if near:
-            ctx.fail(_("no command or file named {word}; did you mean {verb}?").format(word=args[0], verb=near[0]))
+            self._refuse(ctx, args[0], near)
 
-
-def _language_option() -> click.Option:
-    """What every verb takes, before its name or after; the language is chosen before options are parsed."""
-    words = f"Output language. Default: ${VARIABLE}, then the terminal's locale."
-    return click.Option(["--lang"], type=click.Choice(LANGUAGES), expose_value=False, help=words)
+    def _refuse(self, ctx: click.Context, word: str, near: Sequence[str]) -> NoReturn:
+        text = _("no command {word}; did you mean {verb}?") if near else _("no command {word}")
+        if near and self.default is not None:
+            text = _("no command or file named {word}; did you mean {verb}?")
+        ctx.fail(text.format(word=word, verb="".join(near)))
 
 
 def _split_language(args: list[str]) -> tuple[list[str], list[str]]:

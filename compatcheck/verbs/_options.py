@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from compatcheck.report import FORMATS, PAGE_FORMATS
+from compatcheck.verbs._help import option
 
 if TYPE_CHECKING:
     from compatcheck.results.areas import AreaName
@@ -15,21 +17,77 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
-python = click.option(
+common = partial(option, common=True)
+
+
+def _trust(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        from compatcheck.files.repository import root
+        from compatcheck.installed.trust import trust
+
+        trust(root())
+
+
+trust = option(
+    "--trust",
+    is_flag=True,
+    rare=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_trust,
+    help="Trust this folder from now on: its own interpreter may be started.",
+)
+python = common(
     "--python",
     metavar="PATH",
     help="Inspect this interpreter, venv folder or Python version. Default: the active one, then .venv.",
 )
-output = click.option("-o", "--output", metavar="FILE", help="Write to this file. Default: standard output.")
-snapshot = click.option(
-    "--snapshot", metavar="FILE", help="Judge the environment recorded in this file; - is standard input."
-)
-assume = click.option(
+output = common("-o", "--output", metavar="FILE", help="Write to this file. Default: standard output.")
+
+
+def snapshot(explanation: str, **kwargs: Any) -> Callable[[_Command], _Command]:
+    return common("--snapshot", metavar="FILE", help=explanation, **kwargs)
+
+
+assume = common(
     "--assume",
     multiple=True,
     metavar="KEY=VALUE",
     help="Supply a fact, such as gpu.compute_capability=9.0; repeatable.",
 )
+
+
+def config(argument: str) -> Callable[[_Command], _Command]:
+    """Project files by name, for verbs whose argument may also be something else."""
+    return common(
+        "--config",
+        "configs",
+        multiple=True,
+        metavar="PATH",
+        rare=True,
+        help=f"File or folder of the project, the same as {argument}; repeatable.",
+    )
+
+
+def one_config(explanation: str) -> Callable[[_Command], _Command]:
+    return common("--config", "training", metavar="FILE", help=explanation, aliases=("--training",))
+
+
+SETTINGS_OF_A_RUN = "Use the settings of this training configuration or launch script."
+model = option(
+    "--model", metavar="MODEL", help="Use this architecture: a model folder, a config.json or a cached hub id."
+)
+trust_remote_code = option("--trust-remote-code", is_flag=True, rare=True, help="Run code from the model folder.")
+hash_weights = option("--hash-weights", is_flag=True, help="Also hash the weight files of a model folder.")
+require_probe = option("--require-probe", is_flag=True, rare=True, help="Exit with 4 if a probe could not run.")
+
+
+def probe(explanation: str) -> Callable[[_Command], _Command]:
+    return common("--probe/--no-probe", default=None, help=explanation)
+
+
+def budget(explanation: str, **kwargs: Any) -> Callable[[_Command], _Command]:
+    return option("--budget", type=click.FloatRange(min=0), metavar="SECONDS", help=explanation, **kwargs)
 
 
 def _not_both(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
@@ -42,51 +100,48 @@ def _not_both(context: click.Context, parameter: click.Parameter, value: bool) -
     return value
 
 
-quiet = click.option(
-    "-q", "--quiet", is_flag=True, callback=_not_both, help="Print only failures, one per line, and no progress."
+quiet = common(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    rare=True,
+    callback=_not_both,
+    help="Print only failures, one per line, and no progress.",
 )
 
 
 def verbose(explanation: str) -> Callable[[_Command], _Command]:
-    return click.option("-v", "--verbose", is_flag=True, callback=_not_both, help=explanation)
+    return common("-v", "--verbose", is_flag=True, rare=True, callback=_not_both, help=explanation)
 
 
-page_format = click.option(
-    "--format",
-    "format_name",
-    type=click.Choice(PAGE_FORMATS),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+def _format(names: Sequence[str]) -> Callable[[_Command], _Command]:
+    words = f"Output format: {', '.join(names)}. Default: text."
+    return common("--format", "format_name", type=click.Choice(names), metavar="FORMAT", default="text", help=words)
 
 
-def _reports(
-    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[tuple[str, str], ...]:
-    split = [(name, file) for name, _, file in (value.partition("=") for value in values)]
-    for value, (name, file) in zip(values, split):
-        if name not in FORMATS or not file:
-            raise click.BadParameter(f"{value!r} is not FORMAT=FILE; FORMAT is one of {', '.join(FORMATS)}.")
-    return tuple(split)
+page_format = _format(PAGE_FORMATS)
+report_format = _format(FORMATS)
 
 
-report_format = click.option(
-    "--format",
-    "format_name",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
-reports = click.option(
-    "--report",
-    "reports",
-    multiple=True,
-    metavar="FORMAT=FILE",
-    callback=_reports,
-    help="Also write the report to this file in this format; repeatable.",
-)
+def reports_in(
+    names: Sequence[str], explanation: str = "Also write the report to this file in this format; repeatable."
+) -> Callable[[_Command], _Command]:
+    """``--report FORMAT=FILE``, as pairs."""
+
+    def split(
+        context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+    ) -> tuple[tuple[str, str], ...]:
+        pairs = [(name, file) for name, _, file in (value.partition("=") for value in values)]
+        for value, (name, file) in zip(values, pairs):
+            if name not in names or not file:
+                raise click.BadParameter(f"{value!r} is not FORMAT=FILE; FORMAT is one of {', '.join(names)}.")
+        return tuple(pairs)
+
+    return common("--report", "reports", multiple=True, metavar="FORMAT=FILE", callback=split, help=explanation)
+
+
+reports = reports_in(FORMATS)
+page_reports = reports_in(PAGE_FORMATS)
 
 
 def _known_device(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -97,29 +152,32 @@ def _known_device(context: click.Context, parameter: click.Parameter, value: str
     return probes.require_device(value)
 
 
-device = click.option(
+device = option(
     "--device",
     metavar="auto|cpu|cuda",
     default="auto",
+    rare=True,
     callback=_known_device,
     help="Device for probes. Default: a GPU if there is one.",
 )
-fresh = click.option("--fresh", is_flag=True, help="Ignore earlier results and run every probe again.")
+fresh = option("--fresh", is_flag=True, rare=True, help="Ignore earlier results and run every probe again.")
 
-imports = click.option(
+imports = option(
     "--imports/--no-imports",
     default=None,
+    rare=True,
     help="Follow all imports of a training run (about ten seconds, then cached). Default: use the cached result.",
 )
 
 
-fail_on = click.option(
+fail_on = option(
     "--fail-on",
     type=click.Choice(["confirmed", "affected", "possible", "never"]),
-    help="Exit with 1 if any finding has at least this status. Default: affected.",
+    metavar="STATUS",
+    help="Exit with 1 if any finding is at least confirmed, affected or possible; never: do not. Default: affected.",
 )
-select = click.option("--select", multiple=True, metavar="ID", help="Check only this entry; repeatable.")
-ignore = click.option("--ignore", multiple=True, metavar="ID", help="Skip this entry; repeatable.")
+select = option("--select", multiple=True, rare=True, metavar="ID", help="Check only this entry; repeatable.")
+ignore = option("--ignore", multiple=True, metavar="ID", help="Skip this entry; repeatable.")
 
 
 def _known_areas(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[AreaName, ...]:
@@ -131,30 +189,34 @@ def _known_areas(context: click.Context, parameter: click.Parameter, values: tup
     return require_areas(name.strip() for value in values for name in value.split(","))
 
 
-require = click.option(
+require = option(
     "--require",
     multiple=True,
+    rare=True,
     metavar="AREA,...",
     callback=_known_areas,
     help="Exit with 4 if an area was not judged: packages, gpu, training, model, imports or numerics.",
 )
-baseline = click.option("--baseline", metavar="FILE", help="Suppress findings that this earlier JSON report contains.")
+baseline = option(
+    "--baseline", metavar="FILE", rare=True, help="Suppress findings that this earlier JSON report contains."
+)
 
 
 def project(command: Any) -> Any:
     """The options of every verb that works in the name of a project, whose settings then count."""
-    for option in reversed(
+    for each in reversed(
         [
-            click.option(
+            common(
                 "--settings",
                 "settings_file",
                 metavar="FILE",
+                rare=True,
                 help="Read [tool.compatcheck] from this file. Default: the nearest pyproject.toml.",
             ),
-            click.option("--isolated", is_flag=True, help="Ignore the project's settings."),
+            common("--isolated", is_flag=True, rare=True, help="Ignore the project's settings."),
         ]
     ):
-        command = option(command)
+        command = each(command)
     return command
 
 
@@ -171,7 +233,7 @@ def settings_of(settings_file: str | None, isolated: bool) -> Settings:
 
 def verdict(command: Any) -> Any:
     """The options of every verb that judges an environment, in the order in which help shows them."""
-    for option in reversed(
+    for each in reversed(
         [
             report_format,
             output,
@@ -179,10 +241,10 @@ def verdict(command: Any) -> Any:
             fail_on,
             select,
             ignore,
-            click.option("--show-refuted", is_flag=True, help="Also list findings that a probe refuted."),
+            option("--show-refuted", is_flag=True, rare=True, help="Also list findings that a probe refuted."),
             quiet,
             verbose("Also print evidence, refuted findings, unknown facts with reasons, and timings."),
         ]
     ):
-        command = option(command)
+        command = each(command)
     return command

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from compatcheck.errors import InputError
 from compatcheck.terminal.screen import PLAIN, Screen, is_live, screen
+
+if TYPE_CHECKING:
+    from compatcheck.report.document import Document
 
 
 def screen_of(output: str | None) -> Screen:
@@ -32,6 +36,14 @@ def write(text: str, output: str | None) -> None:
         raise
     except OSError as error:
         raise InputError("writing", "standard output", error.strerror or str(error), "make room, or use -o") from None
+
+
+def write_reports(document: Document, reports: Iterable[tuple[str, str]]) -> None:
+    """Write the document to each file in the format that ``--report`` names."""
+    from compatcheck.report import render
+
+    for format_name, file in reports:
+        write(render(document, format_name), file)
 
 
 def write_page(text: str) -> None:

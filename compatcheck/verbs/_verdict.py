@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import click
 
 from compatcheck.results import exit_status
+from compatcheck.terminal.messages import say
 from compatcheck.terminal.stopwatch import print_times
-from compatcheck.verbs._output import screen_of, write
+from compatcheck.verbs._output import screen_of, write, write_reports
 
 if TYPE_CHECKING:
     from compatcheck.environment import Environment, Target
@@ -63,7 +64,7 @@ def judge_each_and_exit(
     subjects: Sequence[Subject],
     known: Matrix,
     options: Options,
-    probing: Callable[[Target], Probing] | None,
+    probing: Callable[[Target], Probing | None] | None,
     view: View,
 ) -> NoReturn:
     """The same for each project; the worst verdict decides."""
@@ -71,16 +72,14 @@ def judge_each_and_exit(
 
     judged, unjudged = projects.judge(subjects, known, options._replace(maps=view.is_page), probing)
     for error in unjudged:
-        click.echo(f"compatcheck: {error}", err=True)
+        say(str(error))
     _report_and_exit(judged, view)
 
 
 def _report_and_exit(judged: Sequence[tuple[str, Verdict]], view: View) -> NoReturn:
-    from compatcheck.report import render
-
     exit = _exit(judged)
-    for name, file in view.reports:
-        write(render(_document(judged, exit, view.show_refuted), name), file)
+    if view.reports:
+        write_reports(_document(judged, exit, view.show_refuted), view.reports)
     write(_render(judged, exit, view), view.output)
     if view.verbose:
         print_times()

@@ -2,62 +2,68 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from compatcheck.installed.trust import may_start
+from compatcheck.language import gettext as _
 from compatcheck.pipelines.environment import Request, environments
+from compatcheck.terminal.messages import say
 from compatcheck.terminal.stopwatch import stage
-from compatcheck.verbs import _options
+from compatcheck.verbs import _fix, _help, _options
 from compatcheck.verbs._output import progress
 from compatcheck.verbs._verdict import judge_each_and_exit, options_of, view_of
 
 if TYPE_CHECKING:
     from compatcheck.environment import Target
     from compatcheck.results.areas import AreaName
+    from compatcheck.results.findings import Report
 
+SECTION = "judge"
 EXAMPLES = (
     "compatcheck check train.yaml requirements.txt",
     "compatcheck check --snapshot node.json --report sarif=findings.sarif",
+    "compatcheck check . --fix --write",
 )
 
 
-@click.command()
+@_help.verb()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
+@_fix.options
 @_options.python
-@_options.snapshot
+@_options.snapshot("Judge the environment recorded in this file; - is standard input.")
 @_options.assume
+@_options.config("PATH")
 @_options.verdict
 @_options.baseline
 @_options.project
 @_options.imports
-@click.option(
-    "--probe/--no-probe",
-    default=None,
-    help="Run the probes of the findings in the target's interpreter. Default: run them.",
+@_options.trust
+@_options.probe(
+    "Run the findings' probes in the target's interpreter. Default: run them unless it lies in this folder."
 )
-@click.option(
+@_help.option(
     "--resolve",
     is_flag=True,
+    rare=True,
     help="Ask uv and the package index whether the requirements can be installed. Default: judge them offline.",
 )
 @_options.require
-@click.option(
-    "--require-probe", is_flag=True, help="The same as --require numerics: exit with 4 if a probe could not run."
-)
+@_options.require_probe
 @_options.device
 @_options.fresh
-@click.option(
-    "--budget",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    help="Start no probe after this many seconds. Default: no limit.",
-)
+@_options.budget("Start no probe after this many seconds. Default: no limit.", rare=True)
 def command(
     paths: tuple[str, ...],
+    fix: bool,
+    write_files: bool,
+    unsafe_fixes: bool,
     python: str | None,
     snapshot: str | None,
     assume: tuple[str, ...],
+    configs: tuple[str, ...],
     imports: bool | None,
     probe: bool | None,
     resolve: bool,
@@ -84,22 +90,38 @@ def command(
     """
     from compatcheck import matrix
     from compatcheck.environment.assumptions import assumed_paths
+    from compatcheck.pipelines import projects
     from compatcheck.pipelines.verdict import Probing
     from compatcheck.results.areas import Given
 
-    view = view_of(options)
+    _fix.require_consistent(fix=fix, write_files=write_files, unsafe_fixes=unsafe_fixes)
+    if fix and snapshot is not None:
+        raise click.UsageError("--fix and --snapshot exclude each other")
+    if fix and not write_files and options["format_name"] != "text":
+        raise click.UsageError("--fix prints a diff; --format goes with --fix --write")
+    view, paths = view_of(options), (*paths, *configs)
     project = _options.settings_of(settings_file, isolated)
     if snapshot is None:
         paths, assume = paths or project.paths, (*project.assume, *assume)
     with stage("matrix"):
         known = matrix.load()
+    request = Request(python, snapshot, assume, imports=imports)
+    if fix:
+        judging = options_of(options)._replace(project=project, baseline=baseline)
+
+        def judge() -> list[Report]:
+            judged = projects.judge(environments(known, paths, request), known, judging).judged
+            return [verdict.report for _folder, verdict in judged]
+
+        _fix.apply(judge, known, write_files=write_files, unsafe_fixes=unsafe_fixes)
     with stage("facts"):
-        subjects = tuple(environments(known, paths, Request(python, snapshot, assume, imports=imports)))
+        subjects = tuple(environments(known, paths, request))
     if resolve:
         from compatcheck.pipelines.resolution import with_resolutions
 
         with stage("resolution"):
             subjects = with_resolutions(subjects)
+    is_asked_to_probe = probe is True
     probe = (project.probe if probe is None else probe) is not False
     chosen = options_of(options)._replace(
         project=project,
@@ -109,7 +131,13 @@ def command(
         probes=probe,
     )
 
-    def probing(target: Target) -> Probing:
+    def probing(target: Target) -> Probing | None:
+        """None for an interpreter in the folder that is judged, unless that is asked for: it may be a stranger's."""
+        folders = [subject.folder for subject in subjects if subject.folder]
+        if not is_asked_to_probe and not may_start(target, folders, os.environ):
+            said = _("probes did not run: {prefix} lies in this folder; --probe starts its interpreter, --trust always")
+            say(said.format(prefix=target.prefix))
+            return None
         return Probing(target, device, fresh, budget, progress)
 
     judge_each_and_exit(subjects, known, chosen, probing if probe else None, view)

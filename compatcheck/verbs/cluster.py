@@ -10,60 +10,61 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from compatcheck.results import exit_status
-from compatcheck.verbs import _options
-from compatcheck.verbs._output import make_folder, screen_of, write
+from compatcheck.verbs import _help, _options
+from compatcheck.verbs._output import make_folder, screen_of, write, write_reports
 
 if TYPE_CHECKING:
     from compatcheck.results.cluster import ClusterReport
 
+SECTION = "fleet"
 EXAMPLES = (
     "srun python -m compatcheck cluster ds.json",
     "compatcheck cluster --snapshots snapshots/ --fail-on confirmed",
 )
 
 
-@click.command()
+@_help.verb()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--snapshots", metavar="FOLDER", help="Judge the machines whose snapshots are in this folder.")
-@click.option("--record", metavar="FOLDER", help="Only write this machine's snapshot to this folder.")
+@_help.option("--snapshots", metavar="FOLDER", help="Judge the machines whose snapshots are in this folder.")
+@_help.option("--record", metavar="FOLDER", help="Only write this machine's snapshot to this folder.")
 @_options.python
-@click.option("--hash-weights", is_flag=True, help="Also hash the weight files of a model folder.")
-@click.option("--no-probe", is_flag=True, help="Compare the machines without running probes.")
-@click.option("--probe", "probes", multiple=True, metavar="PROBE", help="Run only this probe; repeatable.")
-@click.option(
-    "--budget",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    help="Total time budget for the collectives probe. Default: 20 on the CPU, 60 on GPUs.",
-)
+@_options.config("PATH")
+@_options.hash_weights
+@_options.probe("Run the probes of the ranks. Default: run them.")
+@_help.option("--only", "probes", multiple=True, rare=True, metavar="PROBE", help="Run only this probe; repeatable.")
+@_options.budget("Total time budget for the collectives probe. Default: 20 on the CPU, 60 on GPUs.", rare=True)
 @_options.device
-@click.option(
+@_help.option(
     "--timeout",
     type=click.FloatRange(min=1),
     default=60.0,
     show_default=True,
+    rare=True,
     metavar="SECONDS",
     help="Timeout for a rank to connect or an operation to finish.",
 )
 @_options.report_format
 @_options.output
-@click.option(
+@_options.reports
+@_help.option(
     "--fail-on",
     type=click.Choice(["confirmed", "affected", "possible", "never"]),
     default="affected",
-    show_default=True,
-    help="Exit with 1 if any finding has at least this status; never also covers differences and probes.",
+    metavar="STATUS",
+    help="Exit with 1 if any finding is at least confirmed, affected or possible; never: also ignore differences "
+    "and probes. Default: affected.",
 )
-@click.option("--select", multiple=True, metavar="ID", help="Check only this entry; repeatable.")
-@click.option("--ignore", multiple=True, metavar="ID", help="Skip this entry; repeatable.")
+@_options.select
+@_options.ignore
 @_options.project
 def command(
     paths: tuple[str, ...],
+    configs: tuple[str, ...],
     snapshots: str | None,
     record: str | None,
     python: str | None,
     hash_weights: bool,
-    no_probe: bool,
+    probe: bool | None,
     probes: tuple[str, ...],
     budget: float | None,
     device: str,
@@ -85,6 +86,7 @@ def command(
     from compatcheck.pipelines import cluster
     from compatcheck.pipelines.verdict import ignored_everywhere
 
+    paths = (*paths, *configs)
     known, project = matrix.load(), _options.settings_of(settings_file, isolated)
     chosen: dict[str, Any] = {
         "select": matrix.require_ids(known, select),
@@ -98,21 +100,23 @@ def command(
         sys.exit(_publish(cluster.recorded(snapshots, known, **chosen), **options))
     from compatcheck.cluster import launch
 
-    names = () if no_probe else cluster.choose(probes)
+    names = () if probe is False else cluster.choose(probes)
     trials = cluster.Trials(names, device, timeout, {} if budget is None else {"seconds": budget})
     publish = partial(_publish, **options)
     chosen.update(python=python, hash_weights=hash_weights)
     sys.exit(cluster.take_part(launch(os.environ), known, paths, trials, publish, **chosen))
 
 
-def _publish(report: ClusterReport, format_name: str, output: str | None, fail_on: str) -> int:
+def _publish(report: ClusterReport, format_name: str, output: str | None, fail_on: str, reports: Any) -> int:
     """Say the verdict; gives the exit status."""
     from compatcheck.report import render
     from compatcheck.report.document import Exit
     from compatcheck.report.subjects.cluster import document
 
     status, reason = _exit_status(report, fail_on)
-    write(render(document(report, Exit(reason, status)), format_name, screen_of(output)), output)
+    written = document(report, Exit(reason, status))
+    write_reports(written, reports)
+    write(render(written, format_name, screen_of(output)), output)
     return status
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from compatcheck.verbs import _help
 from compatcheck.verbs._output import write
 
 _VARIABLE = "_COMPATCHECK_COMPLETE"
@@ -15,7 +16,7 @@ EXAMPLES = (
 )
 
 
-@click.command()
+@_help.verb()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:

@@ -8,33 +8,40 @@ from typing import NoReturn
 import click
 
 from compatcheck.results import exit_status
-from compatcheck.verbs import _options
-from compatcheck.verbs._output import progress, screen_of, write
+from compatcheck.verbs import _help, _options
+from compatcheck.verbs._output import progress, screen_of, write, write_reports
 
+SECTION = "judge"
 EXAMPLES = (
     "compatcheck data train.jsonl",
     "compatcheck data train.jsonl --model Qwen3-8B/ --max-length 4096",
 )
 
 
-@click.command()
+@_help.verb()
 @click.argument("file")
-@click.option("--model", metavar="DIR", help="Model folder whose tokenizer and chat template run on a sample.")
-@click.option("--training", metavar="FILE", help="Training configuration that sets the maximum length.")
-@click.option(
+@_help.option("--model", metavar="FOLDER", help="Model folder whose tokenizer and chat template run on a sample.")
+@_options.one_config("Take the maximum length from this training configuration or launch script.")
+@_help.option(
     "--max-length",
     type=click.IntRange(min=1),
     metavar="TOKENS",
-    help="Maximum length in tokens. Default: from --training.",
+    help="Maximum length in tokens. Default: from --config.",
 )
-@click.option("--rows", type=click.IntRange(min=1), default=200, show_default=True, help="Number of rows to sample.")
-@click.option("--trust-remote-code", is_flag=True, help="Run the model's own code, offline.")
-@click.option(
-    "--timeout", type=click.FloatRange(min=1), metavar="SECONDS", help="Stop the tokenizer after this many seconds."
+@_help.option("--rows", type=click.IntRange(min=1), default=200, show_default=True, help="Number of rows to sample.")
+@_options.trust_remote_code
+@_help.option(
+    "--timeout",
+    rare=True,
+    type=click.FloatRange(min=1),
+    metavar="SECONDS",
+    help="Stop the tokenizer after this many seconds.",
 )
 @_options.python
+@_options.trust
 @_options.page_format
 @_options.output
+@_options.page_reports
 @_options.quiet
 def command(
     file: str,
@@ -47,9 +54,10 @@ def command(
     python: str | None,
     format_name: str,
     output: str | None,
+    reports: tuple[tuple[str, str], ...],
     quiet: bool,
 ) -> NoReturn:
-    """Check training data for broken rows, rows without labels, and template or token errors.
+    """Check training data: broken rows, missing labels, template errors.
 
     FILE holds conversations as JSON or JSON lines, also gzipped: messages with roles, ShareGPT, Alpaca, prompt and
     completion, preference pairs.
@@ -61,6 +69,7 @@ def command(
 
     options = data.Options(model, training, max_length, rows, trust_remote_code, python, timeout)
     report, status, reason = data.judge(file, options, progress)
+    write_reports(subject.document(report, Exit(reason, status)), reports)
     screen = screen_of(output)
     if quiet and format_name == "text":
         unrun = f"{file}: {reason}\n" if status == exit_status.REQUIRED_MISSING else ""

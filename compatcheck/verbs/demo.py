@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-import click
-
-from compatcheck.verbs import _options
+from compatcheck.verbs import _help, _options
 from compatcheck.verbs._verdict import judge_and_exit, options_of, view_of
 
+SECTION = "judge"
 EXAMPLES = (
     "compatcheck demo",
     "compatcheck demo --format html -o demo.html",
 )
 
 
-@click.command()
+@_help.verb()
 @_options.verdict
 def command(**options: object) -> NoReturn:
     """Check a recorded environment: a GLM-4 fine-tune on torch 2.5.0."""

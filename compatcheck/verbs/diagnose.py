@@ -12,34 +12,30 @@ import click
 from compatcheck import language
 from compatcheck.language import gettext as _
 from compatcheck.results import exit_status
-from compatcheck.verbs import _options
-from compatcheck.verbs._output import screen_of, write
+from compatcheck.verbs import _help, _options
+from compatcheck.verbs._output import screen_of, write, write_reports
 
+SECTION = "understand"
 EXAMPLES = (
     "compatcheck diagnose issue.md train.log requirements.txt",
     "gh issue view 35 --json title,body,createdAt,comments | compatcheck diagnose -",
 )
 
 
-@click.command()
+@_help.verb()
 @click.argument("inputs", nargs=-1, metavar="INPUT...")
 @_options.python
-@_options.snapshot
+@_options.snapshot("Judge the environment recorded in this file; - is standard input.")
 @_options.assume
-@click.option(
-    "--config",
-    "paths",
-    multiple=True,
-    metavar="PATH",
-    help="File or folder of the project, the same as INPUT; repeatable.",
-)
+@_options.config("INPUT")
 @_options.report_format
 @_options.output
-@click.option("--svg", metavar="FILE", help="Also draw the curves to this SVG file.")
-@click.option("--env", "env_only", is_flag=True, help="Print the facts as a snapshot, without explanations.")
-@click.option("--snapshot-out", metavar="FILE", help="Also write that snapshot to this file.")
-@click.option("--ask", "asking", is_flag=True, help="Ask on the terminal for the facts that decide best, one by one.")
-@click.option("--all", "everything", is_flag=True, help="Print every explanation. Default: the three most probable.")
+@_options.reports
+@_help.option("--svg", rare=True, metavar="FILE", help="Also draw the curves to this SVG file.")
+@_help.option("--env", "env_only", is_flag=True, rare=True, help="Print the facts as a snapshot, without explanations.")
+@_help.option("--snapshot-out", rare=True, metavar="FILE", help="Also write that snapshot to this file.")
+@_help.option("--ask", "asking", is_flag=True, help="Ask on the terminal for the facts that decide best, one by one.")
+@_help.option("--all", "everything", is_flag=True, help="Print every explanation. Default: the three most probable.")
 @_options.quiet
 @_options.verbose("Also print all that speaks for each explanation, and its sources.")
 def command(
@@ -47,9 +43,10 @@ def command(
     python: str | None,
     snapshot: str | None,
     assume: tuple[str, ...],
-    paths: tuple[str, ...],
+    configs: tuple[str, ...],
     format_name: str,
     output: str | None,
+    reports: tuple[tuple[str, str], ...],
     svg: str | None,
     env_only: bool,
     snapshot_out: str | None,
@@ -58,7 +55,7 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> NoReturn:
-    """Explain a fault from whatever you have: a report, logs, a traceback, scripts, an environment.
+    """Explain a fault from logs, tracebacks, bug reports or scripts.
 
     INPUT is a pasted report or article, JSON from gh or GitHub's API, a trainer's output, trainer_state.json, a
     TensorBoard event file, a traceback, a script, a configuration, requirements or a project folder; - is standard
@@ -72,7 +69,7 @@ def command(
     from compatcheck.report.subjects import diagnosis
     from compatcheck.verbs import _questions
 
-    paths = tuple(dict.fromkeys((*inputs, *paths)))
+    paths = tuple(dict.fromkeys((*inputs, *configs)))
     if not (paths or python or snapshot or assume):
         raise click.UsageError(_("Missing argument 'INPUT...'."))
     if asking:
@@ -94,6 +91,7 @@ def command(
         from compatcheck.report import curves
 
         write(curves.svg(found.run.curves, title=found.run.signature.words), svg)
+    write_reports(diagnosis.document(found), reports)
     short = quiet and format_name == "text"
     answer = diagnosis.failing(found) if short else diagnosis.document(found, verbose=verbose, everything=everything)
     write(render(answer, format_name, screen_of(output)), output)

@@ -4,39 +4,51 @@ from __future__ import annotations
 
 import click
 
+from compatcheck.files.secrets import without_homes
 from compatcheck.pipelines.environment import Request
 from compatcheck.pipelines.environment import environment as environment_of
-from compatcheck.verbs import _options
+from compatcheck.terminal.messages import say
+from compatcheck.verbs import _help, _options
 from compatcheck.verbs._output import write
 
+SECTION = "fleet"
 EXAMPLES = (
     "compatcheck env -o node.json",
     "compatcheck env train.yaml --python .venv",
 )
 
 
-@click.command()
+@_help.verb()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @_options.python
 @_options.assume
+@_options.config("PATH")
 @_options.output
 @_options.imports
-@click.option("--hash-weights", is_flag=True, help="Also hash the weight files of a model folder.")
+@_options.hash_weights
+@_help.option("--share/--no-share", default=None, help="Write ~ for home folders. Default: with -o.")
 def command(
     paths: tuple[str, ...],
     python: str | None,
     assume: tuple[str, ...],
+    configs: tuple[str, ...],
     output: str | None,
     imports: bool | None,
     hash_weights: bool,
+    share: bool | None,
 ) -> None:
-    """Print every fact that `check` would judge, as JSON. `check --snapshot` reads it back."""
+    """Print every fact that `check` would judge, as JSON.
+
+    `check --snapshot` reads it back, on any machine.
+    """
     import json
 
     from compatcheck import matrix
 
     request = Request(python, None, assume, hash_weights, imports)
-    subject = environment_of(matrix.load(), paths, request)
+    subject = environment_of(matrix.load(), (*paths, *configs), request)
     for remark in subject.remarks:
-        click.echo(f"compatcheck: {remark}", err=True)
-    write(json.dumps(subject.environment.dump(), indent=2, ensure_ascii=False) + "\n", output)
+        say(str(remark))
+    text = json.dumps(subject.environment.dump(), indent=2, ensure_ascii=False) + "\n"
+    shared = output is not None if share is None else share
+    write(without_homes(text) if shared else text, output)

@@ -6,7 +6,9 @@ import click
 
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
+from compatcheck.verbs import _help
 
+SECTION = "understand"
 EXAMPLES = (
     "compatcheck formats",
     "compatcheck formats | grep -i yaml",
@@ -21,11 +23,11 @@ LOGS = (
 )
 
 
-@click.command()
+@_help.verb()
 def command() -> None:
-    """List what compatcheck reads: project files, and the reports and logs that `diagnose` takes.
+    """List the file formats that compatcheck reads.
 
-    All are recognised by their content.
+    These are project files, and the reports and logs that `diagnose` takes. All are recognised by their content.
     """
     from compatcheck import bug_report
     from compatcheck.project.sources import formats

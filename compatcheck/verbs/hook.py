@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from compatcheck.results import exit_status
-from compatcheck.verbs import _options
+from compatcheck.verbs import _fix, _help, _options
 
 if TYPE_CHECKING:
     from compatcheck.results.areas import AreaName
+    from compatcheck.results.findings import Report
 
+SECTION = "judge"
 EXAMPLES = (
     "compatcheck hook configs/sft.yaml requirements.txt",
     "compatcheck hook ds.json --assume gpu.compute_capability=9.0",
 )
 
 
-@click.command()
+@_help.verb()
 @click.argument("files", nargs=-1, metavar="[FILE]...")
+@_fix.options
 @_options.assume
 @_options.fail_on
 @_options.select
@@ -30,6 +33,9 @@ EXAMPLES = (
 @_options.project
 def command(
     files: tuple[str, ...],
+    fix: bool,
+    write_files: bool,
+    unsafe_fixes: bool,
     assume: tuple[str, ...],
     fail_on: str | None,
     select: tuple[str, ...],
@@ -39,7 +45,7 @@ def command(
     settings_file: str | None,
     isolated: bool,
 ) -> NoReturn:
-    """Check the files of a commit, as a pre-commit hook.
+    """Check the files of a commit, for pre-commit.
 
     Each training configuration is judged with the packages that its project lists; when such a list changes, all
     configurations of the project are. Other files are skipped. What is installed here does not count, and nothing
@@ -47,6 +53,7 @@ def command(
     """
     from compatcheck.project.commit import read_changes
 
+    _fix.require_consistent(fix=fix, write_files=write_files, unsafe_fixes=unsafe_fixes)
     changes = read_changes(files)
     if not changes:
         sys.exit(exit_status.CLEAN)
@@ -61,7 +68,15 @@ def command(
 
     project = _options.settings_of(settings_file, isolated)
     options = Options(project, select, ignore, fail_on, baseline, require)
-    verdicts = commit.judge(changes, matrix.load(), options, (*project.assume, *assume))
+    known = matrix.load()
+
+    def judge() -> list[Report]:
+        judged = commit.judge(read_changes(files), known, options, (*project.assume, *assume))
+        return [each.report for each in judged]
+
+    if fix:
+        _fix.apply(judge, known, write_files=write_files, unsafe_fixes=unsafe_fixes)
+    verdicts = commit.judge(read_changes(files) if fix else changes, known, options, (*project.assume, *assume))
     for report, bar, status, reason in verdicts:
         shown = tuple(each for each in report.findings if each.status in failing(bar))
         if shown or report.remarks or status == exit_status.REQUIRED_MISSING:

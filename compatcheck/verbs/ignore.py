@@ -6,32 +6,35 @@ from typing import TYPE_CHECKING
 
 import click
 
+from compatcheck.verbs import _help
+
 if TYPE_CHECKING:
     from datetime import date
 
+SECTION = "fix"
 EXAMPLES = (
     "compatcheck ignore CC-2024-0001 --reason 'batch size is 1' --until 2027-01-31",
     "compatcheck ignore CC-2024-0001 --remove",
 )
 
 
-@click.command()
+@_help.verb()
 @click.argument("entry", metavar="ID")
-@click.option("--reason", metavar="TEXT", help="Why it is harmless here, or what it waits for.")
-@click.option("--until", metavar="YYYY-MM-DD", help="Last day on which it is ignored.")
-@click.option(
+@_help.option("--reason", metavar="TEXT", help="Why it is harmless here, or what it waits for.")
+@_help.option("--until", metavar="YYYY-MM-DD", help="Last day on which it is ignored.")
+@_help.option(
     "--path",
     "paths",
     multiple=True,
     metavar="GLOB",
     help="Ignore it only in these files, relative to pyproject.toml; repeatable.",
 )
-@click.option("--remove", is_flag=True, help="Remove the ignore.")
+@_help.option("--remove", is_flag=True, help="Remove the ignore.")
 def command(entry: str, reason: str | None, until: str | None, paths: tuple[str, ...], remove: bool) -> None:
-    """Ignore an entry until a date, with a reason, in the project's pyproject.toml.
+    """Ignore an entry until a date, with a reason.
 
-    Edits the file whose [tool.compatcheck] is in effect here, then the nearest one, else a new one. Comments and
-    order are kept.
+    Edits the pyproject.toml whose [tool.compatcheck] is in effect here, then the nearest one, else a new one.
+    Comments and order are kept.
     """
     from compatcheck import matrix, settings
     from compatcheck.files import storage

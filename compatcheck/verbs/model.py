@@ -8,23 +8,25 @@ from typing import NoReturn
 import click
 
 from compatcheck.results import exit_status
-from compatcheck.verbs import _options
-from compatcheck.verbs._output import screen_of, write
+from compatcheck.verbs import _help, _options
+from compatcheck.verbs._output import screen_of, write, write_reports
 
+SECTION = "judge"
 EXAMPLES = (
     "compatcheck model THUDM/glm-4-9b-chat",
     "compatcheck model base/ --against merged/",
 )
 
 
-@click.command()
+@_help.verb()
 @click.argument("model")
-@click.option("--against", metavar="MODEL", help="Show what changed from the first model to this one.")
-@click.option("--online", is_flag=True, help="Fetch the small files of a model from the hub if it is not cached.")
-@click.option("--hash-weights", is_flag=True, help="Also hash the weight files.")
+@_help.option("--against", metavar="MODEL", help="Show what changed from the first model to this one.")
+@_help.option("--online", is_flag=True, help="Fetch the small files of a model from the hub if it is not cached.")
+@_options.hash_weights
 @_options.assume
 @_options.report_format
 @_options.output
+@_options.reports
 @_options.quiet
 def command(
     model: str,
@@ -34,6 +36,7 @@ def command(
     assume: tuple[str, ...],
     format_name: str,
     output: str | None,
+    reports: tuple[tuple[str, str], ...],
     quiet: bool,
 ) -> NoReturn:
     """Check a model's files: their facts, damage, and known faults.
@@ -51,10 +54,13 @@ def command(
     if against is not None:
         comparison = compare_models(model, against, online=online, weights=hash_weights)
         damaged = any(comparison[side].get("file_problems") for side in ("old", "new"))
-        write(render(subject.document_of_comparison(comparison), format_name, screen_of(output)), output)
+        written = subject.document_of_comparison(comparison)
+        write_reports(written, reports)
+        write(render(written, format_name, screen_of(output)), output)
         sys.exit(exit_status.FINDINGS if damaged else exit_status.CLEAN)
     environment = assume_all(read_model(model, online=online, weights=hash_weights), assume)
     report = judge(environment, matrix.load())
+    write_reports(subject.document(report), reports)
     if quiet and format_name == "text":
         write(render(subject.failing(report), format_name, screen_of(output)), output)
     else:

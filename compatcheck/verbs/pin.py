@@ -16,7 +16,7 @@ from compatcheck.errors import CompatcheckError, InputError
 from compatcheck.language import gettext as _
 from compatcheck.results import exit_status
 from compatcheck.terminal.stopwatch import print_times, stage
-from compatcheck.verbs import _options
+from compatcheck.verbs import _help, _options
 from compatcheck.verbs._output import write
 
 if TYPE_CHECKING:
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from compatcheck.results.pins import PinReport
 
 _SUBJECT_OPTIONS = (
-    "python", "snapshot", "python_version", "platform", "torch_backend", "output", "offline", "strict", "latest",
-    "prefer",
+    "python", "snapshot", "python_version", "platform", "torch_backend", "output", "offline", "build", "strict",
+    "latest", "prefer",
 )  # fmt: skip
 
+SECTION = "fix"
 EXAMPLES = (
     "compatcheck pin requirements.in -o requirements.txt",
     "compatcheck pin 'torch==2.5.0' transformers peft",
-    "compatcheck pin --target node.json --torch-backend cu126",
+    "compatcheck pin --snapshot node.json --torch-backend cu126",
 )
 
 
@@ -40,61 +41,69 @@ _REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*\s*(\[[^\]]*\])?\s*([=<>!~;@(].*)?
 _FILES = (".txt", ".in", ".toml", ".lock", ".cfg", ".yaml", ".yml", ".json", ".sh", ".py", ".ipynb")
 
 
-@click.command()
+@_help.verb()
 @click.argument("inputs", nargs=-1, metavar="[INPUT]...")
 @_options.python
-@click.option("--target", "snapshot", metavar="FILE", help="Pin for the machine in this snapshot; - is standard input.")
-@click.option(
-    "--python-version", metavar="VERSION", help="Pin for this Python version. Default: the interpreter's own."
+@_options.trust
+@_options.snapshot("Pin for the machine recorded in this file; - is standard input.", aliases=("--target",))
+@_options.config("INPUT")
+@_help.option(
+    "--python-version",
+    rare=True,
+    metavar="VERSION",
+    help="Pin for this Python version. Default: the interpreter's own.",
 )
-@click.option(
-    "--platform", metavar="NAME", help="Pin for this platform, in uv's spelling, such as aarch64-manylinux_2_28."
+@_help.option(
+    "--platform",
+    rare=True,
+    metavar="NAME",
+    help="Pin for this platform, in uv's spelling, such as aarch64-manylinux_2_28.",
 )
-@click.option("--torch-backend", metavar="NAME", help="Build of torch: cpu, cu126, or index to use your own indexes.")
+@_help.option("--torch-backend", metavar="NAME", help="Build of torch: cpu, cu126, or index to use your own indexes.")
 @_options.assume
-@click.option(
+@_help.option(
     "--format",
     "format_name",
     type=click.Choice(formats.names()),
-    help="Output format. Default: inferred from the file name.",
+    metavar="FORMAT",
+    help=f"Output format: {', '.join(formats.names())}. Default: inferred from the file name.",
 )
-@click.option("--generate-hashes", is_flag=True, help="Write the hash of every file that may be installed.")
+@_help.option("--generate-hashes", rare=True, is_flag=True, help="Write the hash of every file that may be installed.")
 @_options.output
-@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit with 1 if the file is out of date.")
-@click.option("--diff", "only_diff", is_flag=True, help="Write nothing; show what would change in the file.")
-@click.option(
-    "--upgrade-to-latest", "latest", is_flag=True, help="Start from the newest versions. Default: the current ones."
+@_help.option("--check", "only_check", is_flag=True, help="Write nothing; exit with 1 if the file is out of date.")
+@_help.option("--diff", "only_diff", is_flag=True, help="Write nothing; show what would change in the file.")
+@_help.option(
+    "--upgrade-to-latest",
+    "latest",
+    rare=True,
+    is_flag=True,
+    help="Start from the newest versions. Default: the current ones.",
 )
-@click.option(
+@_help.option(
     "--verify", is_flag=True, help="Build the pinned set in a temporary environment and re-run the failed probes there."
 )
-@click.option(
+@_help.option(
     "--prefer",
+    rare=True,
     type=click.Choice(["pins", "config"]),
     help="When both a pin and a setting would fix a finding, prefer this.",
 )
-@click.option("--strict", is_flag=True, help="Also avoid possible findings.")
-@click.option("--ignore", multiple=True, metavar="ID", help="Ignore this entry; repeatable.")
-@click.option(
-    "--budget",
-    type=click.FloatRange(min=0),
-    default=120.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Stop resolving after this many seconds.",
+@_help.option("--strict", rare=True, is_flag=True, help="Also avoid possible findings.")
+@_options.ignore
+@_options.budget("Stop resolving after this many seconds.", default=120.0, show_default=True, rare=True)
+@_options.page_reports
+@_help.option("--offline", rare=True, is_flag=True, help="Resolve from uv's cache only.")
+@_help.option(
+    "--build",
+    rare=True,
+    is_flag=True,
+    help="Build local projects, which runs their code, where nothing else tells what they need.",
 )
-@click.option(
-    "--report",
-    "report_file",
-    metavar="FILE",
-    help="Write the changes and their reasons as JSON, or as a page if the name ends in .html.",
-)
-@click.option("--offline", is_flag=True, help="Resolve from uv's cache only.")
 @_options.project
 @_options.quiet
 @_options.verbose("Also print every package that changes, and timings.")
 def command(**options: Any) -> NoReturn:
-    """Print version pins without affected findings, as close as possible to the current versions.
+    """Print the closest version pins without affected findings.
 
     INPUT is a file or folder of the project, as for `check`, a requirement such as 'torch==2.5.0', or - for
     requirements on standard input. Pins start from the requirements, or the project's pyproject.toml, else from what
@@ -107,9 +116,11 @@ def command(**options: Any) -> NoReturn:
     from compatcheck.advice import search
     from compatcheck.pipelines import pin
     from compatcheck.pipelines.verdict import ignored_everywhere
+    from compatcheck.report import render
+    from compatcheck.report.subjects.pins import document
     from compatcheck.terminal.progress import resolving_progress
 
-    options["paths"], texts = _sorted_inputs(options.pop("inputs"), options["snapshot"])
+    options["paths"], texts = _sorted_inputs((*options.pop("inputs"), *options.pop("configs")), options["snapshot"])
     output = _output(options)
     format_name = _format(output, options)
     known, project = matrix.load(), _options.settings_of(options["settings_file"], options["isolated"])
@@ -138,8 +149,8 @@ def command(**options: Any) -> NoReturn:
         with stage("verifying"):
             planned = _prove(planned, subject.installed)
     _print_outcome(planned.report, pin.left_out(planned, format_name, previous, text), options)
-    if options["report_file"]:
-        _write_report(planned, options["report_file"])
+    for name, file in options["reports"]:
+        write(render(document((pin.with_maps(planned) if name == "html" else planned).report), name), file)
     if planned.report.refuted or (planned.report.unfinished and output):
         sys.exit(exit_status.FINDINGS)
     differs = _deliver(text, before, output, options)
@@ -173,12 +184,12 @@ def _output(options: Mapping[str, Any]) -> str | None:
     """The file that is written or compared: the one named, else the only file given where it is only looked at."""
     named: str | None = None if options["output"] == "-" else options["output"]
     if options["snapshot"] and options["python"]:
-        raise click.UsageError("--target and --python exclude each other")
+        raise click.UsageError("--snapshot and --python exclude each other")
     folder = os.path.dirname(os.path.realpath(named)) if named else os.curdir
     if not os.path.isdir(folder):
         raise InputError("writing", str(named), f"there is no folder {folder}", "create it, or give another path")
     taken = {os.path.realpath(path) for path in (*options["paths"], *filter(None, [named]))}
-    if options["report_file"] and os.path.realpath(options["report_file"]) in taken:
+    if any(os.path.realpath(file) in taken for _name, file in options["reports"]):
         raise click.UsageError("--report names a file that is read or written already")
     if named or not (options["only_check"] or options["only_diff"]):
         return named
@@ -236,16 +247,6 @@ def _print_outcome(report: PinReport, left_out: Iterable[str], options: Mapping[
         click.echo(text, err=True, nl=False, color=True)
     if options["verbose"]:
         print_times()
-
-
-def _write_report(planned: Plan, path: str) -> None:
-    from compatcheck.pipelines import pin
-    from compatcheck.report import render
-    from compatcheck.report.subjects.pins import document
-
-    is_page = path.lower().endswith((".html", ".htm"))
-    report = pin.with_maps(planned).report if is_page else planned.report
-    write(render(document(report), "html" if is_page else "json"), path)
 
 
 def _deliver(text: str, before: Mapping[str, str | None], output: str | None, options: Mapping[str, object]) -> bool:

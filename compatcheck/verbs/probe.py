@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import click
 
 from compatcheck.results import exit_status
-from compatcheck.verbs import _options
-from compatcheck.verbs._output import progress, screen_of, write
+from compatcheck.verbs import _help, _options
+from compatcheck.verbs._output import progress, screen_of, write, write_reports
 
 if TYPE_CHECKING:
     from compatcheck.results.findings import ProbeResult
@@ -22,38 +22,38 @@ def _profile(name: str, explanation: str) -> Callable[[_Command], _Command]:
     return click.option(f"--{name}", "profile", flag_value=name, help=explanation)
 
 
+SECTION = "judge"
 EXAMPLES = (
     "compatcheck probe --smoke",
     "compatcheck probe attention_masked --model merged/ --device cuda",
 )
 
 
-@click.command()
+@_help.verb()
 @click.argument("names", nargs=-1, metavar="[PROBE]...")
-@click.option("--list", "listed", is_flag=True, help="List all probes, or those that would run, without running them.")
+@_help.option("--list", "listed", is_flag=True, help="List all probes, or those that would run, without running them.")
 @_profile("smoke", "Run probes that take a few seconds in all.")
 @_profile("quick", "Run probes that take at most a minute in all (default).")
 @_profile("deep", "Run all probes, including those that compile or train on several processes.")
 @_options.python
+@_options.trust
 @_options.device
-@click.option(
-    "--model", metavar="MODEL", help="Use this architecture: a model folder, a config.json or a cached hub id."
+@_options.model
+@_options.one_config(_options.SETTINGS_OF_A_RUN)
+@_options.trust_remote_code
+@_help.option(
+    "--request",
+    rare=True,
+    metavar="JSON",
+    default="{}",
+    help='Extra request for the probes, such as {"dtype": "float16"}.',
 )
-@click.option("--training", metavar="FILE", help="Use these settings: a training configuration or launch script.")
-@click.option("--trust-remote-code", is_flag=True, help="Allow probes to run code from the model folder.")
-@click.option(
-    "--request", metavar="JSON", default="{}", help='Extra request for the probes, such as {"dtype": "float16"}.'
-)
-@click.option(
-    "--budget",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    help="Start no probe after this many seconds. Default: no limit.",
-)
+@_options.budget("Start no probe after this many seconds. Default: no limit.", rare=True)
 @_options.fresh
-@click.option("--require-probe", is_flag=True, help="Exit with 4 if a probe could not run.")
+@_options.require_probe
 @_options.page_format
 @_options.output
+@_options.page_reports
 @_options.quiet
 @_options.verbose("Also print how long each step of a probe took.")
 def command(
@@ -71,14 +71,16 @@ def command(
     require_probe: bool,
     format_name: str,
     output: str | None,
+    reports: tuple[tuple[str, str], ...],
     quiet: bool,
     verbose: bool,
 ) -> NoReturn:
-    """Run probes in the target's interpreter: the named ones, or a profile.
+    """Test the numerics of this machine with small experiments.
 
-    A probe is a small numeric experiment with a derived error bound; --model and --training run it on your
-    architecture and settings. Results from the same environment are reused unless --fresh is given. Exits with 1 if
-    a probe fails, with 4 if one crashed or none could run.
+    Runs the named probes, or a profile, in the target's interpreter. A probe is a small numeric experiment with a
+    derived error bound; --model and --config run it on your architecture and settings. Results from the same
+    environment are reused unless --fresh is given. Exits with 1 if a probe fails, with 4 if one crashed or none could
+    run. After Ctrl-C, prints what finished and exits with 130.
     """
     from compatcheck import probes
     from compatcheck.pipelines import probe as probing
@@ -97,6 +99,7 @@ def command(
     with progress() as show:
         results = probing.probe(chosen, asked, python, budget_seconds=budget, fresh=fresh, on_probe=show)
     status = _exit_status(results, require_probe)
+    write_reports(subject.document(results), reports)
     if quiet and format_name == "text":
         unmet = {"crash", "timeout"} | ({"fail"} if status == exit_status.FINDINGS else {"fail", "skip"})
         failing = [each for each in results if status != exit_status.CLEAN and each.outcome in unmet]
@@ -107,6 +110,8 @@ def command(
 
 
 def _exit_status(results: Sequence[ProbeResult], require_probe: bool) -> int:
+    if any(result.interrupted for result in results):
+        return exit_status.INTERRUPTED
     outcomes = {result.outcome for result in results}
     if require_probe and outcomes & {"crash", "timeout", "skip"}:
         return exit_status.REQUIRED_MISSING

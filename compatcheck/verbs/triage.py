@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from compatcheck.language import gettext as _
-from compatcheck.verbs import diagnose
+from compatcheck.terminal.messages import say
+from compatcheck.verbs import _help, diagnose
 
 EXAMPLES = (
     "compatcheck triage issue.md train.log",
@@ -15,9 +16,9 @@ EXAMPLES = (
 )
 
 
-class _Alias(click.Command):
+class _Alias(_help.Verb):
     def invoke(self, ctx: click.Context) -> Any:
-        click.echo(_("compatcheck: `triage` is the older name of `diagnose`"), err=True)
+        say(_("`triage` is the older name of `diagnose`"))
         return super().invoke(ctx)
 
 
@@ -26,5 +27,5 @@ command = _Alias(
     callback=diagnose.command.callback,
     params=list(diagnose.command.params),
     help=diagnose.command.help,
-    short_help="The same as diagnose, by its older name.",
+    hidden=True,
 )

@@ -87,7 +87,8 @@ def _command(command: click.Command, path: str) -> str:
 def _schema(shape: Mapping[str, Any], title: str) -> Iterator[str]:
     """A table of the fields of each object of a JSON Schema, the whole first."""
     kinds = shape.get("$defs", {})
-    yield f"## {title}\n\n{_fields(shape, kinds)}"
+    whole = _fields(shape, kinds) if "properties" in shape else f"It is {_kind(shape, kinds)}."
+    yield f"## {title}\n\n{whole}"
     for name, part in kinds.items():
         if "properties" in part:
             yield f"## {name}\n\n{_fields(part, kinds)}"
@@ -110,8 +111,8 @@ def _kind(told: Mapping[str, Any], kinds: Mapping[str, Any]) -> str:
     if "$ref" in told:
         name = told["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})" if "properties" in kinds[name] else _kind(kinds[name], kinds)
-    if "anyOf" in told:
-        held = [_kind(each, kinds) for each in told["anyOf"] if each.get("type") != "null"]
+    if choices := told.get("anyOf", told.get("oneOf")):
+        held = [_kind(each, kinds) for each in choices if each.get("type") != "null"]
         return " or ".join(dict.fromkeys(held))
     if "enum" in told:
         return ", ".join(f"`{word}`" for word in told["enum"])

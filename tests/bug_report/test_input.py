@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compatcheck.bug_report import _input, read_report, read_text_of_report
+from compatcheck.bug_report import read_report, read_text_of_report
 from compatcheck.bug_report._encoding import decoded
 from compatcheck.bug_report._html import is_html, text_of
 from compatcheck.bug_report._web_page import without_furniture
@@ -89,8 +89,7 @@ def test_a_picture_is_refused_with_what_to_do(raw: bytes, said: str) -> None:
 
 @pytest.mark.parametrize("piped", [False, True])
 def test_a_long_file_is_read_at_both_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piped: bool) -> None:
-    monkeypatch.setattr(_input, "_LARGEST", 8192)
-    monkeypatch.setattr(_input, "_HALF", 4096)
+    monkeypatch.setattr("compatcheck.files.limits.REPORT_BYTES", 8192)
     noise = "step 1 of 2 is done\n" * 1000
     raw = f"torch==2.5.1\n{noise}torch==1.0.0\n{noise}peft==0.14.0\n".encode()
     path = tmp_path / "run.log"

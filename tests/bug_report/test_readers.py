@@ -30,6 +30,8 @@ FACTS: list[tuple[str, str, Any]] = [
     ("sh Ascend-cann-toolkit_8.0.RC2.2_linux-aarch64.run", "npu.cann", "8.0.rc2"),
     ('File "/usr/local/Ascend/ascend-toolkit/8.1.RC1/python/site-packages/tbe/dsl.py"', "npu.cann", "8.1.rc1"),
     ("FROM quay.io/ascend/cann:8.0.rc3-910b-ubuntu22.04-py3.10", "npu.cann", "8.0.rc3"),
+    ("MI210, ROCm 6.2.4, torch from source", "rocm.version", "6.2.4"),
+    ("hipcc: /opt/rocm-6.1.3/bin/hipcc", "rocm.version", "6.1.3"),
     ("FROM nvidia/cuda:12.6.0-devel-ubuntu22.04", "cuda.toolkit", "12.6"),
     ("FROM nvidia/cuda:12.6.0-devel-ubuntu22.04", "platform.libc", "glibc 2.35"),
     ("in nvidia/cuda:12.6.0-devel-ubuntu22.04 with torch 2.6.0", "distributions.torch", "2.6.0"),
@@ -127,6 +129,35 @@ def test_the_file_of_cann_gives_its_release_beside_a_shorter_name_of_the_chip() 
 @pytest.mark.parametrize("text", ["CANN 8.0.RC1.alpha002", "I can 8.0 times", "cannot 7.0", "version=8.0.RC1"])
 def test_what_is_no_release_of_cann_states_none(text: str) -> None:
     assert "npu" not in read_report(text, "report").facts
+
+
+ROCMINFO = """*******
+Agent 1
+*******
+  Name:                    AMD Ryzen 9 7950X 16-Core Processor
+  Marketing Name:          AMD Ryzen 9 7950X 16-Core Processor
+*******
+Agent 2
+*******
+  Name:                    gfx1100
+  Marketing Name:          AMD Radeon RX 7900 XTX
+  ISA 1
+      Name:                    amdgcn-amd-amdhsa--gfx1100
+"""
+ROCM_SMI = "GPU[0]\t\t: Card series: \t\tAMD Instinct MI250X\nGPU[0]\t\t: GFX Version: \t\tgfx90a\n"
+CONFIGURED = "ROCM used to build PyTorch: 6.2.4\nGPU models and configuration: AMD Instinct MI250X (gfx90a:sramecc+)"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "gfx"),
+    [
+        (ROCMINFO, "AMD Radeon RX 7900 XTX", "gfx1100"),
+        (ROCM_SMI, "AMD Instinct MI250X", "gfx90a"),
+        (CONFIGURED, "AMD Instinct MI250X", "gfx90a"),
+    ],
+)
+def test_tools_of_rocm_give_the_gpus(text: str, name: str, gfx: str) -> None:
+    assert read_report(text, "report").facts["gpus"] == [{"name": name, "compute_capability": None, "gfx": gfx}]
 
 
 RANK = "#   Rank  {0} Pid   77 on    node1 device  {0} [0x1{0}] NVIDIA GeForce RTX 2080 Ti"

@@ -15,7 +15,7 @@ from tests.cluster.ranks import COMMAND, Rank, planted, run
 
 pytestmark = [pytest.mark.stack, pytest.mark.slow]
 
-COLLECTIVES = ("--probe", "collectives", "--budget", "1")
+COLLECTIVES = ("--only", "collectives", "--budget", "1")
 PLANT = """
 import importlib.abc, importlib.util, os, sys
 
@@ -77,7 +77,7 @@ def test_two_ranks_of_torchrun_train_under_the_users_deepspeed_settings(tmp_path
     section = {"stage": 2, "overlap_comm": True, "contiguous_gradients": True, "reduce_bucket_size": 500000000}
     settings = {"zero_optimization": section, "bf16": {"enabled": True}, "gradient_accumulation_steps": 2}
     (tmp_path / "ds.json").write_text(json.dumps(settings), encoding="utf-8")
-    done = torchrun(tmp_path, 2, "ds.json", "--probe", "zero_training", "--format", "json", "--fail-on", "confirmed")
+    done = torchrun(tmp_path, 2, "ds.json", "--only", "zero_training", "--format", "json", "--fail-on", "confirmed")
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
     assert (report["launcher"], report["world"], len(report["groups"])) == ("torchrun", 2, 1)

@@ -72,7 +72,7 @@ def switch() -> Iterator[Switch]:
 
 
 def test_nodes_find_each_other_and_what_they_exchange_is_measured(switch: Switch, tmp_path: Path) -> None:
-    said = run(tmp_path, switch.ranks(), "--probe", "link_speed", address=f"{NETWORK}.1")
+    said = run(tmp_path, switch.ranks(), "--only", "link_speed", address=f"{NETWORK}.1")
     assert said.statuses == [0, 0, 0], said
     assert "3 nodes (ranks of the environment): all alike" in said.text
     assert "3 pairs of nodes at" in said.text or "other pair" in said.text

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compatcheck.data import _records
 from compatcheck.data._records import Record, read
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 
 
 def records(path: Path, content: bytes) -> list[Record]:
@@ -60,13 +60,13 @@ def test_gzip_is_unpacked_and_a_damaged_one_is_told(path: Path) -> None:
 
 
 def test_a_line_beyond_the_bound_is_told_and_the_next_one_is_read(path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(_records, "LONGEST", 1 << 20)
+    monkeypatch.setattr(limits, "ROW_BYTES", 1 << 20)
     found = records(path, b'{"a": "' + b"x" * (5 << 20) + b'"}\n{"a": 2}\n')
     assert list(faults(found)) == [1] and found[1].value == {"a": 2}
 
 
 def test_an_endless_element_of_an_array_is_bounded(path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(_records, "LONGEST", 1 << 20)
+    monkeypatch.setattr(limits, "ROW_BYTES", 1 << 20)
     assert "longer than" in faults(records(path, b'[{"a": "' + b"x" * (8 << 20)))[1]
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from compatcheck.delivery import Archive, _archive, unpack
+from compatcheck.delivery import Archive, unpack
 from compatcheck.errors import DataError
+from compatcheck.files import limits
 from tests.delivery.conftest import IDS, SIGN, Client, Publisher
 
 FILE = stat.S_IFREG | 0o644
@@ -69,7 +70,7 @@ def test_a_name_that_stands_there_twice_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_archive, "MOST_BYTES", 439)
+    monkeypatch.setattr(limits, "ARCHIVE_BYTES", 439)
     with pytest.raises(DataError, match="or 439 bytes"):
         unpack(archive_of(tmp_path, ("index.json", FILE)), str(tmp_path))
     assert not (tmp_path / "index.json").exists()
@@ -109,6 +110,7 @@ def changed(name: str, old: bytes, new: bytes) -> Damage:
         (changed("about.json", b"2026-03", b"2026-09"), 5, "do not belong together"),
         (changed("entries.jsonl", b'"impact":', b'"invented":1,"impact":'), 2, "upgrade compatcheck"),
         (changed("tables/small.json", b"{", b"["), 5, "small.json"),
+        (changed("ranking.jsonl", b"[", b"[0,"), 5, "do not belong together"),
     ],
 )
 def test_a_bad_matrix_is_refused_though_it_is_signed(

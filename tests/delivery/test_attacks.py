@@ -108,7 +108,7 @@ def test_what_is_tampered_with_is_refused(
 def test_an_archive_that_is_signed_as_too_large_is_not_fetched(
     client: Client, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compatcheck.delivery._trusted.LARGEST_BYTES", 1000)
+    monkeypatch.setattr("compatcheck.files.limits.FETCHED_BYTES", 1000)
     done = client.update()
     assert done.status == 5 and "more than 1000" in done.text
     assert not any("/targets/" in path for path in server.asked)

@@ -152,7 +152,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("most_bytes", [300, 2500, 6000], ids=["the trusted files", "the archive", "a file of it"])
+@pytest.mark.parametrize("most_bytes", [300, 2500, 4700], ids=["the trusted files", "the archive", "a file of it"])
 def test_a_full_disk_leaves_the_old_matrix(
     client: Client, publisher: Publisher, bundled: Path, data: Path, most_bytes: int
 ) -> None:

@@ -16,6 +16,7 @@ from compatcheck.report.shapes import inferred_shape
 from compatcheck.results import exit_status
 from tests.conftest import ROOT, run_command
 from tests.docs.sessions import PAGES
+from tools import limits_page
 
 
 def _rows(name: str) -> set[str]:
@@ -31,6 +32,10 @@ def _taken(path: Path, text: str) -> set[str]:
     with pytest.raises(errors.InputError) as refused:
         settings.read(str(path))
     return set(re.sub(r".* (settings|keys) are ", "", str(refused.value)).split(", "))
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    assert limits_page.PAGE.read_text(encoding="utf-8") == limits_page.page(), "run python -m tools.limits_page"
 
 
 def test_the_settings_are_those_that_are_taken(tmp_path: Path) -> None:

@@ -43,3 +43,8 @@ def test_keys_are_found_by_their_ending() -> None:
     rows = KeyedRows(b'call A.go\t{"a.go\\t": 1}\ncall B.go\t[2]\ncall go\t3\nclass A\t4\n')
     assert list(rows.keys_ending("go")) == ["call A.go", "call B.go", "call go"]
     assert list(rows.keys_ending(".go")) == ["call A.go", "call B.go"] and not list(rows.keys_ending("none"))
+
+
+def test_keys_are_found_by_a_whole_word_of_their_row() -> None:
+    found = KeyedRows(b'a\t"one two"\nb\t"ones"\none\t"three"\nd\t"two,one"')
+    assert list(found.keys_holding("one")) == ["a", "d"]

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from compatcheck.errors import CompatcheckError
+from compatcheck.files import limits
 from compatcheck.import_check import _process
 from tests.import_check.conftest import install, target_of
 
@@ -86,7 +87,7 @@ def test_a_child_that_hangs_is_ended(
     deep: Path, children: list[subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_process, "_PROGRAM", "import time; time.sleep(60)")
-    monkeypatch.setattr(_process, "LIMIT", 0.5)
+    monkeypatch.setattr(limits, "IMPORTS_SECONDS", 0.5)
     started = time.monotonic()
     with pytest.raises(CompatcheckError, match="it took longer than"):
         _process.failures(target_of(deep))

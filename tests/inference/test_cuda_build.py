@@ -35,7 +35,6 @@ def test_a_plain_release_is_the_build_of_the_index(known: matrix.Matrix, torch: 
     "facts",
     [
         {"gpus": []},
-        {"gpus": [{"name": "AMD Instinct MI250X", "compute_capability": None}]},
         {"gpus": A100, "platform": {"system": "Linux", "machine": "aarch64"}},
         {"gpus": A100, "platform": {"system": "Windows", "machine": "AMD64"}},
         {"gpus": A100, "platform": {}},
@@ -49,6 +48,11 @@ def test_a_plain_release_is_the_build_of_the_index(known: matrix.Matrix, torch: 
 def test_another_platform_or_no_gpu_leaves_the_build_open(known: matrix.Matrix, facts: dict[str, Any]) -> None:
     found = inferred(known, **{"distributions": {"torch": "2.5.0"}, **facts})
     assert isinstance(found.get("cuda.runtime"), Unknown)
+
+
+def test_on_amd_gpus_there_is_no_cuda(known: matrix.Matrix) -> None:
+    gpus = [{"name": "AMD Instinct MI250X", "compute_capability": None}]
+    assert inferred(known, distributions={"torch": "2.5.0"}, gpus=gpus).get("cuda.runtime") is None
 
 
 def test_a_variable_that_lists_gpus_shows_a_run_on_them(known: matrix.Matrix) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from compatcheck import matrix
 from compatcheck.environment import Environment, Unknown
-from compatcheck.inference.infer import compute_capability
+from compatcheck.inference.infer import value_for_name
 from compatcheck.inference.inferred import Judged
 from compatcheck.matrix.matching.match import TraitVerdict, match_table
 
@@ -41,7 +41,7 @@ def holds_in(judged: Judged, table: dict[str, Any]) -> bool | None:
     ],
 )
 def test_a_name_gives_its_compute_capability(known: matrix.Matrix, name: str, capability: str | None) -> None:
-    assert compute_capability(name, known.table("gpu-compute-capability")["compute_capability"]) == capability
+    assert value_for_name(name, known.table("gpu-compute-capability")["compute_capability"]) == capability
 
 
 def test_what_is_stated_is_left_alone(known: matrix.Matrix) -> None:
@@ -194,7 +194,7 @@ def test_the_label_of_torch_tells_hip(known: matrix.Matrix, torch: str, hip: str
         ({"training": {"dtype": "bfloat16"}, "distributions": {"torch": "2.5.0a0+872d972e41.nv24.08"}}, None),
         ({"training": {"dtype": "bfloat16"}, "distributions": {"torch": "2.5.1+cpu"}}, False),
         ({"training": {"dtype": "bfloat16"}, "distributions_complete": True, "distributions": {}}, None),
-        ({"training": {"dtype": "bfloat16"}, "gpus": [{"name": "AMD Instinct MI250X"}]}, None),
+        ({"training": {"dtype": "bfloat16"}, "gpus": [{"name": "AMD Instinct MI250X"}]}, False),
         ({}, None),
     ],
 )
@@ -275,10 +275,12 @@ def test_a_switch_is_as_its_library_has_it_unless_somebody_says_otherwise(
         (["Ascend 910B1"], None),
         (["Ascend910A", "Ascend910A"], None),
         (["Ascend 910B1", "NVIDIA A100-SXM4-80GB"], Unknown()),
+        (["AMD Radeon RX 7900 XTX"], None),
+        (["AMD Radeon RX 7900 XTX", "NVIDIA A100-SXM4-80GB"], Unknown()),
         ([], Unknown()),
     ],
 )
-def test_npus_have_no_cuda(known: matrix.Matrix, names: list[str], runtime: object) -> None:
+def test_other_makers_have_no_cuda(known: matrix.Matrix, names: list[str], runtime: object) -> None:
     judged = matrix.infer(known, Environment({"gpus": [{"name": name} for name in names]}))
     assert judged.view.get("cuda.runtime") == runtime
     assert judged.view.get("cuda.driver") == runtime
@@ -289,3 +291,16 @@ def test_npus_have_no_cuda(known: matrix.Matrix, names: list[str], runtime: obje
 def test_stated_cuda_stands_beside_npus(known: matrix.Matrix) -> None:
     judged = matrix.infer(known, Environment({"gpus": [{"name": "Ascend 910B1"}], "cuda": {"toolkit": "12.1"}}))
     assert judged.view.get("cuda.toolkit") == "12.1"
+
+
+@pytest.mark.parametrize(
+    ("name", "gfx"),
+    [("AMD Instinct MI250X", "gfx90a"), ("AMD Radeon RX 6750 XT", "gfx1031"), ("AMD Radeon Graphics", None)],
+)
+def test_a_name_gives_the_target_of_an_amd_gpu(known: matrix.Matrix, name: str, gfx: str | None) -> None:
+    assert matrix.infer(known, Environment({"gpus": [{"name": name}]})).view.facts["gpus"][0].get("gfx") == gfx
+
+
+def test_a_cuda_build_beside_amd_gpus_is_not_denied(known: matrix.Matrix) -> None:
+    facts = {"gpus": [{"name": "AMD Instinct MI210"}], "distributions": {"torch": "2.6.0+cu124"}}
+    assert matrix.infer(known, Environment(facts)).view.get("cuda.runtime") == "12.4"

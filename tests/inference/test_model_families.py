@@ -168,7 +168,7 @@ def test_a_trait_of_every_revision_up_to_a_day_is_certain_in_a_report_of_before(
 def test_the_day_of_a_report_tells_whether_glm_4_was_mended(known: matrix.Matrix, day: str, status: str) -> None:
     """Its new files came out on 2024-08-12, three weeks after transformers 4.44."""
     generates = {"training": {"predict_with_generate": True}, "report": {"date": day}}
-    assert told(known, "THUDM/glm-4-9b-chat", "4.44.0", **generates)["CC-2024-0501"] == status
+    assert told(known, "THUDM/glm-4-9b-chat", "4.44.0", **generates)["CC-2026-3701"] == status
 
 
 def test_files_that_were_read_decide_over_what_the_name_tells(known: matrix.Matrix) -> None:
@@ -180,8 +180,8 @@ def test_a_suspicion_alone_is_not_told_while_a_setting_is_missing(known: matrix.
     assert "CC-2024-0003" not in told(known, "chatglm3-6b", "4.40.0")
     switched_on = {"training": {"gradient_checkpointing": True}}
     assert told(known, "chatglm3-6b", "4.40.0", **switched_on)["CC-2024-0003"] == "possible"
-    assert "CC-2026-0060" not in told(known, "chatglm3-6b", "4.35.0")
-    assert told(known, "chatglm3-6b", "4.35.0", **switched_on)["CC-2026-0060"] == "possible"
+    assert "CC-2026-3701" not in told(known, "chatglm3-6b", "4.35.0")
+    assert told(known, "chatglm3-6b", "4.35.0", **switched_on)["CC-2026-3701"] == "possible"
 
 
 def test_what_the_weights_are_like_holds_for_all_revisions(known: matrix.Matrix) -> None:
@@ -204,7 +204,7 @@ def test_a_model_without_code_of_its_own_has_no_trait_of_code(known: matrix.Matr
     assert completed.get("model.remote_code") is False
     assert completed.get("model.traits") == Unknown()
     ids = told(known, "Qwen2.5-7B", "5.0.0", training={"gradient_checkpointing": True, "predict_with_generate": True})
-    assert not {"CC-2024-0003", "CC-2026-0063", "CC-2026-0064", "CC-2026-0505"} & set(ids)
+    assert not {"CC-2024-0003", "CC-2026-0064", "CC-2026-3701"} & set(ids)
 
 
 @pytest.mark.parametrize(

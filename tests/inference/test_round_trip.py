@@ -24,7 +24,7 @@ from compatcheck.report.subjects.check import document
 from tests.conftest import SOURCES
 
 MACHINES = sorted((SOURCES.parent / "tests" / "machines").glob("*.json"))
-EXAMPLES = [example.environment for entry in read_entries(SOURCES).values() for example in entry.examples]
+EXAMPLES = [case.environment for entry in read_entries(SOURCES).values() for case in entry.cases]
 ISSUE = {
     "report": {"date": "2024-11-20", "repository": "huggingface/trl"},
     "distributions": {"transformers": "4.46.0", "torch": "2.5.0", "trl": "0.12"},

@@ -205,3 +205,26 @@ def test_pins_say_nothing_of_what_an_installer_moves_for_them(target: Target, in
         seen = environment.get("distributions.tokenizers")
         assert isinstance(seen, Unknown) if known is None else seen == known
         assert environment.get("distributions.absent") is None
+
+
+def requested(target: Target) -> list[str]:
+    found: list[str] = declared.collect(target).facts["distributions_requested"]
+    return found
+
+
+def test_requested_is_what_no_other_distribution_requires(target: Target, install: Install) -> None:
+    install("torch-2.5.0")
+    install("accelerate-1.0.0", "torch>=2", "peft; python_version < '3'")
+    install("peft-0.11.1", "accelerate", "trl; extra == 'test'")
+    install("trl-0.9.0", "trl[peft]")
+    assert requested(target) == ["peft", "trl"]
+
+
+def test_requested_holds_what_an_installer_marked(target: Target, install: Install) -> None:
+    folders = [install(name) for name in ("torch-2.5.0", "numpy-2.0.0", "sympy-1.13.1")]
+    folders.append(install("peft-0.11.1", "torch", "numpy", "sympy"))
+    (folders[0] / "REQUESTED").touch()
+    assert requested(target) == ["peft", "torch"]
+    for folder in folders:
+        (folder / "REQUESTED").touch()
+    assert requested(target) == ["peft"]

@@ -175,7 +175,7 @@ def test_a_variable_that_names_nothing(tmp_path: Path) -> None:
 def test_an_executable_that_is_no_python(
     tmp_path: Path, script: str, seen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compatcheck.installed._interpreter._SECONDS", 0.5)
+    monkeypatch.setattr("compatcheck.files.limits.ANSWER_SECONDS", 0.5)
     fake = tmp_path / "python"
     fake.write_text(f"#!/bin/sh\n{script}\n")
     fake.chmod(0o755)

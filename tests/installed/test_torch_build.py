@@ -107,3 +107,18 @@ def test_where_the_architectures_stand(tmp_path: Path, content: bytes, expected:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "libtorch_python.so").write_bytes(content)
     assert compiled_architectures(str(tmp_path)) == expected
+
+
+@pytest.mark.parametrize(("label", "cuda"), [("+cu130", "13.0"), ("+cu92", "9.2"), ("+cpu", None)])
+def test_companion_says_its_cuda(site: Path, target: Target, install: Install, label: str, cuda: str | None) -> None:
+    install("torchvision-0.28.0")
+    (site / "torchvision").mkdir()
+    (site / "torchvision" / "version.py").write_text(f"__version__ = '0.28.0{label}'\ngit_version = 'ab'\n")
+    assert torch_build.collect(target).facts["torchvision_build"] == {"cuda": cuda}
+
+
+def test_companion_without_label_is_unknown(site: Path, target: Target, install: Install) -> None:
+    install("torchvision-0.28.0")
+    (site / "torchvision").mkdir()
+    (site / "torchvision" / "version.py").write_text("__version__ = '0.28.0'\n")
+    assert "torchvision_build" not in torch_build.collect(target).facts

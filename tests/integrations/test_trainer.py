@@ -105,8 +105,8 @@ def test_a_nan_that_the_filter_hides_is_seen_between_two_logs(tmp_path: Path) ->
 
 def test_without_a_hook_the_logs_alone_still_show_the_nan(tmp_path: Path) -> None:
     class Deaf(CompatGuard):
-        def _set_watches(self, args: Any, model: Any) -> None:
-            super()._set_watches(args, None)
+        def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            super().on_train_begin(args, state, control, **{**kwargs, "model": None, "optimizer": None})
 
     guard = Deaf(on="stop", **STILL)
     train(guard, tmp_path, None, None, Saboteur(poison, at=5))
@@ -222,7 +222,8 @@ def test_another_rank_than_the_first_is_silent_and_what_it_alone_sees_does_not_s
     class OfMany(CompatGuard):
         def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             super().on_train_begin(args, state, control, **kwargs)
-            self.alone = self.speaks = False
+            assert self.guard is not None
+            self.guard.book.alone = self.guard.book.speaks = False
 
     guard = OfMany(on="stop", **STILL)
     trainer = train(guard, tmp_path, None, None, Saboteur(poison, at=5), logging_steps=4)
@@ -236,16 +237,31 @@ def test_the_hook_is_gone_when_the_training_is_over(tmp_path: Path) -> None:
     assert not net._forward_hooks
 
 
-def test_a_step_is_watched_for_a_small_part_of_a_millisecond(tmp_path: Path) -> None:
-    guard, net = CompatGuard(check=False, every=10), model()
-    guard._set_watches(TrainingArguments(output_dir=str(tmp_path), report_to=[], use_cpu=True), net)
-    assert guard.passes is not None
+def test_a_pass_is_watched_for_a_small_part_of_a_millisecond() -> None:
+    net = model()
+    watch = _passes.ForwardWatch(net)
     output, labels = {"loss": torch.tensor(1.0)}, torch.ones(4, 512, dtype=torch.long)
     started = time.perf_counter()
     for _ in range(200):
-        guard.passes._note(net, (), {"labels": labels}, output)
-    guard.passes.drain()
+        watch._note(net, (), {"labels": labels}, output)
+    watch.drain()
     _passes.process_bytes()
     each = (time.perf_counter() - started) / 200
-    print(f"{each * 1e6:.0f} microseconds a step", file=sys.stderr)
+    print(f"{each * 1e6:.0f} microseconds a pass", file=sys.stderr)
     assert each < 2e-3
+
+
+def test_optimizer_of_other_parameters_ends_the_run(tmp_path: Path, capsys: Any) -> None:
+    class Mistaken(Trainer):
+        def create_optimizer(self, *_: Any) -> Any:
+            self.optimizer = torch.optim.AdamW(model().parameters(), lr=1e-3)
+            return self.optimizer
+
+    guard = CompatGuard(on="stop", **STILL)
+    arguments = TrainingArguments(
+        output_dir=str(tmp_path), report_to=[], use_cpu=True, save_strategy="no", disable_tqdm=True, max_steps=STEPS
+    )
+    trainer = Mistaken(model(), arguments, train_dataset=rows(), callbacks=[guard])
+    trainer.train()
+    assert signatures(guard) == [("optimizer-holds-other-parameters", 4)] and trainer.state.global_step == 4
+    assert "nothing" not in capsys.readouterr().out

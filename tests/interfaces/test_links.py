@@ -93,8 +93,36 @@ def test_what_is_offered_links(known: matrix.Matrix) -> None:
 
 def test_what_a_run_may_not_reach_is_left_open(known: matrix.Matrix) -> None:
     stated = {"sentence_transformers": "2.2.2", "huggingface_hub": "0.26.0"}
+    assert verdict(known, {"distributions_requested": ["bertopic"]}, **stated).holds is None
+    used = {"training": {"framework": "sentence-transformers"}, "distributions_requested": ["bertopic"]}
+    assert verdict(known, used, **stated).holds is True
+
+
+def test_what_every_objective_asks_is_certain_and_told_once(known: matrix.Matrix) -> None:
+    stated = {"trl": "0.12.2", "transformers": "4.45.2"}
+    found = verdict(known, **stated)
+    assert found.holds is True
+    assert [each.summary.partition(" (")[0] for each in found.occurrences] == [
+        "trl 0.12.2 gives transformers.Trainer.__init__ the argument processing_class, "
+        "which transformers 4.45.2 does not take"
+    ]
+    assert verdict(known, {"training": {"objective": "kto"}}, **stated).holds is None
+
+
+def test_a_plugin_is_reached_with_its_settings_alone(known: matrix.Matrix) -> None:
+    stated = {"accelerate": "0.12.0", "torch": "2.4.1"}
     assert verdict(known, **stated).holds is None
-    assert verdict(known, {"training": {"framework": "sentence-transformers"}}, **stated).holds is True
+    assert verdict(known, {"training": {"fsdp": {"sharding_strategy": "FULL_SHARD"}}}, **stated).holds is True
+
+
+def test_import_of_a_package_that_no_other_requires_is_certain(known: matrix.Matrix) -> None:
+    stated = {"sentence_transformers": "2.2.2", "huggingface_hub": "0.26.0"}
+    (found,) = verdict(known, **stated).occurrences
+    assert found.summary.startswith(
+        "`import sentence_transformers` fails in this environment: sentence-transformers 2.2.2"
+    )
+    assert verdict(known, **stated).holds is True
+    assert verdict(known, setfit="0.7.0", **stated).holds is None
 
 
 def test_where_the_files_were_followed_imports_are_left_to_that(known: matrix.Matrix) -> None:
@@ -105,3 +133,33 @@ def test_where_the_files_were_followed_imports_are_left_to_that(known: matrix.Ma
 def test_without_tables_nothing_is_told() -> None:
     there = Environment({"distributions": {"peft": "0.12.0", "accelerate": "0.20.3"}})
     assert asked_of_release_without_it.find(there, lambda name: {}).occurrences == ()
+
+
+_LOCK = {f"package-{number}": "1.0" for number in range(25)}
+
+
+@pytest.mark.parametrize(
+    ("more", "holds"),
+    [
+        ({"distributions_complete": True}, True),
+        ({}, None),
+        ({"distributions_complete": True, "distributions": {"bitsandbytes": "0.43.0", "torch": "2.2.2"}}, None),
+    ],
+)
+def test_undeclared_package_that_is_not_installed(
+    known: matrix.Matrix, more: dict[str, Any], holds: bool | None
+) -> None:
+    stated = {"distributions": {"bitsandbytes": "0.41.3.post2", "torch": "2.2.2"}, **more}
+    found = asked_of_release_without_it.find(Environment(stated), known.table)
+    assert found.holds is holds
+    if holds:
+        (told,) = found.occurrences
+        assert "imports scipy, which neither is installed nor declared" in told.summary and told.pins == {"scipy": ""}
+
+
+def test_a_list_with_all_that_is_required_tells_what_is_not_installed(known: matrix.Matrix) -> None:
+    lock = {**_LOCK, "bitsandbytes": "0.41.3.post2"}
+    (told,) = asked_of_release_without_it.find(Environment({"distributions": lock}), known.table).occurrences
+    assert "scipy" in told.summary
+    for other in ({**lock, "scipy": "1.13.0"}, {**lock, "peft": "0.12.0"}):
+        assert asked_of_release_without_it.find(Environment({"distributions": other}), known.table).occurrences == ()

@@ -7,6 +7,8 @@ import pytest
 from compatcheck.interfaces.conditions import atoms_of, opposite
 from compatcheck.interfaces.reading import Module, read_module
 
+_AVAILABLE = "own.part.is_a_available"
+
 
 def read(source: str) -> Module:
     return read_module(source, "own.part", is_package=False)
@@ -28,6 +30,12 @@ def asked(source: str) -> set[tuple[str, str, tuple[str, ...]]]:
         ("import trl\nif parse(trl.__version__) < parse('1'):\n    from trl import X", "import", "trl.X", ("trl<1",)),
         ("def f():\n    from trl import X", "import", "trl.X", ()),
         ("def f():\n    if not is_peft_available():\n        raise E\n    import peft", "import", "peft", ("+peft",)),
+        ("__import__('pkg_resources').declare_namespace(__name__)", "import", "pkg_resources", ()),
+        ("import importlib\nimportlib.import_module('peft')", "import", "peft", ()),
+        ("try:\n    from a import B\nexcept:\n    from a.c import B", "import", "a.c.B", ("!a.B",)),
+        ("if required_torch_version(min_version=1.11):\n    import a", "import", "a", ("torch>=1.11",)),
+        ("def is_new(): ...\nif is_new():\n    import a", "import", "a", ("=own.part.is_new",)),
+        ("def is_a_available(): ...\nif is_a_available():\n    import a", "import", "a", ("+a", f"~{_AVAILABLE}")),
         ("from a import B\nclass C(B):\n    def f(self):\n        super().f(1, x=2)", "super", "a.B.f", ()),
         ("from a import B\nclass C:\n    def f(self):\n        b = B()\n        b.go()", "method", "a.B.go", ()),
     ],
@@ -51,6 +59,52 @@ def test_what_is_asked_of_others(source: str, kind: str, target: str, conditions
 )
 def test_what_is_guarded_or_may_not_run_is_not_asked(source: str) -> None:
     assert not asked(source)
+
+
+@pytest.mark.parametrize(
+    ("function", "atoms"),
+    [
+        ("def is_new():\n    'doc'\n    return is_torch_version('>=', '2.1')", ("torch>=2.1",)),
+        ("LEAST = '0.15'\ndef is_torchao_available(min_version: str = LEAST):\n    return go()", ("torchao>=0.15",)),
+        ("def is_torchao_available(min_version='0.4'):\n    return go()", ("torchao>=0.4",)),
+        ("def is_new():\n    return go()", None),
+        ("def is_bnb_available():\n    return _is_package_available('bitsandbytes')", ("+bitsandbytes",)),
+        ("def is_x_available():\n    return _is_package_available('x.y')", None),
+        (
+            "def is_torchao_available():\n"
+            "    exists = _is_package_available('torchao')\n"
+            "    if exists:\n"
+            "        found = version.parse(importlib.metadata.version('torchao'))\n"
+            "        return compare_versions(found, '>=', '0.6.1')\n"
+            "    return False",
+            ("+torchao", "torchao>=0.6.1"),
+        ),
+        (
+            "def is_torchao_available():\n"
+            "    if importlib.util.find_spec('torchao') is None:\n"
+            "        return False\n"
+            "    LEAST = parse('0.16.0')\n"
+            "    try:\n"
+            "        found = parse(importlib_metadata.version('torchao'))\n"
+            "    except PackageNotFoundError:\n"
+            "        return False\n"
+            "    if found < LEAST:\n"
+            "        raise ImportError\n"
+            "    return True",
+            ("+torchao", "torchao>=0.16.0"),
+        ),
+        ("def is_gpu():\n    if not is_torch_available():\n        return False\n    return go()", ("+torch", "?")),
+        (
+            "def is_a():\n    try:\n        import a\n        there = True\n    except ImportError:\n"
+            "        there = False\n    return there",
+            None,
+        ),
+        ("def is_a():\n    if is_b_available():\n        return True\n    return is_c_available()", None),
+        ("def is_new(given):\n    return is_torch_version('>=', '2.1')", None),
+    ],
+)  # fmt: skip
+def test_what_a_test_of_the_package_itself_requires(function: str, atoms: tuple[str, ...] | None) -> None:
+    assert next(iter(read(function).tests.values()), None) == atoms
 
 
 def test_a_handler_that_raises_again_guards_nothing() -> None:
@@ -109,3 +163,14 @@ def test_a_name_is_followed_to_what_it_leads_to_where_it_leads_there(
         told for kind, name, told in asked(source) if name == target and (kind != "attribute" or told != ("t>=2.4",))
     }
     assert found == ({conditions} if conditions is not None else set())
+
+
+def test_name_behind_an_import_check_needs_that_package() -> None:
+    source = (
+        "if is_deepspeed_available():\n    from .deep import Optim\n    class Wrapper: ...\n"
+        "if is_peft_available():\n    from .a import Either\nelse:\n    from .b import Either\n"
+        "if is_rich_available():\n    from .c import Later\nLater = None\n"
+        "try:\n    from .d import Perhaps\nexcept ImportError:\n    pass\n"
+    )
+    read = read_module(source, "pkg.utils", is_package=False)
+    assert read.needs == {"Optim": ("deepspeed",), "Wrapper": ("deepspeed",)}

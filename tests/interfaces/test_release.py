@@ -6,8 +6,10 @@ import importlib
 import inspect
 from pathlib import Path
 
+import numpy
 import pytest
 
+from compatcheck.interfaces.module_names import module_name
 from compatcheck.interfaces.reading import Ask, Module, read_module
 from compatcheck.interfaces.release import Release
 from compatcheck.interfaces.signature import parse
@@ -87,16 +89,18 @@ def peft() -> Release:
     return Release(installed("peft"))
 
 
-def installed(package: str) -> dict[str, Module]:
+def installed(package: str, *files: str) -> dict[str, Module]:
     spec = importlib.util.find_spec(package)
     assert spec and spec.origin
     root = Path(spec.origin).parent
     modules = {}
-    for path in root.rglob("*.py"):
-        parts = (package, *path.relative_to(root).with_suffix("").parts)
-        is_package = parts[-1] == "__init__"
-        name = ".".join(parts[:-1] if is_package else parts)
-        modules[name] = read_module(path.read_text(encoding="utf-8"), name, is_package)
+    for path in (found for pattern in files or ("**/*.py",) for found in root.glob(pattern)):
+        name, is_package = module_name(f"{package}/{path.relative_to(root).as_posix()}")
+        if name is None:
+            continue
+        text = path.read_text(encoding="utf-8") if path.suffix != ".so" else ""
+        key = f"{name}!" if path.suffix == ".pyi" else name
+        modules[key] = read_module(text, name, is_package) if text or is_package else Module({"*": 2})
     return modules
 
 
@@ -137,6 +141,9 @@ def test_what_is_read_of_an_installed_package_is_what_python_says_of_it(peft: Re
         ("from numpy import *\n", {"*"}),
         ("a = globals()['__file__']\n", {"a"}),
         ("for n in f():\n    globals()[n] = 1\n", {"n", "*"}),
+        ("for n in ('a', 'b'):\n    m = f'_{n}'\n    globals()[m] = globals()[n] = 1\n", {"n", "m", "*"}),
+        ("for n in ('a', 'b'):\n    m = f'{n}_x'\n    globals()[m] = 1\n", {"n", "m", "a_x", "b_x"}),
+        ("def f():\n    globals()['a'] = 1\n", {"f", "*"}),
         ("x = (", {"*"}),
         ("S = {'a': ['B', 'no name']}\nimport sys\nsys.modules[__name__] = Lazy(S)\n", {"S", "sys", "a", "B"}),
         ("__getattr__, __dir__ = attach({'part': ['thing']})\n", {"__getattr__", "__dir__", "part", "thing"}),
@@ -144,6 +151,48 @@ def test_what_is_read_of_an_installed_package_is_what_python_says_of_it(peft: Re
 )
 def test_a_module_holds_what_is_bound_at_its_top_level_in_some_branch(source: str, bound: set[str]) -> None:
     assert set(read_module(source, "pkg.part", is_package=False).names) == bound
+
+
+@pytest.mark.parametrize(
+    ("body", "given"),
+    [
+        (
+            "if name == 'a':\n    return 1\nelif name in {'b', 'c'}:\n    return 2\nraise AttributeError",
+            {"a", "b", "c"},
+        ),
+        ("if name in TABLE:\n    return TABLE[name]\nraise AttributeError", {"d", "e"}),
+        ("if name in GONE:\n    raise AttributeError\nif name not in TABLE:\n    raise KeyError\nreturn 1", {"d", "e"}),
+        ("found = TABLE.get(name)\nif found is not None:\n    return found()\nraise AttributeError", {"d", "e"}),
+        (
+            "try:\n    found = TABLE[name]\nexcept KeyError:\n    pass\nelse:\n    return found\nraise KeyError",
+            {"d", "e"},
+        ),
+        ("if name in CHANGED:\n    return 1\nraise AttributeError", {"*"}),
+        ("if name.startswith('a'):\n    return 1\nraise AttributeError", {"*"}),
+        ("if name == 'a':\n    return 1\n", {"*"}),
+        ("for each in parts:\n    return each\nraise AttributeError", {"*"}),
+    ],
+)
+def test_a_module_gives_up_the_names_that_its_function_returns_for(body: str, given: set[str]) -> None:
+    tables = "if f():\n    TABLE = {'d': 1, 'e': 2}\nGONE = ('x',)\nCHANGED = {'y'}\nCHANGED.add('z')\n"
+    source = f"{tables}def __getattr__(name):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    assert set(read_module(source, "pkg", is_package=True).names) - {"TABLE", "GONE", "CHANGED"} == given
+
+
+def test_numpy_has_the_names_that_python_has_and_none_that_it_expired() -> None:
+    found = Release(installed("numpy", "*.py", "*/__init__.py"))
+    names = found.names["numpy"]
+    assert "*" not in names
+    assert sorted({name for name in dir(numpy) if not name.startswith("_")} - names.keys()) == []
+    assert found.answer(ask("attribute", "numpy.float_")) == ("attribute", "numpy.float_")
+
+
+def test_module_that_may_hold_anything_has_the_names_of_its_stub() -> None:
+    modules = {
+        "pkg": read_module("def __getattr__(name): ...\n", "pkg", is_package=True),
+        "pkg!": read_module("import os\na: int\ndef b(): ...\n_own: int\n", "pkg", is_package=True),
+    }
+    assert Release(modules).names["pkg"].keys() == {"*", "a", "b"}
 
 
 def test_what_is_taken_over_whole_follows_the_other_modules_own_list() -> None:
@@ -179,3 +228,33 @@ def test_a_module_under_another_name_or_changed_from_elsewhere_may_hold_anything
     assert "*" in found["pkg.before"]
     assert "*" in found["pkg"]
     assert "*" not in found["pkg.moved"]
+
+
+def test_rest_of_a_subclass_hides_no_parameter_of_its_base() -> None:
+    child = (
+        "from .base import Base\nclass Child(Base):\n"
+        "    def __init__(self, *args, **kwargs):\n        super().__init__(*args, **kwargs)\n"
+    )
+    base = "class Base:\n    def __init__(self, model, args=None): ...\n"
+    read = release(init="", base=base, child=child)
+    assert read.answer(ask("call", "pkg.child.Child", "", 1, "args")) is None
+    assert read.answer(ask("call", "pkg.child.Child", "", 0, "other")) == ("keyword", "other")
+
+
+LAZY = """
+import sys
+from typing import TYPE_CHECKING
+from .utils import _LazyModule, helper, shown
+
+_import_structure = {"utils": ["shown"]}
+if TYPE_CHECKING:
+    from .utils import typed
+else:
+    sys.modules[__name__] = _LazyModule(__name__, globals()["__file__"], _import_structure)
+"""
+
+
+def test_lazy_object_has_the_names_of_its_table_alone() -> None:
+    there = names(init=LAZY)["pkg"]
+    assert {"shown", "typed"} <= there.keys()
+    assert there.keys().isdisjoint({"helper", "_LazyModule"})

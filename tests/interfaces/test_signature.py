@@ -54,6 +54,8 @@ def test_a_function_is_written_as_one_line(source: str, text: str) -> None:
         ("model args=", -1, ("args",), None),
         ("model * key", 1, (), ("missing", "key")),
         ("model +old>new new=", 1, ("old",), None),
+        ("model new +old>new", 1, ("old",), None),
+        ("model new +old", 1, ("old",), ("missing", "new")),
         ("a / b=", 1, ("a",), ("keyword", "a")),
         ("?", 9, ("anything",), None),
     ],

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from compatcheck import check, matrix
+from compatcheck.environment import Environment
 from compatcheck.project.reading import read_paths
 
 SCRIPT = """\
@@ -137,6 +138,32 @@ def test_key_of_training_arguments_is_found_at_its_line(
     assert all(words in each.summary and each.status == "possible" for each in found)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "code"),
+    [
+        ("config.yaml", "tokenizer: a\n", "processing_class: ..."),
+        ("config.json", '{"tokenizer": "a"}', '"processing_class": ...'),
+        ("run.sh", "trl sft --tokenizer a\n", "--processing_class ..."),
+    ],
+)
+def test_fix_of_a_key_is_written_as_its_file_writes_it(
+    known: matrix.Matrix, tmp_path: Path, name: str, text: str, code: str
+) -> None:
+    ask = {"kind": "call", "target": "trl.SFTTrainer", "places": -1, "keywords": ["tokenizer"], "line": 1}
+    stated = {"distributions": {"trl": "0.24.0"}, "training": {"asks": [{**ask, "file": str(tmp_path / name)}]}}
+    (found,) = (each for each in matrix.judge(known, Environment(stated)).findings if each.id == "CC-2026-3701")
+    assert found.summary.startswith("`tokenizer` fails: SFTTrainer of trl 0.24.0 does not take tokenizer.")
+    assert found.remedies[0].code == code
+
+
+def test_note_on_a_name_is_shown_for_user_code(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("from transformers import HybridCache\n", encoding="utf-8")
+    (tmp_path / "requirements.txt").write_text("transformers==5.0.0\n", encoding="utf-8")
+    found = check(tmp_path / "train.py", tmp_path / "requirements.txt", probe=False).findings
+    (told,) = (each for each in found if each.id == "CC-2026-3125")
+    assert "transformers 5.0.0 no longer has the class" in told.mechanism
+
+
 def test_positional_argument_that_moved_is_possible(tmp_path: Path) -> None:
     def told(release: str, call: str) -> list[str]:
         (tmp_path / "train.py").write_text(f"from trl import DPOTrainer\n{call}\n", encoding="utf-8")
@@ -163,3 +190,23 @@ def test_flag_of_a_launch_line_is_found_and_certain_of_a_command_of_trl(tmp_path
     assert "transformers 5.0.0 does not take no_cuda." in words
     ((status, place, words),) = told(f"trl sft {flags}")
     assert (status, place) == ("affected", f"{tmp_path / 'run.sh'}:3")
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"distributions_complete": True}, 1),
+        ({}, 0),
+        ({"distributions_complete": True, "distributions": {"accelerate": "1.13.0", "deepspeed": "0.17.5"}}, 0),
+    ],
+)
+def test_name_that_needs_an_absent_package_is_reported_for_a_whole_list(
+    known: matrix.Matrix, more: dict[str, Any], expected: int
+) -> None:
+    ask = {"kind": "import", "target": "accelerate.utils", "name": "DummyOptim", "file": "train.py", "line": 3}
+    stated = {"distributions": {"accelerate": "1.13.0"}, "trainer": {"asks": [ask]}, **more}
+    found = [each for each in matrix.judge(known, Environment(stated)).findings if each.id == "CC-2026-3125"]
+    assert len(found) == expected
+    for each in found:
+        assert "accelerate 1.13.0 has accelerate.utils.DummyOptim only where deepspeed is installed." in each.summary
+        assert each.remedies[0].pins == {"deepspeed": ""}

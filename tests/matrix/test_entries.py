@@ -10,11 +10,12 @@ import pytest
 
 from compatcheck import matrix, probes
 from compatcheck.errors import DataError, InputError
-from compatcheck.matrix.compile import compile_entries, read_entries, read_entry
+from compatcheck.matrix.compile import compile_entries, read_entry, read_sources
+from compatcheck.matrix.entry import Entry, WithdrawnEntry
 from compatcheck.matrix.lint import Fault, lint
 from tests.conftest import SOURCES
 
-ENTRIES = read_entries(SOURCES)
+ENTRIES, WITHDRAWN = read_sources(SOURCES)
 TODAY = date(2026, 11, 21)
 ENTRY = """
 id = "CC-2026-9999"
@@ -40,29 +41,22 @@ kind = "report"
 supports = ["affected"]
 
 [[examples]]
-expect = "affected"
-environment = { distributions = { torch = "2.5.0" }, training = { packing = true } }
-[[examples]]
-expect = "unaffected"
-environment = { distributions = { torch = "2.5.1" }, training = { packing = true } }
-[[examples]]
-expect = "unaffected"
-environment = { distributions = { torch = "2.4.1" }, training = { packing = true } }
-[[examples]]
-expect = "unaffected"
-environment = { distributions = { torch = "2.5.0" }, training = { packing = false } }
-[[examples]]
-expect = "undetermined"
-environment = { distributions = { torch = "2.5.0" } }
+environment = { distributions.torch = "2.5.0", training.packing = true }
+unaffected = [
+    { distributions.torch = "2.5.1", note = "fixed" },
+    { distributions.torch = "2.4.1" },
+    { training.packing = false },
+]
+undetermined = [{ without = ["training.packing"] }]
 """
 
 
 @pytest.fixture(scope="module")
 def faults(known: matrix.Matrix) -> list[Fault]:
-    return lint(ENTRIES, known.table, probes.names(), TODAY)
+    return lint(ENTRIES, known.table, probes.names(), TODAY, withdrawn=WITHDRAWN)
 
 
-@pytest.mark.parametrize("path", ENTRIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", (*ENTRIES, *WITHDRAWN), ids=lambda path: path.stem)
 def test_entry_proves_itself(path: Path, faults: list[Fault]) -> None:
     assert [fault.text for fault in faults if fault.id == path.stem] == []
 
@@ -71,7 +65,13 @@ def lint_text(tmp_path: Path, text: str, known: matrix.Matrix) -> list[str]:
     path = tmp_path / "torch" / "CC-2026-9999.toml"
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    return [fault.text for fault in lint({path: read_entry(path)}, known.table, ["labels_masked"], TODAY)]
+    return [fault.text for fault in lint({path: parsed(path)}, known.table, ["labels_masked"], TODAY)]
+
+
+def parsed(path: Path) -> Entry:
+    entry = read_entry(path)
+    assert isinstance(entry, Entry)
+    return entry
 
 
 def test_a_good_entry_has_no_fault(tmp_path: Path, known: matrix.Matrix) -> None:
@@ -84,9 +84,9 @@ def test_a_good_entry_has_no_fault(tmp_path: Path, known: matrix.Matrix) -> None
         ("training.packing = true\n\n[[rem", "\n[[rem", "example 4 is affected, not unaffected"),
         (">=2.5.0,<2.5.1", "<2.5.1", "example 3 is affected, not unaffected"),
         (
-            'distributions = { torch = "2.4.1" }',
-            'distributions = { torch = "2.5.1" }',
-            "without distributions.torch >=2.5.0",
+            "[[remedies]]",
+            '[[affected]]\ndistributions.torch = "<2.5.1"\ntraining.packing = true\n\n[[remedies]]',
+            "table 1: no example changes without distributions.torch >=2.5.0",
         ),
         (">=2.5.0,<2.5.1", ">=2.5.1,<2.5.0", "no example is affected by table 1"),
         ('">=2.5.1"', '">=2.5.0"', "remedy 1: does not clear"),
@@ -99,7 +99,8 @@ def test_a_good_entry_has_no_fault(tmp_path: Path, known: matrix.Matrix) -> None
         ("[[evidence]]", '[probe]\nname = "nonsense"\n[[evidence]]', "there is no probe 'nonsense'"),
         ('id = "CC-2026-9999"', 'id = "CC-2026-9998"', "the file is named"),
         ("distributions.torch", "distributions.peft", "it lies in torch/"),
-        ('expect = "undetermined"', 'expect = "affected"', "no example is undetermined"),
+        ("undetermined = [", "affected = [", "example 2 is undetermined, not affected"),
+        ("[[examples]]", '[[examples]]\nexpect = "unaffected"', "example 1 is affected, not unaffected"),
         ("published", 'symptoms = ["nan-loss"]\npublished', "the symptom 'nan-loss' is called 'loss-nan'"),
         ("published", 'symptoms = ["loss-nam"]\npublished', "there is no symptom 'loss-nam' in tables/symptoms.toml"),
     ],
@@ -130,7 +131,7 @@ def test_a_range_that_stays_open_asks_for_a_new_look(tmp_path: Path, known: matr
     path = tmp_path / "CC-2026-9999.toml"
     path.write_text(text, encoding="utf-8")
     late = date(2027, 11, 21)
-    assert any(fault.stale for fault in lint({path: read_entry(path)}, known.table, [], late))
+    assert any(fault.stale for fault in lint({path: parsed(path)}, known.table, [], late))
 
 
 @pytest.mark.parametrize(
@@ -163,11 +164,25 @@ def test_an_id_is_never_used_twice() -> None:
 
 
 def test_a_withdrawn_entry_stays_readable_and_matches_nothing() -> None:
-    entry: Any = next(iter(ENTRIES.values()))
-    withdrawn = entry.model_validate({**entry.model_dump(), "withdrawn": {"on": TODAY, "reason": "was wrong"}})
-    compiled = compile_entries([withdrawn])
+    withdrawn = WithdrawnEntry.model_validate(
+        {"id": "CC-2026-9999", "title": "t", "withdrawn": {"on": TODAY, "reason": "was wrong"}}
+    )
+    compiled = compile_entries([], withdrawn=[withdrawn])
     assert (compiled.summary["guards"], compiled.summary["unguarded"], compiled.conditions) == ({}, [], b"")
     assert b"was wrong" in compiled.entries
+
+
+def test_withdrawn_entry_keeps_its_reason_alone(tmp_path: Path) -> None:
+    path = tmp_path / "CC-2026-9999.toml"
+    path.write_text(ENTRY + '\n[withdrawn]\non = 2026-11-21\nreason = "was wrong"\n', encoding="utf-8")
+    with pytest.raises(InputError, match="examples: Extra inputs are not permitted"):
+        read_entry(path)
+
+
+def test_successor_of_a_withdrawn_entry_is_in_force(known: matrix.Matrix) -> None:
+    path, gone = next(item for item in WITHDRAWN.items() if item[1].withdrawn.successors)
+    faults = lint({}, known.table, (), TODAY, withdrawn={path: gone})
+    assert [each.text for each in faults][:1] == [f"its successor {gone.withdrawn.successors[0]} is no entry in force"]
 
 
 @pytest.mark.parametrize(
@@ -214,6 +229,69 @@ environment = {{ distributions = {{ torch = "2.5.0" }}, training = {{ framework 
 """
         still = any("met it with" in each for each in lint_text(tmp_path, spared, known))
         assert still == (part == "summary"), part
+
+
+@pytest.mark.parametrize(
+    ("pins", "fault"),
+    [
+        ("<=2.5.1", "remedy 1 admits torch 2.5.0, which the entry calls affected"),
+        (">=2.6.0", "remedy 1 skips torch 2.5.1, the first release without the fault: name it, or say why not"),
+        (">=2.5.1", None),
+    ],
+)
+def test_pin_stays_off_the_fault_and_near_the_fix(
+    tmp_path: Path, known: matrix.Matrix, pins: str, fault: str | None
+) -> None:
+    text = ENTRY.replace('pins = { torch = ">=2.5.1" }', f'pins = {{ torch = "{pins}" }}')
+    assert lint_text(tmp_path, text, known) == ([fault] if fault else [])
+
+
+def test_reason_names_the_skipped_fix(tmp_path: Path, known: matrix.Matrix) -> None:
+    far = ENTRY.replace('">=2.5.1" }\nwhy = "fixed there"', '">=2.6.0" }\nwhy = "fixed there; 2.5.1 has the fix too"')
+    assert lint_text(tmp_path, far, known) == []
+
+
+@pytest.mark.parametrize(
+    ("regex", "others", "told"),
+    [
+        ("OSError: no space left for \\\\w+", "", 0),
+        ("OSError: .*space left", "", 1),
+        ("OSError: .*space left", 'not_examples = ["RuntimeError: no space left for weights"]', 0),
+    ],
+)
+def test_pattern_matches_a_message_without_the_name(
+    tmp_path: Path, known: matrix.Matrix, regex: str, others: str, told: int
+) -> None:
+    pattern = f'[[error_patterns]]\nregex = "{regex}"\nexample = "OSError: no space left for weights"\n{others}\n'
+    seen = lint_text(tmp_path, ENTRY.replace("[[evidence]]", f"{pattern}\n[[evidence]]", 1), known)
+    assert [text.startswith("error pattern 1 needs the exception's name") for text in seen] == [True] * told
+
+
+def test_entry_inside_another_says_what_it_tells_besides(tmp_path: Path, known: matrix.Matrix) -> None:
+    def faults(reason: str) -> list[str]:
+        paths = {}
+        for id, text in (("CC-2026-9998", ENTRY.replace(">=2.5.0,<2.5.1", ">=2.4.1,<2.5.1")), ("CC-2026-9999", ENTRY)):
+            path = tmp_path / "torch" / f"{id}.toml"
+            path.parent.mkdir(exist_ok=True)
+            extra = reason if id == "CC-2026-9999" else ""
+            path.write_text(extra + text.replace("CC-2026-9999", id), encoding="utf-8")
+            paths[path] = parsed(path)
+        found = lint(paths, known.table, ["labels_masked"], TODAY, only=["CC-2026-9999"])
+        return [fault.text for fault in found]
+
+    assert faults("")[0].startswith("it holds only where CC-2026-9998 (Something breaks) does: join them")
+    assert faults('overlaps = { CC-2026-9998 = "another error" }\n') == []
+    stale = 'overlaps = { CC-2026-9998 = "another error", CC-2026-9997 = "gone" }\n'
+    assert faults(stale) == ["its conditions do not lie inside CC-2026-9997: drop it from `overlaps`"]
+
+
+def test_entry_says_why_no_probe_shows_it(tmp_path: Path, known: matrix.Matrix) -> None:
+    unknown = ENTRY.replace("reviewed =", 'unprobed = "laziness"\nreviewed =')
+    assert "tables/unprobed.toml has no reason 'laziness'" in lint_text(tmp_path, unknown, known)
+    both = unknown.replace("laziness", "race") + '[probe]\nname = "matmul"\n'
+    assert "it names a probe, and says why none can show it" in lint_text(tmp_path, both, known)
+    quiet = ENTRY.replace('impact = "crash"', 'impact = "hang"')
+    assert any("its impact is hang: name a probe" in each for each in lint_text(tmp_path, quiet, known))
 
 
 @pytest.mark.parametrize(

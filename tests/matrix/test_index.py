@@ -22,7 +22,7 @@ from tests.conftest import SOURCES
 
 MACHINES = sorted((SOURCES.parent / "tests" / "machines").glob("*.json"))
 ENTRIES = list(read_entries(SOURCES).values())
-EXAMPLES = [example.environment for entry in ENTRIES for example in entry.examples]
+EXAMPLES = [case.environment for entry in ENTRIES for case in entry.cases]
 AROUND = [
     *("{}", "{}.0", "{}a0", "{}rc1", "{}.dev3", "{}.post1", "{}.post1.dev2", "1!{}"),
     *("{}+cu118", "{}+nv1", "{}a0+872d972e41.nv24.08"),
@@ -55,12 +55,12 @@ def environments(draw: st.DrawFn) -> Environment:
 
 @pytest.fixture(scope="module")
 def unindexed(known: matrix.Matrix) -> matrix.Matrix:
-    """The same matrix, of which every entry that is not withdrawn is read and judged."""
+    """The same matrix, of which every entry is read and judged."""
     places = [place for rows in known.guards.values() for row in rows for place in row[2:]] + known.unguarded
     everything = known._replace(
         guards={}, of_model=(), unguarded=[list(place) for place in sorted(set(map(tuple, places)))]
     )
-    assert len(everything.unguarded) == sum(entry.withdrawn is None for entry in ENTRIES)
+    assert len(everything.unguarded) == len(ENTRIES)
     return everything
 
 

@@ -12,7 +12,7 @@ from compatcheck import matrix
 from compatcheck.environment import Environment
 from compatcheck.matrix.matching.match import TraitVerdict
 from compatcheck.matrix.traits import interface_of_other_releases
-from compatcheck.matrix.traits.interface_of_other_releases import by_distance
+from compatcheck.matrix.traits._answered import by_distance
 from compatcheck.packages.interface_failures import read_failure, to_fact
 from compatcheck.pipelines.diagnose import Given, diagnose
 

@@ -29,9 +29,9 @@ def test_unmentioned_switch_hides_no_entry(known: matrix.Matrix) -> None:
     hidden = {
         entry.id
         for entry in ENTRIES.values()
-        for table in (() if entry.withdrawn else entry.affected)
-        for example in entry.examples
-        if is_hidden(table, Environment(example.environment))
+        for table in entry.affected
+        for case in entry.cases
+        if is_hidden(table, Environment(case.environment))
     }
     assert hidden == set()
 

@@ -40,4 +40,4 @@ AT = {
     ],
 )
 def test_a_trait_comes_first_then_a_setting_the_model_a_version(paths: tuple[str, ...], place: Location | None) -> None:
-    assert _location(Verdict(True, paths=paths), Environment({}, {}, AT)) == place
+    assert _location(Verdict(True, paths=paths), None, Environment({}, {}, AT)) == place

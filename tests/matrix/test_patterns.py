@@ -13,10 +13,11 @@ import pytest
 
 from compatcheck import matrix
 from compatcheck.errors import DataError
+from compatcheck.files.limits import MATCHED_CHARACTERS
 from compatcheck.matrix._regex import check_regex, literals, without_name
-from compatcheck.matrix.compile import read_entry, write_compiled
+from compatcheck.matrix.compile import write_compiled
 from compatcheck.matrix.lint import lint
-from compatcheck.results.logs import LONGEST_MATCHED
+from tests.matrix.test_entries import parsed
 
 SOURCES = Path(__file__).parents[2] / "matrix"
 PATTERN = "[[error_patterns]]\nregex = {regex}\nexample = {example}\nnot_examples = [{other}]\n\n"
@@ -121,7 +122,7 @@ def test_no_pattern_of_the_matrix_takes_long_on_a_hostile_line(known: matrix.Mat
     for pattern in matrix.patterns(known):
         compiled = re.compile(pattern.regex, re.IGNORECASE)
         for seed in (pattern.regex[:12], re.sub(r"\W", "a", pattern.regex), "a", " ", "'", "cannot import name '"):
-            line = (seed * LONGEST_MATCHED)[:LONGEST_MATCHED]
+            line = (seed * MATCHED_CHARACTERS)[:MATCHED_CHARACTERS]
             start = time.process_time()
             compiled.search(line)
             if time.process_time() - start > 0.1:
@@ -148,7 +149,7 @@ def test_a_pattern_is_proved_by_its_own_lines(
     text = (SOURCES / "transformers" / path.name).read_text(encoding="utf-8")
     block = PATTERN.format(regex=regex, example=example, other=other)
     path.write_text(text.replace("[[evidence]]", block + "[[evidence]]", 1), encoding="utf-8")
-    entry = read_entry(path)
+    entry = parsed(path)
     faults = [
         f.text for f in lint({path: entry}, known.table, ["labels_masked"], date(2026, 11, 22)) if "pattern" in f.text
     ]
@@ -191,7 +192,7 @@ def test_a_quoted_message_leads_to_its_entry(
     path.write_text(
         re.sub(r'(?s)^summary = """.*?"""', lambda _: f"summary = {summary!r}", text, flags=re.M), encoding="utf-8"
     )
-    entries = {each: read_entry(each) for each in (path, other)}
+    entries = {each: parsed(each) for each in (path, other)}
     faults = [
         each.text
         for each in lint(entries, known.table, ["labels_masked"], date(2026, 11, 22), ["CC-2024-0005"])

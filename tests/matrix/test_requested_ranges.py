@@ -145,7 +145,7 @@ RANGES = [">=2.4,<2.6", ">=0.14,<0.16", "==4.45.*", "~=4.43.0", ">=0.10", "", "<
 
 @pytest.fixture(scope="module")
 def unindexed(known: matrix.Matrix) -> matrix.Matrix:
-    """The same matrix, of which every entry that is not withdrawn is read and judged."""
+    """The same matrix, of which every entry is read and judged."""
     places = [place for rows in known.guards.values() for row in rows for place in row[2:]] + known.unguarded
     return known._replace(guards={}, of_model=(), unguarded=[list(place) for place in sorted(set(map(tuple, places)))])
 
@@ -208,4 +208,4 @@ def test_a_range_all_of_which_is_bad_is_as_affected_as_a_version(known: matrix.M
         finding.id: finding.status
         for finding in matrix.judge(known, Environment({"distribution_ranges": asked})).findings
     }
-    assert statuses["CC-2024-0026"] == "affected"
+    assert statuses["CC-2026-1330"] == "affected"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,12 @@ def test_what_is_days_old_is_removed_when_something_newer_is_made(sources: Path)
     shutil.copy(SOURCES / "torch" / "CC-2026-0912.toml", sources / "torch")
     kept(sources)
     assert not first.exists()
+
+
+def test_a_checkout_without_babel_tells_its_entries_in_english(sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (sources / "translations").mkdir()
+    shutil.copy(SOURCES / "translations" / "zh.po", sources / "translations")
+    translated = kept(sources)
+    monkeypatch.setitem(sys.modules, "babel", None)
+    plain = kept(sources)
+    assert plain != translated and loading.load_compiled(str(plain)).entries == 1

@@ -29,4 +29,4 @@ def test_an_override_is_told_where_it_is_known(
 ) -> None:
     facts = {"distributions": {"transformers": transformers}, **({"trainer": trainer} if trainer else {})}
     found = {each.id: each.status for each in matrix.judge(known, Environment(facts)).findings}
-    assert found.get("CC-2025-3120") == status
+    assert found.get("CC-2026-3701") == status

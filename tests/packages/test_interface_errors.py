@@ -67,6 +67,7 @@ def test_what_this_interpreter_raises_is_read(code: str, error: InterfaceError) 
         ("it stops: `A.f()` got an unexpected keyword argument `x`. Did you mean 'y'?", "A.f x"),
         ("[rank1]: AttributeError: module torch has no attribute xpu", "torch xpu"),
         ("报 cannot import name cached_download from huggingface_hub (C:\\a.py)", "huggingface_hub cached_download"),
+        ("ImportError: cannot import name 'AutoModel'", " AutoModel"),
         ("Tok2 has no attribute all_tokens. Did you mean: 'all_special'?", "Tok2 all_tokens"),
     ],
 )

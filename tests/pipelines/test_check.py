@@ -39,6 +39,11 @@ def test_a_result_rules_where_it_can(before: Finding, outcome: Outcome, after: S
     assert judged.probe is not None
 
 
+def test_unusable_library_confirms_no_entry() -> None:
+    broken = ProbeResult("attention_masked", "fail", "why", {"unusable": "the Trainer cannot be built"})
+    assert weigh(finding("affected"), broken).status == "affected"
+
+
 def test_without_a_result_nothing_changes() -> None:
     assert weigh(finding("possible", "gpus"), None) == finding("possible", "gpus")
 

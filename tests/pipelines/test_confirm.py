@@ -125,6 +125,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
         budget_seconds: float | None = None,
         on_progress: Callable[[str, str, float], None] | None = None,
         memory: probes.Memory | None = None,
+        partial: object = None,
     ) -> tuple[ProbeResult, ...]:
         asked.append(Ran(trials, target, budget_seconds, on_progress, memory))
         return tuple(ProbeResult(name, request.get("answer", "pass"), repr(request)) for name, request in trials)
@@ -245,4 +246,4 @@ def test_remembered_results_hang_on_what_is_installed_and_not_on_the_users_setti
 def test_the_real_runner_starts_nothing_once_the_budget_is_spent() -> None:
     (judged,) = confirm(report(finding(1, "labels_masked")), TARGET, budget_seconds=0).findings
     assert judged.status == "affected" and judged.probe is not None
-    assert (judged.probe.outcome, judged.probe.why) == ("skip", "budget of 0 s spent")
+    assert (judged.probe.outcome, judged.probe.why) == ("skip", "not run: budget of 0 s spent")

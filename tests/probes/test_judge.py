@@ -98,23 +98,26 @@ def test_counting_agrees_with_the_shifted_labels(samples: list[list[int]]) -> No
     assert found["fewest_targets"] == min(targets, default=None)
 
 
-def accumulation(ratio: float, error: Any, judged: bool = True, plain: float = 1e-7) -> dict[str, Any]:
-    row = {"model": "no_kwargs", "lengths": "equal", "steps": 4, "judged": judged}
-    control = {"ratio": 1.0, "error": plain, "bound": 4e-5}
-    return {**row, "ratio": ratio, "error": error, "bound": 4e-5, "plain": control}
+def accumulation(distance: Any, plain: float = 1e-7, **notes: Any) -> list[dict[str, Any]]:
+    row = {"case": "no_kwargs, equal lengths", "dtype": "float32", "tensor": "update", "rho": 0.0, "nonfinite": 0}
+    theta = float(distance) / 4e-5
+    return [
+        {**row, "variant": "plain torch loop", "control": True, "theta": plain / 4e-5},
+        {**row, "variant": "Trainer, micro-batches", "theta": theta, **notes},
+    ]
 
 
 @pytest.mark.parametrize(
     ("rows", "outcome"),
     [
-        ([accumulation(1.0, 1e-7)], "pass"),
-        ([accumulation(1.0, 1e-4)], "watch"),
-        ([accumulation(4.0, 3.0)], "fail"),
-        ([accumulation(4.0, 3.0, plain=3.0)], "watch"),
-        ([accumulation(0.25, 0.75), accumulation(1.0, 1e-7)], "fail"),
-        ([accumulation(1.0, "nan")], "fail"),
-        ([accumulation(1.2, 0.6, judged=False), accumulation(1.0, 1e-7)], "pass"),
-        ([accumulation(1.2, 0.6, judged=False)], "skip"),
+        (accumulation(1e-7), "pass"),
+        (accumulation(1e-4), "watch"),
+        (accumulation(3.0), "fail"),
+        (accumulation(3.0, plain=3.0), "watch"),
+        ([*accumulation(0.75), *accumulation(1e-7)], "fail"),
+        (accumulation("nan"), "fail"),
+        ([*accumulation(0.6, by_design="mean of means", difference=0.6), *accumulation(1e-7)], "pass"),
+        (accumulation(0.6, by_design="mean of means", difference=0.6), "skip"),
     ],
 )
 def test_accumulation(rows: list[dict[str, Any]], outcome: str) -> None:

@@ -297,7 +297,7 @@ def test_precision_as_the_training_file_states_it(stated: dict[str, Any], expect
 @pytest.mark.parametrize("name", sorted(CONFIGS))
 def test_published_architectures_train_right_here(name: str) -> None:
     outcome, why = judged(config=CONFIGS[name])
-    assert outcome == "pass" or (outcome == "skip" and "knows no model type" in why), why
+    assert outcome in ("pass", "watch") or (outcome == "skip" and "knows no model type" in why), why
 
 
 def test_positions_learned_by_number_are_no_fault_of_padding_on_the_left() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from compatcheck.environment import Target
 from compatcheck.probes import run
+from compatcheck.probes._criterion import verdict
 from compatcheck.probes.operators import (
     cross_entropy,
     embedding_backward,
@@ -19,7 +21,7 @@ from compatcheck.probes.operators import (
     rms_norm,
     softmax,
 )
-from compatcheck.probes.operators._operator import CANNOT_RUN, attempt
+from compatcheck.probes.operators._operator import CANNOT_RUN, attempt, draw, solved, trial
 from tests.probes.inside import measured
 
 pytestmark = pytest.mark.stack
@@ -231,3 +233,20 @@ def test_narrow_statistics_of_torch_2_4_are_recorded_unless_they_are_asked_for(m
     assert rms_norm.judge(found)[0] == "pass"
     assert {row["dtype"] for row in found["rows"] if "recorded" in row} == {"bfloat16"}
     assert rms_norm.judge(measured(rms_norm, usage="fused_rms_norm"))[0] == "watch"
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_batched_product_may_be_rounded_before_its_bias_is_added(dtype: str) -> None:
+    """An H200 with torch 2.11 gave these very errors, to the last digit, where one rounding was expected."""
+    import torch
+
+    narrow = getattr(torch, dtype)
+    shapes = {"x": (8, 64, 512), "w": (8, 72, 512), "g": (8, 64, 72), "b": (72,)}
+    inputs = draw({"seed": 0}, "8 x 64 x 72 x 512", **shapes)
+    problem = solved("product", dtype, inputs, matmul._products, partial(matmul._budget, cores=True))
+    rounded_twice = matmul._products({**problem.inputs, "b": torch.zeros(72)})["y"].to(narrow).double()
+    rounded_twice = (rounded_twice + problem.inputs["b"]).to(narrow).double()
+    row = trial(problem, "two roundings", lambda _: {"y": rounded_twice})
+    assert verdict(row["theta"], row["rho"]) == "pass"
+    wrong = trial(problem, "a term lost", lambda _: {"y": (rounded_twice - inputs["x"][..., :1]).to(narrow).double()})
+    assert verdict(wrong["theta"], wrong["rho"]) == "fail"

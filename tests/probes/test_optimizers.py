@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from compatcheck.environment import Target
 from compatcheck.probes import run
+from compatcheck.probes._criterion import verdict
 from compatcheck.probes.operators import adamw, gradient_clipping
 from tests.probes.inside import measured
 
@@ -57,6 +58,22 @@ def test_adamw_is_right_here_in_every_implementation(seed: int) -> None:
     assert {"default", "for loop", "foreach"} <= variants
     assert found["facts"]["moved_in_50_steps"]["bfloat16"] == 0.0
     assert found["facts"]["after_a_zero_gradient"]["float16"] != found["facts"]["after_a_zero_gradient"]["float16"]
+
+
+def test_corrections_in_float32_are_healthy_and_a_wrong_step_count_is_not() -> None:
+    """Fused and capturable count their steps in float32; an H200 erred 8.1 times the bound that left this out."""
+    given = adamw._draw({"seed": 0}, "float32", "cpu", "contiguous")
+
+    def verdicts(lost: int) -> dict[str, str]:
+        def run(_: adamw.Given, options: Mapping[str, bool]) -> list[Any]:
+            steps = given.gradients[lost:] if options.get("fused") else given.gradients
+            return adamw._written_out(given, steps, "cpu", float32_steps=options.get("fused", False))
+
+        rows = adamw._rows("contiguous", given, run, {}, {})
+        return {row["variant"]: verdict(row["theta"], row["rho"]) for row in rows}
+
+    assert set(verdicts(0).values()) == {"pass"}
+    assert verdicts(1) == {**verdicts(0), "fused": "fail"}
 
 
 @pytest.mark.parametrize("fault", [coupled_decay, last_tensor_forgotten, no_bias_correction])

@@ -86,6 +86,13 @@ def test_an_exception_is_a_crash_with_its_place(attempt: Attempt) -> None:
     assert any("raise ValueError" in line for line in result.measured["child"]["traceback"])
 
 
+def test_failed_precondition_is_a_failure_with_that_error(attempt: Attempt) -> None:
+    result = attempt("unusable")
+    assert result.outcome == "fail"
+    assert result.unusable == "the Trainer cannot be built: TypeError: no argument of that name"
+    assert result.why == f"{result.unusable}; differs by design by 25% (first): another meaning"
+
+
 @pytest.mark.parametrize(
     ("sample", "why"),
     [
@@ -122,6 +129,27 @@ def test_a_hang_is_a_timeout_and_leaves_no_process(attempt: Attempt) -> None:
     assert result.outcome == "timeout"
     assert result.why.startswith("no result within 3 s; last stage 'sleeping'")
     assert gone(result.measured["rows"][0]["pid"])
+
+
+@linux
+def test_busy_machine_costs_no_probe_its_time(here: Target, tmp_path: Path) -> None:
+    """A child that gets a third of a processor beside two rivals has its whole limit of processor time."""
+    if not hasattr(os, "sched_setaffinity"):
+        pytest.skip("processes cannot be held on one processor here")
+    place = {min(os.sched_getaffinity(0))}
+    spin = "import time\nend = time.process_time() + {seconds}\nwhile time.process_time() < end: pass\n"
+    rivals = [subprocess.Popen([here.executable, "-c", spin.format(seconds=60)]) for _ in range(2)]
+    child = subprocess.Popen([here.executable, "-c", spin.format(seconds=1.5)])
+    try:
+        for process in (*rivals, child):
+            os.sched_setaffinity(process.pid, place)
+        started = time.monotonic()
+        assert _process.wait(child, _process.Events(tmp_path), 3.0, None)
+        assert time.monotonic() - started > 3.0 and child.wait() == 0
+    finally:
+        for process in (*rivals, child):
+            process.kill()
+            process.wait()
 
 
 def test_a_child_ends_itself_when_nobody_is_left_to_end_it(here: Target, tmp_path: Path) -> None:
@@ -286,7 +314,23 @@ def test_a_spent_budget_skips_what_has_not_begun(here: Target, monkeypatch: pyte
     monkeypatch.setattr(_run, "_run_once", once)
     results = run_all([("attention_masked", {}), ("labels_masked", {})], here, 0.01)
     assert [result.outcome for result in results] == ["pass", "skip"]
-    assert results[1].why == "budget of 0.01 s spent"
+    assert results[1].why == "not run: budget of 0.01 s spent"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_interrupt_keeps_what_has_finished(here: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    def once(children: object, name: str, *rest: Any) -> ProbeResult:
+        if name == "labels_masked":
+            raise KeyboardInterrupt
+        return ProbeResult(name, "pass", "fine")
+
+    monkeypatch.setattr(_run, "_run_once", once)
+    trials = [("matmul", {}), ("labels_masked", {}), ("softmax", {})]
+    with pytest.raises(KeyboardInterrupt):
+        run_all(trials, here)
+    results = run_all(trials, here, partial=True)
+    assert [(result.outcome, result.interrupted) for result in results] == [("pass", False), *[("skip", True)] * 2]
+    assert results[1].why == results[2].why == "not run: interrupted"
 
 
 def gone(pid: int) -> bool:

@@ -155,7 +155,7 @@ def test_two_deepspeed_files_that_are_named_are_judged_one_at_a_time(tmp_path: P
 
 
 def test_a_folder_without_bounds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compatcheck.project.sources._MOST_ENTRIES", 3)
+    monkeypatch.setattr("compatcheck.files.limits.FOLDER_ENTRIES", 3)
     for number in range(5):
         (tmp_path / f"{number}.log").touch()
     with pytest.raises(InputError, match="holds over 3 files"):

@@ -51,6 +51,7 @@ RULES = of(
     modified=DAY,
     published=DAY,
     withdrawn=DAY,
+    related=rows({"pattern": r"^x_CC-\d{4}-\d{4}$"}),
     summary=TEXT,
     details=TEXT,
     affected=rows(
@@ -148,10 +149,10 @@ def test_a_condition_that_no_version_meets_gives_no_record(entries: list[dict[st
     assert osv.records([entry], matrix.interval) == []
 
 
-def test_a_withdrawn_entry_stays_and_is_withdrawn(entries: list[dict[str, Any]]) -> None:
-    of_versions = next(entry for entry in entries if list(osv.records([entry], matrix.interval)))
-    gone = {**of_versions, "withdrawn": {"on": "2026-11-22", "reason": "it was wrong"}}
-    (record,) = osv.records([gone], matrix.interval)
+def test_a_withdrawn_entry_stays_and_is_withdrawn() -> None:
+    withdrawn = {"on": "2026-11-22", "reason": "it was wrong", "successors": ["CC-2026-0002"]}
+    record = osv.withdrawn_record({"id": "CC-2026-0001", "title": "t", "withdrawn": withdrawn})
+    assert record["related"] == ["x_CC-2026-0002"]
     assert record["withdrawn"] == record["modified"] == "2026-11-22T00:00:00Z"
     assert record["database_specific"]["withdrawn_because"] == "it was wrong"
     jsonschema.Draft202012Validator(RULES).validate(record)

@@ -23,7 +23,6 @@ def examples(known: matrix.Matrix) -> list[tuple[str, str]]:
     return [
         (entry["id"], pattern["example"].strip())
         for entry in matrix.all_entries(known)
-        if not entry.get("withdrawn")
         for pattern in entry.get("error_patterns", ())
         if not pattern["example"].startswith("  ")
     ]

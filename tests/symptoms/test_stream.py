@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from compatcheck import symptoms
 from compatcheck.errors import InputError
-from compatcheck.symptoms._stream import LONGEST, batches
+from compatcheck.files.limits import LOG_LINE_BYTES
+from compatcheck.symptoms._stream import batches
 
 LOGS = Path(__file__).parent / "logs"
 NAN = LOGS / "transformers-4.48-nan-from-step-16.log"
@@ -32,7 +33,7 @@ def lines(path: Path, chunk: int = 1 << 20) -> list[tuple[int, str]]:
     texts=st.lists(
         st.one_of(
             st.sampled_from(
-                ["", "loss", "训练损失 1.5", "a\rb", "\x1b[32mgreen\x1b[0m", "x" + "é" * 40_000, "x" * LONGEST]
+                ["", "loss", "训练损失 1.5", "a\rb", "\x1b[32mgreen\x1b[0m", "x" + "é" * 40_000, "x" * LOG_LINE_BYTES]
             ),
             st.text(st.characters(blacklist_characters="\n\0", blacklist_categories=["Cs"]), max_size=30),
         ),

@@ -12,7 +12,7 @@ import pytest
 
 from tools.ground_truth._failure import WrongNumber, failure
 from tools.ground_truth._run import applicable
-from tools.ground_truth.linking import explains, score
+from tools.ground_truth.linking import POSSIBLE, explains, score
 from tools.ground_truth.record import causes, conflicts
 
 
@@ -155,3 +155,10 @@ def test_stages_run_in_processes_of_their_own(tmp_path: Path) -> None:
     command = [sys.executable, "-c", program, _stages.__file__, str(tmp_path / "room")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "the process ended with status 9" in done.stdout
+
+
+def test_missed_failure_says_whether_a_possible_finding_explains_it() -> None:
+    (failed,) = causes({"import a": FAILURE}, set())
+    for claims, is_possible in (([_claim("a", "b", status="possible")], True), ([_claim("a", "c")], False)):
+        (line,) = score({"failures": [failed]}, claims).missed
+        assert line.endswith(POSSIBLE) is is_possible

@@ -45,7 +45,7 @@ def new(old: Path, tmp_path: Path) -> Path:
     folder = shutil.copytree(old, tmp_path / "new")
     (folder / "torch").mkdir()
     (folder / "torch" / "CC-2026-9999.toml").write_text(FALSE_ALARM, encoding="utf-8")
-    (folder / "deepspeed" / "CC-2024-0345.toml").unlink()
+    (folder / "deepspeed" / "CC-2025-1229.toml").unlink()
     edited = folder / "deepspeed" / "CC-2024-0021.toml"
     text = edited.read_text(encoding="utf-8").replace("[[affected]]", '[[affected]]\ndistributions.peft = "<0.1"', 1)
     edited.write_text(text, encoding="utf-8")
@@ -62,7 +62,9 @@ def test_no_known_good_environment_is_called_affected() -> None:
     told = []
     for recorded in read_environments([str(GOOD)]):
         found = matrix.judge(known, recorded.environment).findings
-        told += [f"{recorded.name}: {each.id} {each.title}" for each in found if each.status == "affected"]
+        bad = {each.id: each.title for each in found if each.status == "affected"}
+        told += [f"{recorded.name}: {id} {title}" for id, title in bad.items() if id not in recorded.proven]
+        told += [f"{recorded.name}: {id} is proven and missed" for id in recorded.proven.keys() - bad.keys()]
     assert told == []
 
 
@@ -77,12 +79,19 @@ def test_the_kept_environments_are_many_and_say_where_they_are_from() -> None:
 def test_a_verdict_that_is_new_gone_or_another_is_told(old: Path, new: Path, run: Run) -> None:
     done = run(old, new, "--environments", GOOD)
     assert done.returncode == 1
-    assert "added     CC-2026-9999" in done.stdout and "removed   CC-2024-0345" in done.stdout
+    assert "added     CC-2026-9999" in done.stdout and "removed   CC-2025-1229" in done.stdout
     lines = done.stdout.splitlines()
     at = lines.index("SkyRL skyrl_train-v0.3.0")
     assert lines[at + 1].split()[:3] == ["+", "affected", "CC-2026-9999"]
-    assert any(line.split()[:3] == ["-", "possible", "CC-2024-0345"] for line in lines)
+    assert any(line.split()[:3] == ["-", "possible", "CC-2025-1229"] for line in lines)
     assert lines[-1].startswith("known-good environments get a verdict of affected")
+
+
+def test_a_proven_failure_is_no_alarm(old: Path, new: Path) -> None:
+    recorded = read_environments([str(GOOD)])
+    sides = [matrix.load(str(each)) for each in (old, new)]
+    proven = [each._replace(proven={"CC-2026-9999": "installed and run"}) for each in recorded]
+    assert compare(*sides, recorded).alarms and not compare(*sides, proven).alarms
 
 
 def test_the_same_matrix_changes_nothing(old: Path, run: Run) -> None:
@@ -97,7 +106,7 @@ def test_a_change_to_possible_is_no_alarm(old: Path, new: Path) -> None:
     (new / "torch" / "CC-2026-9999.toml").unlink()
     seen = compare(matrix.load(str(new)), matrix.load(str(old)), read_environments([str(GOOD)]))
     assert {change.after for change in seen.changes} == {"possible"} and not seen.alarms
-    assert seen.added == ("CC-2024-0345",) and seen.edited == ("CC-2024-0021",)
+    assert seen.added == ("CC-2025-1229",) and seen.edited == ("CC-2024-0021",)
 
 
 def test_what_a_script_reads(old: Path, new: Path, run: Run) -> None:
@@ -106,7 +115,7 @@ def test_what_a_script_reads(old: Path, new: Path, run: Run) -> None:
     assert {change["entry"] for change in alarms} == {"CC-2026-9999"}
     assert (told["schema_version"], told["removed"], told["new"]["entries"] - told["old"]["entries"]) == (
         1,
-        ["CC-2024-0345"],
+        ["CC-2025-1229"],
         0,
     )
 

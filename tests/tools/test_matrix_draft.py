@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from compatcheck import matrix, probes
 from compatcheck.bug_report import read_report
 from compatcheck.errors import InputError
-from compatcheck.matrix.compile import read_toml, tomllib
+from compatcheck.files.toml_text import parse_toml
+from compatcheck.matrix.compile import read_toml
 from tools.matrix import draft
 from tools.matrix.draft._evidence import drafted
 from tools.matrix.draft._issue import LABELS, Issue
@@ -78,14 +79,7 @@ def test_a_filled_in_form_becomes_an_entry(entry_of: Drafter) -> None:
     assert entry["affected"] == [{"distributions": {"transformers": ">=4.46.0,<4.46.2"}}]
     assert entry["remedies"][0]["pins"] == {"transformers": ">=4.46.2"}
     assert [each["url"][-6:] for each in entry["evidence"]] == ["sues/1", "pull/2"]
-    assert [
-        (each["expect"], each["environment"]["distributions"].get("transformers")) for each in entry["examples"]
-    ] == [
-        ("affected", "4.46.0"),
-        ("unaffected", "4.45.2"),
-        ("unaffected", "4.46.2"),
-        ("undetermined", None),
-    ]
+    assert [each["environment"]["distributions"]["transformers"] for each in entry["examples"]] == ["4.46.0"]
     assert entry["examples"][0]["environment"]["gpus"] == [{"name": "NVIDIA A100-SXM4-80GB"}]
     assert entry["examples"][0]["environment"]["training"]["per_device_train_batch_size"] == 2
     assert entry["error_patterns"][0]["example"].startswith("KeyError")
@@ -118,7 +112,6 @@ def test_conditions_of_the_report_are_offered_and_hold_where_they_are_kept(folde
     path.write_text("\n".join(kept), encoding="utf-8")
     told = {fault.text for fault in matrix.lint_folder(str(folder), probes.names())[0]}
     assert not any("is unaffected, not" in each or "is undetermined, not" in each for each in told)
-    assert "table 1: no example changes without training.per_device_train_batch_size" in told
 
 
 def test_what_the_reporter_speaks_of_is_kept_beside_the_package(entry_of: Drafter) -> None:
@@ -137,7 +130,7 @@ def test_a_version_that_works_is_missing(folder: Path, entry_of: Drafter) -> Non
     assert entry["affected"] == [{"distributions": {"transformers": "==4.46.0"}}]
     assert entry["remedies"][0]["code"] == "TODO: what helps"
     told = [fault.text for fault in matrix.lint_folder(str(folder), probes.names())[0]]
-    assert "no example is unaffected" in told and "remedies.1 is still to be written" in told
+    assert "remedies.1 is still to be written" in told
 
 
 @pytest.mark.parametrize(
@@ -227,7 +220,7 @@ def test_nothing_breaks_out_of_its_string(fields: dict[str, str], url: str) -> N
     clean = {field: each.encode("utf-8", "ignore").decode() for field, each in fields.items()}
     issue = Issue(clean, url.encode("utf-8", "ignore").decode(), read_report(clean["environment"], "x"))
     made = drafted(issue, "torch", None, TODAY)
-    entry = tomllib.loads(text(made, "CC-2026-0001"))
+    entry = parse_toml(text(made, "CC-2026-0001"))
     assert set(entry) <= {
         *("id", "title", "impact", "confidence", "summary", "mechanism", "published", "reviewed"),
         *("affected", "remedies", "error_patterns", "evidence", "examples"),

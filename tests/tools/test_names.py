@@ -33,7 +33,15 @@ def test_of_a_release_in_which_a_module_may_hold_anything_no_name_is_said_to_be_
     }
 
 
-def test_of_a_single_model_only_what_went_is_told() -> None:
-    first = {"pkg": "a", "pkg.models": "m", "pkg.models.x": "m", "pkg.models.x.modeling": "Old Same"}
+def test_of_a_folder_of_hundreds_only_what_went_is_told() -> None:
+    many = {f"pkg.models.m{number}": "m" for number in range(80)}
+    first = {"pkg": "a", "pkg.models": "m", **many, "pkg.models.x": "m", "pkg.models.x.modeling": "Old Same"}
     second = {**first, "pkg.models.x.modeling": "New Same"}
-    assert rows(history(first, second)) == {"pkg.models.x.modeling": {"<2.0": "Old"}}
+    assert rows(history(first, second), near=9) == {"pkg.models.x.modeling": {"<2.0": "Old"}}
+
+
+def test_name_that_came_to_a_deep_module_is_told_of_a_core_package() -> None:
+    first = {"pkg": "a", "pkg.models": "m", "pkg.models.x": "m", "pkg.models.x.layers": "Same"}
+    second = {**first, "pkg.models.x.layers": "New Same _private"}
+    assert rows(history(first, second)) == {}
+    assert rows(history(first, second), near=9) == {"pkg.models.x.layers": {">=2.0": "New _private"}}

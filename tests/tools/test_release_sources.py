@@ -70,6 +70,7 @@ def test_of_each_final_release_the_file_is_taken_that_is_read_most_easily() -> N
     assert {str(version): file.filename for version, file in found.items()} == {
         "0.1": "vllm-0.1-cp311-cp311-manylinux1_x86_64.whl",
         "0.2": "vllm-0.2.tar.gz",
+        "0.5": "vllm-0.5.tar.gz",
         "0.10": "vllm-0.10-py3-none-any.whl",
     }
     assert found[Version("0.2")].url == "https://a.example/files/vllm-0.2.tar.gz"

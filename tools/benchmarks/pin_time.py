@@ -68,7 +68,7 @@ def measure(compatcheck: str, asked: Input, folder: Path, rounds: int) -> list[P
 
     (folder / "requirements.in").write_text("\n".join(asked.requirements) + "\n", encoding="utf-8")
     assumed = [f"--assume={fact}" for fact in asked.assumed]
-    ours = [compatcheck, "pin", "requirements.in", *assumed, "--report", "report.json"]
+    ours = [compatcheck, "pin", "requirements.in", *assumed, "--report", "json=report.json"]
     python = str(Path(compatcheck).with_name("python"))
     uv = [find_uv_bin(), "pip", "compile", "requirements.in", "--python", python]
     return [Pair(timed(uv, folder), timed(ours, folder)) for _ in range(rounds + 1)][1:]

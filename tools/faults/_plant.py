@@ -9,6 +9,7 @@ attribute. A fault that ends its process, or that lives in processes a probe sta
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import math
 import os
@@ -118,13 +119,20 @@ def worst(seen: Sequence[Seen]) -> str:
 
 @contextlib.contextmanager
 def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
-    """``owner.name`` is ``make(original)`` inside."""
-    original = getattr(owner, name)
-    setattr(owner, name, make(original))
+    """``owner.name`` is ``make(original)`` inside; ``original`` of a class method takes the class first."""
+    before = inspect.getattr_static(owner, name)
+    is_own = name in vars(owner)
+    if isinstance(before, classmethod):
+        setattr(owner, name, classmethod(make(before.__func__)))
+    else:
+        setattr(owner, name, make(getattr(owner, name)))
     try:
         yield
     finally:
-        setattr(owner, name, original)
+        if is_own:
+            setattr(owner, name, before)
+        else:
+            delattr(owner, name)
 
 
 class Call(NamedTuple):
@@ -196,7 +204,7 @@ def started_up(module: str, code: str) -> Iterator[None]:
 def _seen(outcome: str, why: str, measured: Mapping[str, Any]) -> Seen:
     errors: dict[str, tuple[float, float]] = {}
     for row in measured.get("rows", ()):
-        if not isinstance(row, Mapping) or "recorded" in row or row.get("control"):
+        if not isinstance(row, Mapping) or "recorded" in row or "by_design" in row or row.get("control"):
             continue
         dtype, found = str(row.get("dtype", "")), _errors(row)
         if found is not None and _rank(found) > _rank(errors.get(dtype, (-1.0, -1.0))):
@@ -209,11 +217,9 @@ def _rank(found: tuple[float, float]) -> tuple[int, float, float]:
 
 
 def _errors(row: Mapping[str, Any]) -> tuple[float, float] | None:
-    """theta and rho of a row, where it has them; an error beside its bound is a theta."""
+    """theta and rho of a row, where it has them."""
     if isinstance(row.get("error"), str):
         return math.inf, math.inf
-    if "bound" in row and "error" in row:
-        return float(row["error"]) / float(row["bound"]), 0.0
     return (float(row["theta"]), float(row.get("rho", 0.0))) if "theta" in row else None
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tools.ground_truth._draws import drawn
+
 STACK = ("transformers", "peft", "accelerate", "trl", "datasets", "deepspeed", "bitsandbytes", "sentencepiece")
 
 
@@ -197,3 +199,4 @@ RECIPES: dict[str, Recipe] = {
         "2.6.0", "2026-11-20", "wandb==0.15.12", "tensorboard==2.12.3", "transformers", "accelerate", "evaluate==0.4.0",
     ),
 }  # fmt: skip
+RECIPES |= {f"drawn-{seed}": Recipe(*drawn(seed)) for seed in range(1, 61)}

@@ -16,12 +16,14 @@ from compatcheck.explanation.features import Context, Corpus, Weighing
 from compatcheck.explanation.ranking import weighings
 from compatcheck.interfaces.history import Interfaces, is_in
 from compatcheck.interfaces.signature import parse
+from compatcheck.matrix.compile import read_entries
 from compatcheck.matrix.rows import Row
 from compatcheck.pipelines.diagnose import case_of_text
 from compatcheck.results.cases import Case, Sighting
 from tools.labelled.agreement import agrees_with, speaks_of
 
 FOLDER = Path(__file__).parent / "reports"
+MATRIX = Path(__file__).parents[2] / "matrix"
 
 
 class WholeText(NamedTuple):
@@ -168,11 +170,9 @@ def _lost_parameters(known: matrix.Matrix) -> Iterator[tuple[str, str]]:
 
 def own_examples(known: matrix.Matrix, rows: Corpus, every: int) -> Iterator[Weighed]:
     """Environments with what their run shows: of each so many entries an example that is affected, and its symptoms."""
+    sources = {entry.id: entry for entry in read_entries(MATRIX).values()}
     examples = [
-        (row, example["environment"])
-        for row in rows.rows
-        for example in _raw(known, row)["examples"][:1]
-        if example["expect"] == "affected"
+        (row, each.environment) for row in rows.rows for each in sources[row.id].cases[:1] if each.expect == "affected"
     ]
     for row, facts in examples[::every]:
         at = Location("log")

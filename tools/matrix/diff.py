@@ -25,17 +25,21 @@ _SUFFIXES = (".json", ".jsonl")
 
 
 class Recorded(NamedTuple):
-    """An environment somebody works in, by its own name, with where it is from."""
+    """An environment somebody works in, by its own name, with where it is from.
+
+    ``proven`` are entries that are true of it, as a real install showed, each with what was run and what it said.
+    """
 
     name: str
     source: str
     environment: Environment
+    proven: Mapping[str, str] = {}
 
 
 def compare(old: matrix.Matrix, new: matrix.Matrix, environments: Iterable[Recorded]) -> Comparison:
     """Every verdict that differs, in the order of the environments and of the ids."""
     recorded = list(environments)
-    sides = [{entry["id"]: entry for entry in matrix.all_entries(side)} for side in (old, new)]
+    sides = [{entry["id"]: entry for entry in side.read(None)} for side in (old, new)]
     return Comparison(
         (old.revision, new.revision),
         (old.entries, new.entries),
@@ -54,7 +58,7 @@ def _changes(old: matrix.Matrix, new: matrix.Matrix, recorded: Recorded) -> Iter
         if (was and was.status) != (becomes and becomes.status):
             title = (becomes or was or before[entry]).title
             statuses = (was.status if was else None, becomes.status if becomes else None)
-            yield VerdictChange(recorded.name, recorded.source, entry, title, *statuses)
+            yield VerdictChange(recorded.name, recorded.source, entry, title, *statuses, entry in recorded.proven)
 
 
 def _findings(known: matrix.Matrix, environment: Environment) -> Sequence[Finding]:
@@ -70,7 +74,8 @@ def _worst(findings: Iterable[Finding]) -> dict[str, Finding]:
 def read_environments(paths: Sequence[str]) -> list[Recorded]:
     """The snapshots in files, or in the files of folders: one in a ``.json``, one a line in a ``.jsonl``.
 
-    A snapshot may carry a ``name`` and a ``source`` of its own. Raises InputError where there is none.
+    A snapshot may carry a ``name``, a ``source`` and ``proven`` findings of its own. Raises InputError where there is
+    none.
     """
     files = [file for path in paths for file in _files(path)]
     recorded = [each for file in files for each in _read(file)]
@@ -105,7 +110,7 @@ def _recorded(environment: Environment, place: str) -> Recorded:
     about: Mapping[str, Any] = environment.facts
     source = about.get("source")
     sources = [source] if isinstance(source, str) else list(source or [place])
-    return Recorded(str(about.get("name") or place), str(sources[0]), environment)
+    return Recorded(str(about.get("name") or place), str(sources[0]), environment, about.get("proven") or {})
 
 
 @contextmanager

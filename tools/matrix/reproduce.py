@@ -48,7 +48,7 @@ class Reproduction(NamedTuple):
 
 def reproducible(entry: Mapping[str, Any]) -> bool:
     """Whether the entry says how to reproduce it, and still stands."""
-    return bool(entry.get("reproduce")) and not entry.get("withdrawn")
+    return bool(entry.get("reproduce"))
 
 
 def require(entries: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
@@ -96,18 +96,34 @@ def judge(bad: ProbeResult, good: ProbeResult) -> tuple[Verdict, str]:
 
 
 def _tried(entry: Mapping[str, Any], kind: str, offline: bool, on_line: Callable[[str], None]) -> Side:
+    recipe = entry["reproduce"]
+    return build_and_probe(entry, recipe[kind], recipe.get(f"{kind}_afterwards", ()), offline=offline, on_line=on_line)
+
+
+def build_and_probe(
+    entry: Mapping[str, Any],
+    requirements: Sequence[str],
+    afterwards: Sequence[str] = (),
+    *,
+    offline: bool = False,
+    on_line: Callable[[str], None] = lambda line: None,
+) -> Side:
+    """Build an environment of the requirements, run the entry's probe in it and remove it.
+
+    What is to be installed ``afterwards`` goes over it without what it requires. Raises CompatcheckError where it
+    cannot be built.
+    """
+
     def on_probe(probe: str, stage: str, left: float) -> None:
         on_line(f"  probing {probe}: {stage}")
 
-    recipe, probe = entry["reproduce"], entry["probe"]
-    place = Place(recipe["python"], offline=offline)
-    over = recipe.get(f"{kind}_afterwards", ())
-    with environment.build(recipe[kind], place, over=over, on_line=on_line) as executable:
+    probe, place = entry["probe"], Place(entry["reproduce"]["python"], offline=offline)
+    with environment.build(requirements, place, over=afterwards, on_line=on_line) as executable:
         target = find_target(executable, {})
         seen = collect(target, architectures=False)
         (result,) = probes.run_all([(probe["name"], probe.get("request", {}))], target, on_progress=on_probe)
         told = _main_part(result, os.path.dirname(os.path.dirname(executable)))
-    return Side((*recipe[kind], *over), target.version, _named(entry, seen), told, _gpus(seen))
+    return Side((*requirements, *afterwards), target.version, _named(entry, seen), told, _gpus(seen))
 
 
 def _named(entry: Mapping[str, Any], seen: Environment) -> dict[str, str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic.json_schema import models_json_schema
+
 from compatcheck.environment.vocabulary import Kind, keys
-from compatcheck.matrix.entry import Entry
+from compatcheck.matrix.entry import Entry, WithdrawnEntry
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -29,11 +31,13 @@ _COMPARED: dict[Kind, tuple[str, list[dict[str, Any]]]] = {
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of an entry's file. What only the linter sees, such as idle keys, is not in it."""
-    made = Entry.model_json_schema()
+    forms = (Entry, WithdrawnEntry)
+    made: dict[str, Any] = models_json_schema([(form, "validation") for form in forms])[1]
+    made["oneOf"] = [{"$ref": f"#/$defs/{form.__name__}"} for form in forms]
     made["$defs"]["words"] = {"type": "array", "items": {"type": "string"}}
     made["$defs"] |= {kind: _compared(kind) for kind in _COMPARED}
     made["$defs"]["conditions"] = _conditions()
-    made["properties"]["affected"]["items"] = {"$ref": "#/$defs/conditions"}
+    made["$defs"]["Entry"]["properties"]["affected"]["items"] = {"$ref": "#/$defs/conditions"}
     return {"$schema": DIALECT, **_without_titles(made), "title": "An entry of the compatcheck matrix"}
 
 

@@ -9,7 +9,10 @@ from compatcheck.results.findings import BAD, Status
 
 
 class VerdictChange(NamedTuple):
-    """What an entry says of an environment before and after; None is nothing."""
+    """What an entry says of an environment before and after; None is nothing.
+
+    ``is_proven`` says that a real install of the environment fails that way.
+    """
 
     environment: str
     source: str
@@ -17,10 +20,11 @@ class VerdictChange(NamedTuple):
     title: str
     before: Status | None
     after: Status | None
+    is_proven: bool = False
 
     @property
     def is_alarm(self) -> bool:
-        return self.after in BAD and self.before not in BAD
+        return not self.is_proven and self.after in BAD and self.before not in BAD
 
 
 class Comparison(NamedTuple):

@@ -76,11 +76,11 @@ def offered(address: str, package: str, since: str = "") -> dict[Version, File]:
 
 
 def best(files: Iterable[Mapping[str, Any]], page: str) -> dict[Version, File]:
-    """Of each final release that was not withdrawn the file that is read most easily."""
+    """Of each final release the file that is read most easily; those that were yanked stay in lock files."""
     found: dict[Version, tuple[int, File]] = {}
     for file in files:
         version, rank = ranked(file["filename"])
-        if version is None or version.is_prerelease or file.get("yanked"):
+        if version is None or version.is_prerelease:
             continue
         one = rank, File(file["filename"], urljoin(page, file["url"]), file.get("size") or 0)
         found[version] = min(one, found.get(version, one))

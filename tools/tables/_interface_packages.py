@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tools.tables._statements import module_of
 
 SINCE = "2022-01-01"
@@ -66,7 +68,20 @@ _FIELD = (
     ),
     *("numpy", "protobuf", "pyarrow", "pandas", "fsspec", "setuptools", "scikit-learn", "sentencepiece", "tiktoken"),
     *("fastapi", "gradio", "mosaicml", "llm-foundry", "modelscope", "torchdata", "bertopic", "keybert", "gliner"),
-    *("whisperx", "coqui-tts", "colbert-ai", "nemo-toolkit", "lmdeploy", "vllm", "sglang", "megatron-core", "ray"),
+    *(
+        "lightning-utilities",
+        "whisperx",
+        "coqui-tts",
+        "colbert-ai",
+        "nemo-toolkit",
+        "lmdeploy",
+        "vllm",
+        "sglang",
+        "megatron-core",
+        "ray",
+    ),
+    *("pillow", "starlette", "httpx", "filelock", "albucore", "outlines", "mistral-common", "qwen-vl-utils"),
+    *("faster-whisper", "moviepy", "yapf"),
 )
 _OLDEST = {
     "transformers": "4.15.0",
@@ -85,6 +100,7 @@ _OLDEST = {
     "timm": "0.4.12",
     "xformers": "0.0.1",
     "flash-attn": "0.2",
+    "moviepy": "1.0",
 }
 
 
@@ -103,6 +119,7 @@ _TOPS = {
     "torch": ("torch", "functorch"),
     "protobuf": ("google",),
     "lightning": ("lightning", "lightning_fabric"),
+    "pytorch-lightning": ("pytorch_lightning", "lightning_fabric"),
     "nemo-toolkit": ("nemo",),
     "mosaicml": ("composer",),
     "llm-foundry": ("llmfoundry",),
@@ -116,6 +133,16 @@ _TOPS = {
 def tops_of(package: str) -> tuple[str, ...]:
     """The top modules of a distribution, the one that people import first."""
     return _TOPS.get(package) or (module_of(package).partition(".")[0],)
+
+
+def owners(given: Iterable[str]) -> dict[str, str]:
+    """The distribution of each top module: of several the one that is named after it, else the one that comes first."""
+    found: dict[str, str] = {}
+    for package in given:
+        for top in tops_of(package):
+            if top not in found or package == top.replace("_", "-"):
+                found[top] = package
+    return found
 
 
 def near_of(package: str) -> int:
@@ -146,5 +173,6 @@ _LIBRARIES = frozenset(
             "setfit",
         ),
         *("adapters", "kernels", "torchtune", "gptqmodel", "hqq", "flagembedding", "simpletransformers", "numpy"),
+        "yapf",
     }
 )

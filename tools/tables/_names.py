@@ -9,6 +9,7 @@ is said to be missing. So may a module that is no file and whose name stands as 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from packaging.version import Version
@@ -16,14 +17,16 @@ from packaging.version import Version
 from compatcheck.interfaces.reading import DEFINED, FOREIGN, OF_PACKAGE, OPEN
 
 _ITSELF, _PERHAPS = ".", "?"
-_NEAR = 3
-"""So many parts has the name of a module that users import from."""
+NEAR = 3
+"""So many parts has the name of a module that users import from, of most packages."""
+_MANY = 60
+"""A folder with more modules than these holds one for each model, or operator, of hundreds."""
 
 _ALIASED = ("_fast", "tokenization_utils")
 """Modules that transformers 5.4 and newer has under these names too, without a file for each."""
 _STANDS_FOR = "TokenizerFast"
 """The end of names that transformers 5 gives up for what has the rest of the name."""
-_ASIDE = re.compile(r"tests?|testing\w*|dummy_\w+|convert_\w+|modular_\w+|benchmarks?|examples|cli|\w*version\w*")
+_ASIDE = re.compile(r"tests?|dummy_\w+|convert_\w+|modular_\w+|benchmarks?|examples|cli|\w*version\w*")
 """Modules that nobody's code imports from."""
 
 
@@ -69,13 +72,16 @@ class Names:
         """Whether any release has the name there."""
         return (module, name) in self._names
 
-    def told(self) -> Iterator[tuple[str, str, str]]:
+    def told(self, near: int = NEAR) -> Iterator[tuple[str, str, str]]:
         """Module, name and the runs of releases that have it, of what some release lacks for certain.
 
-        A name that came and stayed is told where users import it from: of packages and of modules that define it, near
-        the top. One that went is told wherever it was defined, since code of its day imports it from there.
+        A name that came and stayed is told where users import it from: of packages and of modules that define it, whose
+        own names have at most ``near`` parts. One that went is told wherever it was defined, since code of its day
+        imports it from there.
         """
         newest = len(self.releases) - 1
+        children = Counter(module.rpartition(".")[0] for module in self._modules)
+        wide = {module for module, count in children.items() if "." in module and count > _MANY}
         packages = {module.rpartition(".")[0] for module in self._modules}
         for module, found in sorted(self._modules.items()):
             parent, _, last = module.rpartition(".")
@@ -87,12 +93,13 @@ class Names:
             if is_aside(module) or name == OPEN or name.endswith(_STANDS_FOR) or f"{module}.{name}" in self._modules:
                 continue
             may = self._open.get(module, set()).difference(at)
-            deep, went = _is_deep(module), max((*at, *may)) < newest
+            deep, went = _is_deep(module, near, wide), max((*at, *may)) < newest
             taken_from = module in packages or went
             wanted = OF_PACKAGE if taken_from and not deep else DEFINED
             if len(at) + len(may) == len(self._modules[module]) or self._origin[module, name] < wanted:
                 continue
-            if went or not (deep or name.startswith("_")):
+            is_private = name.startswith("_") and (near <= NEAR or self._origin[module, name] < DEFINED)
+            if went or not (deep or is_private):
                 yield module, name, self._told(at, may)
 
     def _told(self, at: Sequence[int], perhaps: Set[int]) -> str:
@@ -120,15 +127,16 @@ def is_aside(module: str) -> bool:
     return any(map(_ASIDE.fullmatch, parts)) or (len(parts) > 1 and module.endswith(_ALIASED))
 
 
-def _is_deep(module: str) -> bool:
-    """Whether a module is one of a single model or pipeline, of which a package has hundreds."""
+def _is_deep(module: str, near: int, wide: Set[str]) -> bool:
+    """Whether a module is below a private one or a ``wide`` folder, or farther down than ``near``."""
     parts = module.split(".")
-    return len(parts) > _NEAR or (len(parts) == _NEAR and parts[1] in ("models", "pipelines"))
+    above = {".".join(parts[:end]) for end in range(2, len(parts))}
+    return len(parts) > near or any(part.startswith("_") for part in parts) or not wide.isdisjoint(above)
 
 
-def rows(names: Names) -> dict[str, dict[str, str]]:
-    """The names by module and by the runs of releases that have them."""
+def rows(names: Names, near: int = NEAR) -> dict[str, dict[str, str]]:
+    """The names by module and by the runs of releases that have them; ``near`` is that of `Names.told`."""
     found: dict[str, dict[str, list[str]]] = {}
-    for module, name, runs in names.told():
+    for module, name, runs in names.told(near):
         found.setdefault(module, {}).setdefault(runs, []).append(name)
     return {module: {runs: " ".join(each) for runs, each in by.items()} for module, by in sorted(found.items())}

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import ast
 import heapq
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import NamedTuple
 
+from compatcheck.interfaces.conditions import AVAILABLE, NEVER, OWN, OWN_MORE, UNTOLD, distribution
 from compatcheck.interfaces.reading import Ask
 from compatcheck.interfaces.release import Release
 from compatcheck.packages.frameworks import framework_of_distribution
+from tools.tables._interface_packages import tops_of
 from tools.tables._statements import STATEMENTS
 
 _CALLED = (
@@ -83,12 +86,14 @@ class Walk:
 
     def __init__(self, release: Release, package: str) -> None:
         self.release, self.package = release, package
+        self.top = next((each for each in tops_of(package) if each in release.names), _top(release))
+        self.tops = {each.partition(".")[0] for each in release.modules}
         self.seen: dict[tuple[str, str], Reached] = {}
         self._queue: list[tuple[int, int, Reached]] = []
         self._order = count()
 
     def run(self) -> dict[tuple[str, str], Reached]:
-        statements = STATEMENTS.get(self.package) or _of_framework(self.package) or (f"import {_top(self.release)}",)
+        statements = STATEMENTS.get(self.package) or _of_framework(self.package) or (f"import {self.top}",)
         for statement in statements:
             for module, name in _imported(statement):
                 self._push(module, "", frozenset(), statement)
@@ -96,7 +101,9 @@ class Walk:
                     self._follow(f"{module}.{name}", frozenset(), statement)
             self._drain()
         for name in _PATHS.get(self.package, ()):
-            found = self.release.named(_top(self.release), name)
+            found = self.release.named(self.top, name)
+            self._follow(f"{self.top}.{name}", frozenset(), f"from {self.top} import {name}")
+            self._drain()
             if found.kind == "function":
                 self._push(found.module, found.name, frozenset(), name)
             elif found.kind == "class":
@@ -129,17 +136,23 @@ class Walk:
         if reached.scope:
             self._push(reached.module, "", reached.conditions, reached.entry)
         for own in read.loads:
-            if own.scope == reached.scope:
-                conditions = reached.conditions.union(own.conditions)
+            conditions = settled(self.release, reached.conditions.union(own.conditions))
+            if own.scope == reached.scope and conditions is not None:
                 module, _, name = own.target.partition(":")
                 self._push(module, "", conditions, reached.entry)
                 if name:
                     self._follow(f"{module}.{name}", conditions, reached.entry)
         for origin in read.taken if not reached.scope and not read.lazy else ():
             self._push(origin, "", reached.conditions, reached.entry)
+        for ask in read.asks:
+            conditions = settled(self.release, reached.conditions.union(ask.conditions))
+            is_own = ask.kind == "import" and ask.target.partition(".")[0] in self.tops
+            if ask.scope == reached.scope and is_own and conditions is not None:
+                self._push(ask.target, "", conditions, reached.entry)
         for own in read.calls:
-            if own.scope == reached.scope:
-                self._call(reached, own.target, reached.conditions.union(own.conditions))
+            conditions = settled(self.release, reached.conditions.union(own.conditions))
+            if own.scope == reached.scope and conditions is not None:
+                self._call(reached, own.target, conditions)
 
     def _follow(self, dotted: str, conditions: frozenset[str], entry: str) -> None:
         """Load the module that a name comes from, as lazy packages do on demand."""
@@ -177,6 +190,37 @@ class Walk:
                 return
 
 
+def settled(release: Release, conditions: frozenset[str], depth: int = 4) -> frozenset[str] | None:
+    """The conditions with what functions of the package return put in place of their calls; None where that is open.
+
+    Where a text tells all that `is_x_available` requires, no distribution is guessed by its name: none is called
+    ``training``.
+    """
+    found: set[str] = set()
+    guessed: set[str] = set()
+    for atom in conditions:
+        if atom[0] not in (OWN, OWN_MORE):
+            found.add(atom)
+            continue
+        function = release.find(atom[1:])
+        read = release.modules.get(function.module) if function.kind == "function" and not function.rest else None
+        more = read.tests.get(function.name, ()) if read else ()
+        inner = settled(release, frozenset(more) - {UNTOLD}, depth - 1) if more and depth else None
+        if inner is not None:
+            found |= inner
+        if atom[0] == OWN and (inner is None or UNTOLD in more):
+            return None
+        named = AVAILABLE.fullmatch(function.name.lower())
+        guess = distribution(named[1]) if named else ""
+        if inner and UNTOLD not in more and not any(_is_about(each, guess) for each in inner):
+            guessed.add(f"+{guess}")
+    return None if NEVER in found else frozenset(found - guessed)
+
+
+def _is_about(atom: str, package: str) -> bool:
+    return re.split(r"[<>=!]", atom.lstrip("+-"))[0] == package
+
+
 def _of_framework(package: str) -> tuple[str, ...]:
     own = framework_of_distribution(package)
     return tuple(own.imports) if own else ()
@@ -200,7 +244,10 @@ def asked(release: Release, reached: Mapping[tuple[str, str], Reached], own: str
         for ask in release.modules[module].asks:
             if ask.scope != scope:
                 continue
-            conditions = {*where.conditions, *ask.conditions} - {f"+{own}"}
+            conditions = settled(release, where.conditions.union(ask.conditions))
+            if conditions is None:
+                continue
+            conditions -= {f"+{own}"}
             for each in _at_foreign_bases(release, ask):
                 yield each._replace(conditions=tuple(sorted(conditions))), where
     for module, where in ((module, each) for (module, scope), each in reached.items() if not scope):

@@ -32,6 +32,8 @@ STATEMENTS = {
     "mteb": ("import mteb",),
     "nemo-toolkit": ("from nemo.collections import asr", "from nemo.collections import llm"),
     "openrlhf": ("from openrlhf.cli.train_sft import train",),
+    "lightning-utilities": ("import lightning_utilities",),
+    "optimum": ("import optimum", "from optimum.gptq import GPTQQuantizer", "import optimum.utils"),
     "optimum-quanto": ("import optimum.quanto",),
     "rerankers": ("import rerankers",),
     "setfit": ("import setfit",),
@@ -57,6 +59,7 @@ MODULES = {
     "ms-swift": "swift",
     "open-clip-torch": "open_clip",
     "optimum-quanto": "optimum",
+    "pillow": "PIL",
     "protobuf": "google",
     "scikit-learn": "sklearn",
 }

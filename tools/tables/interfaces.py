@@ -1,11 +1,14 @@
 """Write matrix/interfaces and matrix/links: what releases define, and what they ask of each other.
 
-    python -m tools.tables.interfaces FOLDER [--no-fetch] [PACKAGE...]
+    python -m tools.tables.interfaces FOLDER [--no-fetch] [--links] [PACKAGE...]
 
 FOLDER holds archives of releases, as release_sources.py keeps them; it is run first for what is new. Each text is read
 once, on its syntax tree, and what was read is kept beside the archives. What a release asks is taken from where a
 training run surely gets to (_reach.py), and held against every release of the package that is asked. What none of them
 refuses, or all of them, is left out.
+
+With packages named, only those are read. What they ask of any other is held against the table of that package: imports
+are looked up there, and rows of anything else stay as they were. With --links their own tables stay too.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import argparse
 import json
 import pickle
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import date, timedelta
 from functools import cache
@@ -23,13 +26,18 @@ from typing import Any, NamedTuple
 
 from packaging.version import Version
 
+from compatcheck.interfaces.conditions import AVAILABLE, FAILS, distribution
+from compatcheck.interfaces.history import Interfaces, is_in
+from compatcheck.interfaces.links import ABSENT
 from compatcheck.interfaces.reading import FORMAT, Ask
 from compatcheck.interfaces.release import BASE, Release
 from compatcheck.interfaces.signature import parse, problem
 from compatcheck.matrix.compile import read_toml
+from compatcheck.matrix.loading import read_source_table
 from tools.tables import release_sources
-from tools.tables._interface_packages import near_of, packages, tops_of
-from tools.tables._names import Names, is_aside, rows
+from tools.tables._absent import Undeclared
+from tools.tables._interface_packages import near_of, owners, packages, tops_of
+from tools.tables._names import NEAR, Names, is_aside, rows
 from tools.tables._reach import Walk, asked, self_calls
 from tools.tables._read_releases import Kept, releases, versions_kept
 
@@ -39,6 +47,7 @@ _NEW = timedelta(days=200)
 _HIGH = 3
 """Modules with more dots lie deep."""
 MATRIX = Path(__file__).parents[2] / "matrix"
+INDEX = MATRIX / "interfaces" / "index.json"
 Key = tuple[str, str, str, int, tuple[str, ...]]
 """What tells one ask from another, whoever asks: kind, target, name, places and keywords."""
 
@@ -63,7 +72,9 @@ def gather(folder: Path, package: str) -> dict[str, Any]:
     new = [version for version in versions if str(version) not in known["releases"]]
     if not new:
         return known
-    others = {top for other in packages() if other != package for top in tops_of(other)}
+    own_tops = tops_of(package)
+    others = {top for other in packages() if other != package for top in tops_of(other)}.difference(own_tops)
+    undeclared = Undeclared(folder, package)
     kept = Kept(folder, package)
     before: dict[bytes, Any] = {}
     for version in new:
@@ -73,10 +84,17 @@ def gather(folder: Path, package: str) -> dict[str, Any]:
             continue
         reached = Walk(release, package).run()
         found: dict[Asked, int] = {}
+        optional = _optional(release)
         for ask, where in asked(release, reached, package):
-            if ask.target.partition(".")[0] in others and "?" not in ask.conditions:
+            if "?" in ask.conditions:
+                continue
+            file = f"{where.module.replace('.', '/')}.py"
+            if ask.target.partition(".")[0] in others:
                 key = (ask.kind, ask.target, ask.name, ask.places, ask.keywords)
-                file = f"{where.module.replace('.', '/')}.py"
+                found.setdefault(Asked(key, file, ask.conditions, where.entry), ask.line)
+            absent = undeclared.distribution(version, ask, own_tops)
+            if absent and absent not in optional:
+                key = (ABSENT, ask.target.partition(".")[0], absent, 0, ())
                 found.setdefault(Asked(key, file, ask.conditions, where.entry), ask.line)
         known["releases"][str(version)] = len(reached)
         for each in found:
@@ -85,7 +103,13 @@ def gather(folder: Path, package: str) -> dict[str, Any]:
     return known
 
 
-FORM = (FORMAT, 9)
+FORM = (FORMAT, 13)
+
+
+def _optional(release: Release) -> set[str]:
+    """The distributions that a release can do without, as it has functions that say whether they are there."""
+    names = (name for read in release.modules.values() for name in read.functions)
+    return {distribution(told[1]) for name in names if (told := AVAILABLE.fullmatch(name))}
 
 
 def _of_package(modules: Mapping[str, Any], package: str) -> dict[str, Any]:
@@ -103,6 +127,8 @@ class Definitions:
         self.classes: dict[str, list[int]] = {}
         self.bases: dict[str, dict[str, None]] = {}
         self.homes: dict[str, dict[str, None]] = {}
+        self.needs: dict[str, dict[str, dict[str, list[int]]]] = {}
+        """By module and by the distributions that must be installed, the names that are there only then."""
         self.packages: dict[str, None] = {}
         """Packages near the top, from which people import."""
 
@@ -114,6 +140,9 @@ class Definitions:
             if module.count(".") <= _HIGH:
                 self.packages[module.rpartition(".")[0]] = None
             if not is_aside(module):
+                for name, needed in read.needs.items():
+                    by = self.needs.setdefault(module, {}).setdefault(" ".join(needed), {})
+                    by.setdefault(name, []).append(at)
                 for name in (*read.functions, *read.classes):
                     if "." not in name:
                         defined.setdefault(name, []).append(module)
@@ -151,13 +180,18 @@ class Definitions:
         self.signatures.setdefault(key, []).append((at, signature))
 
     def rows(self, near: int) -> Iterator[tuple[str, Any]]:
-        """The rows of the table: what differs between releases, and nothing of what is the same in all.
+        """The rows of the table: what differs between releases.
+
+        Of what is the same in all only how the classes of a core package are made: others are derived from them.
 
         Of callables and classes those that a module of at most ``near`` parts has.
         """
         runs = self.names.runs
-        for module, by in rows(self.names).items():
+        for module, by in rows(self.names, max(near, NEAR)).items():
             yield f"module {module}", by
+        for module, needs in self.needs.items() if near > NEAR else ():
+            if module.count(".") < NEAR:
+                yield f"needs {module}", {needed: self._by_runs(names) for needed, names in needs.items()}
         homes = {key: self._homes(key) for key in self.homes}
         kept = {key for key, modules in homes.items() if any(module.count(".") < near for module in modules)}
         told: set[str] = set()
@@ -165,7 +199,9 @@ class Definitions:
             module, colon, name = key.rpartition(":")
             owner = module + colon + name.partition(".")[0]
             texts = {text for _, text in signatures}
-            if _is_private(key) or owner not in kept or (len(texts) < 2 and BASE not in "".join(texts)):
+            is_class = near > NEAR and key in self.classes
+            differs = is_class or len(texts) > 1 or BASE in "".join(texts)
+            if _is_private(key) or owner not in kept or not differs:
                 continue
             taken: dict[str, list[int]] = {}
             for place, text in signatures:
@@ -179,17 +215,20 @@ class Definitions:
                 yield f"class {key}", row
         yield from ((f"home {key}", " ".join(homes[key])) for key in sorted(told))
 
+    def _by_runs(self, names: Mapping[str, Sequence[int]]) -> dict[str, str]:
+        grouped: dict[str, list[str]] = {}
+        for name, at in sorted(names.items()):
+            grouped.setdefault(self.names.runs(at), []).append(name)
+        return {run: " ".join(listed) for run, listed in grouped.items()}
+
     def _members(self, key: str) -> dict[str, str]:
         """When a class is there, what it is derived from, and the members that it has in some of its releases only."""
         there = self.classes[key]
         lacking = {name: at for name, at in self.members[key].items() if len(at) < len(there)}
         if not lacking or len(there) < 2:
             return {}
-        grouped: dict[str, list[str]] = {}
-        for name, at in lacking.items():
-            grouped.setdefault(self.names.runs(at), []).append(name)
         bases = {"of": " ".join(self.bases[key])} if key in self.bases else {}
-        return {"is": self.names.runs(there)} | bases | {run: " ".join(names) for run, names in grouped.items()}
+        return {"is": self.names.runs(there)} | bases | self._by_runs(lacking)
 
     def _homes(self, key: str) -> list[str]:
         """The modules from which it can be taken: where it is defined, and those near the top that have the name."""
@@ -250,15 +289,40 @@ def lay_down(package: str, definitions: Definitions) -> int:
     return place.stat().st_size
 
 
-def connect(folder: Path, package: str, asks: Mapping[Asked, Sequence[str]], owner: Mapping[str, str]) -> int:
-    """Write what a package asks that some release of another refuses and some release does not; returns the rows."""
+def connect(
+    folder: Path,
+    package: str,
+    asks: Mapping[Asked, Sequence[str]],
+    owner: Mapping[str, str],
+    defined: Collection[str],
+) -> int:
+    """Write what a package asks that some release of another refuses and some release does not; returns the rows.
+
+    What it asks of a package that was not ``defined`` anew is held against the table of that package.
+    """
     mine = [str(version) for version in versions_kept(folder, package)]
+    place = MATRIX / "links" / f"{package}.json"
+    before = json.loads(place.read_text(encoding="utf-8")) if place.is_file() else {}
+    tables = {provider: _ByTable(provider, rows) for provider, rows in before.items()}
     found: dict[str, dict[tuple[str, ...], dict[tuple[str, str, str], set[int]]]] = {}
     for each, versions in asks.items():
+        leads = (" ".join(atom for atom in each.conditions if atom[0] != FAILS), each.entry, each.file)
+        if each.key[0] == ABSENT:
+            failure = (ABSENT, each.key[1], "", "", "")
+            at_conditions = found.setdefault(each.key[2], {}).setdefault(failure, {})
+            at_conditions.setdefault(leads, set()).update(map(mine.index, versions))
+            continue
         provider = owner.get(each.key[1].partition(".")[0])
-        told = _answers(folder, provider) if provider else None
-        told_answers = told["answers"].get(each.key) if told else None
-        if not told_answers or provider is None or told is None or all(told_answers):
+        if provider is None or provider == package:
+            continue
+        told = _answers(folder, provider) if provider in defined else None
+        if told is None:
+            told = tables.setdefault(provider, _ByTable(provider, ())).answers(each)
+        told_answers = told["answers"].get(each.key)
+        for atom in each.conditions:
+            if atom[0] == FAILS:
+                told_answers = _both(told_answers, told, atom[1:], owner.get(atom[1:].partition(".")[0]) == provider)
+        if not told_answers or all(told_answers):
             continue
         names = told["names"]
         versions = [each for each in versions if _worked_then(package, each, provider, told["releases"], told_answers)]
@@ -273,14 +337,60 @@ def connect(folder: Path, package: str, asks: Mapping[Asked, Sequence[str]], own
             fails = names.runs(failing) if len(reasons) > 1 else ""
             failure = (kind, _target(each.key), name, working, fails)
             at_conditions = found.setdefault(provider, {}).setdefault(failure, {})
-            leads = (" ".join(each.conditions), each.entry, each.file)
             at_conditions.setdefault(leads, set()).update(mine.index(version) for version in versions)
-    table = {provider: list(_rows(rows, mine)) for provider, rows in sorted(found.items())}
-    place = MATRIX / "links" / f"{package}.json"
+    table = {provider: list(_rows(rows, mine)) for provider, rows in found.items()}
+    for provider, listed in before.items():
+        if provider not in defined and provider in owner.values():
+            calls = (row for row in listed if row[0] not in _BY_TABLE)
+            table[provider] = sorted([*table.get(provider, ()), *calls])
     place.parent.mkdir(exist_ok=True)
-    body = ",\n".join(f"{json.dumps(each)}:[\n{_lines(listed)}\n]" for each, listed in table.items())
+    body = ",\n".join(f"{json.dumps(each)}:[\n{_lines(listed)}\n]" for each, listed in sorted(table.items()) if listed)
     place.write_text("{\n" + body + "\n}\n", encoding="utf-8")
     return sum(map(len, table.values()))
+
+
+_BY_TABLE = frozenset(("import", ABSENT))
+
+
+class _ByTable:
+    """What the releases of a package answer, by its table and by the rows that there are."""
+
+    def __init__(self, package: str, rows: Sequence[Sequence[str]]) -> None:
+        self.interfaces = Interfaces(lambda name: read_source_table(str(MATRIX), name))
+        self.releases = self.interfaces.releases(package)
+        self.known = {row[1]: row[7].split() for row in rows if row[0] == "import" and not row[8]}
+        self.names = Names.over(self.releases)
+
+    def answers(self, each: Asked) -> dict[str, Any]:
+        """The releases, and of an import a reason for each that lacks what is imported."""
+        asked = [each.key, *((("import", atom[1:], "", 0, ())) for atom in each.conditions if atom[0] == FAILS)]
+        return {
+            "releases": list(self.releases),
+            "names": self.names,
+            "answers": {key: told for key in asked if (told := self._answer(key))},
+        }
+
+    def _answer(self, key: Key) -> list[tuple[str, str] | None] | None:
+        kind, _, name = key[:3]
+        if kind != "import":
+            return None
+        parts = _target(key).split(".")
+        above = (self.interfaces.runs_with(".".join(parts[:end])) for end in range(1, len(parts) + 1))
+        needed = [self.known[_target(key)]] if _target(key) in self.known else [runs for runs in above if runs]
+        releases = map(Version, self.releases)
+        return [None if all(is_in(each, runs) for runs in needed) else (kind, name) for each in releases]
+
+
+def _both(
+    answers: Sequence[Any] | None, told: Mapping[str, Any], first: str, is_of_same: bool
+) -> list[tuple[str, str] | None]:
+    """The answers to what is imported where another import of the same package failed: both have to fail."""
+    module, _, name = first.rpartition(".")
+    keys: tuple[Key, ...] = (("import", module, name, 0, ()), ("import", first, "", 0, ()))
+    before = next((told["answers"][key] for key in keys if key in told["answers"]), None)
+    if not answers or before is None or not is_of_same:
+        return []
+    return [why if why and earlier else None for why, earlier in zip(answers, before)]
 
 
 def _worked_then(
@@ -360,29 +470,34 @@ def _text(row: Any) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="hold what is asked against these alone")
+    parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="default: all")
     parser.add_argument("--no-fetch", action="store_true", help="look for no new releases")
+    parser.add_argument("--links", action="store_true", help="write what is asked alone")
     given = parser.parse_intermixed_args()
+    chosen = given.packages or list(packages())
     if not given.no_fetch:
-        release_sources.fetch(given.folder, packages())
-    there = [package for package in packages() if (given.folder / package).is_dir()]
-    owner = {top: package for package in there for top in tops_of(package)}
-    gathered = {package: gather(given.folder, package) for package in there}
-    wanted: dict[str, dict[Key, None]] = {package: {} for package in there}
+        release_sources.fetch(given.folder, chosen)
+    chosen = [package for package in chosen if (given.folder / package).is_dir()]
+    before = json.loads(INDEX.read_text(encoding="utf-8")) if INDEX.is_file() else {}
+    owner = owners(package for package in packages() if package in chosen or package in before.get("releases", {}))
+    gathered = {package: gather(given.folder, package) for package in chosen}
+    wanted: dict[str, dict[Key, None]] = {package: {} for package in chosen}
     for known in gathered.values():
         for each in known["asks"]:
             provider = owner.get(each.key[1].partition(".")[0])
-            if provider:
+            if provider in wanted and each.key[0] != ABSENT:
                 wanted[provider][each.key] = None
+    defined = [] if given.links else chosen
     with ProcessPoolExecutor(_AT_ONCE) as pool:
-        chosen = given.packages or there
-        for told in pool.map(_define, [(given.folder, package, tuple(wanted[package])) for package in chosen]):
+        for told in pool.map(_define, [(given.folder, package, tuple(wanted[package])) for package in defined]):
             print(told, file=sys.stderr, flush=True)
-    read = {package: " ".join(map(str, versions_kept(given.folder, package))) for package in there}
-    index = {"modules": owner, "releases": read, "reviewed": str(date.today())}
-    (MATRIX / "interfaces" / "index.json").write_text(json.dumps(index, indent=0) + "\n", encoding="utf-8")
+    read = {package: " ".join(map(str, versions_kept(given.folder, package))) for package in chosen}
+    read = {**before.get("releases", {}), **read}
+    releases = {package: read[package] for package in packages() if package in read}
+    index = {"modules": owner, "releases": releases, "reviewed": str(date.today())}
+    INDEX.write_text(json.dumps(index, indent=0) + "\n", encoding="utf-8")
     for package, known in gathered.items():
-        count = connect(given.folder, package, known["asks"], owner)
+        count = connect(given.folder, package, known["asks"], owner, defined)
         print(f"{package}: {count} links that may break", file=sys.stderr, flush=True)
 
 

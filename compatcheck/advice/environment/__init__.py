@@ -60,6 +60,19 @@ def build(
         yield python
 
 
+def change(
+    python: str, pins: Sequence[str], *, torch_backend: str | None = None, on_line: Callable[[str], None] | None = None
+) -> None:
+    """Make an environment that `build` gave hold these pins and nothing else; what they share with before stays.
+
+    Raises InputError as `build` does.
+    """
+    here = Place(python)
+    _require_room(os.path.dirname(python), pins, here, torch_backend)
+    with _swept(_cache()):
+        _require_installed(_install(pins, here, torch_backend, on_line, command=("sync", "-")))
+
+
 @contextlib.contextmanager
 def _folder(cache: str) -> Iterator[str]:
     """A new folder on the file system of uv's cache, where files are linked and not copied."""
@@ -136,11 +149,12 @@ def _install(
     torch_backend: str | None,
     on_line: Callable[[str], None] | None = None,
     *options: str,
+    command: Sequence[str] = ("install", "-r", "-"),
 ) -> _uv.Done:
     backend = ["--torch-backend", torch_backend] if torch_backend else []
-    command = ["pip", "install", "--python", here.interpreter, "-r", "-", *backend, *options]
+    whole = ["pip", *command, "--python", here.interpreter, *backend, *options]
     stdin = "".join(line + "\n" for line in requirements)
-    return _uv.run(command + (["--offline"] if here.offline else []), stdin=stdin, on_line=on_line)
+    return _uv.run(whole + (["--offline"] if here.offline else []), stdin=stdin, on_line=on_line)
 
 
 def _require_installed(done: _uv.Done) -> None:

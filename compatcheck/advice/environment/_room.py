@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from compatcheck.files import limits
+from compatcheck.files.toml_text import parse_toml
 
 LARGE = 100_000_000
 """Bytes; the wheels above it hold CUDA libraries, most of what a stack takes."""
@@ -15,13 +17,7 @@ LARGE = 100_000_000
 UNPACKED_LARGE, UNPACKED = 2.0, 4.5
 """Bytes on disk for each byte of a wheel. Those of torch 2.5.1 for CUDA take 1.3 to 1.9, pure Python 3 to 5."""
 
-_SECONDS = 10.0
 _AT_ONCE = 8
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 def needed_bytes(pylock: str, *, offline: bool = False) -> int:
@@ -30,7 +26,7 @@ def needed_bytes(pylock: str, *, offline: bool = False) -> int:
     uv unpacks while it fetches, and links what it has unpacked into the environment: each is there once. A size that
     the index does not tell is asked for, unless ``offline``; one that nobody tells counts nothing.
     """
-    packages = tomllib.loads(pylock).get("packages", ())
+    packages = parse_toml(pylock).get("packages", ())
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         sizes = pool.map(lambda package: _size(package, offline), packages)
         return round(sum(size * (UNPACKED_LARGE if size > LARGE else UNPACKED) for size in sizes))
@@ -59,7 +55,7 @@ def _remote_size(url: str) -> int:
     if not url.startswith(("https://", "http://")):
         return 0
     try:
-        with urlopen(Request(url, method="HEAD"), timeout=_SECONDS) as answer:
+        with urlopen(Request(url, method="HEAD"), timeout=limits.SIZE_SECONDS) as answer:
             return int(answer.headers.get("Content-Length") or 0)
     except (OSError, ValueError, HTTPException):
         return 0

@@ -38,11 +38,11 @@ def _table(move: Move, every: list[str]) -> dict[str, object]:
 def _previous_packages(previous: str | None) -> dict[tuple[str, str], dict[str, object]]:
     """What the earlier lock says of its packages; nothing where what is replaced is no lock."""
     import tomlkit
-    from tomlkit.exceptions import ParseError
+    from tomlkit.exceptions import TOMLKitError
 
     try:
         document = tomlkit.parse(previous or "").unwrap()
-    except ParseError:
+    except (TOMLKitError, ValueError, RecursionError):
         return {}
     packages = document.get("packages")
     found = [each for each in (packages if isinstance(packages, list) else ()) if isinstance(each, Mapping)]

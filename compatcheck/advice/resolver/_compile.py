@@ -47,7 +47,7 @@ def resolve(wanted: Wanted, demands: Demands, place: Place, kept: Mapping[str, s
             output = _write(folder, "requirements.txt", _preferences(wanted, demands))
             command = [*_compile(folder, wanted, demands, place, kept), "-o", output, "--annotate"]
             command += ["--annotation-style", "line", "--no-generate-hashes"]
-            done = _uv.run(command, stdin=_requirements(wanted, demands))
+            done = _uv.run(command, stdin=_requirements(wanted, demands, place))
             if done.status == 0:
                 solution = _solution(_read(output))._replace(yanked=_yanked(done.stderr))
                 return _add_kept(solution, wanted, demands, kept)
@@ -65,7 +65,7 @@ def around(name: str, version: str, place: Place) -> tuple[str, ...]:
         wanted = Wanted((Line(name, name, name + specifier),), {})
         with contextlib.suppress(CompatcheckError), _folder() as folder:
             command = [*_compile(folder, wanted, Demands(), place, ()), "--no-deps", "--resolution", strategy]
-            done = _uv.run([*command, "--no-annotate"], stdin=_requirements(wanted, Demands()))
+            done = _uv.run([*command, "--no-annotate"], stdin=_requirements(wanted, Demands(), place))
             found += list(_solution(done.stdout).versions.values()) if done.status == 0 else []
     return tuple(found)
 
@@ -91,7 +91,7 @@ def lock(
         output = os.path.join(folder, format)
         command = [*_compile(folder, wanted, held, place, solution.kept), "-o", output, "--format", format]
         command += ["--no-annotate", "--generate-hashes"]
-        done = _uv.run(command, stdin=_requirements(wanted, held))
+        done = _uv.run(command, stdin=_requirements(wanted, held, place))
         if done.status:
             raise failure(done, wanted, held, place)
         return without_credentials(_read(output))
@@ -104,6 +104,9 @@ def _compile(folder: str, wanted: Wanted, demands: Demands, place: Place, left_o
     files = [_write(folder, "constraints.txt", (*wanted.constraints, *limits)), *_own_files("UV_CONSTRAINT")]
     command = ["pip", "compile", "-", *_OWN_STYLE, "--python", place.interpreter]
     command += [part for file in files for part in ("--constraints", file)]
+    if not place.builds:
+        local = sorted({line.name for line in wanted.lines if line.folder and line.name})
+        command += [part for name in local for part in ("--only-binary", name)]
     absent = [f"{name} ; python_version < '0'" for name in left_out]
     if absent:
         files = [_write(folder, "overrides.txt", absent), *_own_files("UV_OVERRIDE")]
@@ -124,12 +127,14 @@ def _own_files(variable: str) -> list[str]:
     return os.environ.get(variable, "").split()
 
 
-def _requirements(wanted: Wanted, demands: Demands) -> str:
+def _requirements(wanted: Wanted, demands: Demands, place: Place) -> str:
     """The user's requirements, and those distributions that a demand without a specifier is to bring.
 
-    What is demanded of a distribution that the user names is a requirement too, so that uv names it as one.
+    What is demanded of a distribution that the user names is a requirement too, so that uv names it as one. A local
+    project whose files do not state its name is left out where nothing may be built: only its build tells the name.
     """
-    lines = [line.asked for line in wanted.lines if line.asked is not None]
+    told = [line for line in wanted.lines if place.builds or line.name or not line.folder]
+    lines = [line.asked for line in told if line.asked is not None]
     asked = _asked_names(wanted)
     lines += [name + limit for name, limit in demands.specifiers.items() if not limit or name in asked]
     return "".join(line + "\n" for line in lines)

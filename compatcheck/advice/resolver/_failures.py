@@ -17,6 +17,7 @@ _ERROR = re.compile(r"^(?:error:|[ \t]*×)", re.MULTILINE)
 _MARKS = re.compile(r"^[ \t]*(?:[×│]|error:)?[ \t]*", re.MULTILINE)
 _CAUSE = re.compile(r"\s*\n[ \t]*(?:cause:|Caused by:|[├╰]─▶)[ \t]*")
 _BUILD = re.compile(r"Failed to (?:download and )?build `([A-Za-z0-9._-]+)(?:==|\s*@)")
+_NOT_BUILT = re.compile(r"Building source distributions for `([A-Za-z0-9._-]+)` is disabled")
 _NO_SOLUTION = re.compile(r"No solution found when resolving dependencies(?: for split[^:\n]*)?:?")
 _CONTRADICTION = re.compile(
     r"Because you require \S+ and \S+, we can conclude that your requirements are unsatisfiable\.?"
@@ -68,6 +69,9 @@ def failure(done: _uv.Done, wanted: Wanted, demands: Demands, place: Place) -> C
 
 def unbuildable(stderr: str) -> tuple[str | None, str]:
     """The distribution whose metadata could not be had by building it, and why; no name where that is not at fault."""
+    refused = _NOT_BUILT.search(stderr)
+    if refused:
+        return normalised(refused[1]), f"only a build tells what {refused[1]} requires; allow it with --build"
     match = _BUILD.search(stderr)
     if match is None or "build backend" not in stderr.lower():
         return None, ""

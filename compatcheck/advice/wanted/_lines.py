@@ -6,10 +6,13 @@ import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from compatcheck.advice.model import Line
 from compatcheck.environment import Location
 from compatcheck.errors import InputError
+from compatcheck.files.reading import read_text
+from compatcheck.files.toml_text import TOMLDecodeError, parse_toml
 from compatcheck.packages.names import normalised
 from compatcheck.packages.requirements_file import without_options
 
@@ -41,13 +44,13 @@ def requirement(text: str, comment: str, at: Location, markers: Mapping[str, str
 
     Raises `InputError` with file and line where it is none.
     """
-    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.requirements import Requirement
 
     text = _HASHES.sub("", text)
     bare = without_options(text)
     try:
         parsed = Requirement(bare)
-    except InvalidRequirement as error:
+    except ValueError as error:
         seen = str(error).splitlines()[0]
         raise InputError(
             DOING, at.file, f"line {at.line}: {seen[:1].lower()}{seen[1:]}", "write name==version"
@@ -57,8 +60,8 @@ def requirement(text: str, comment: str, at: Location, markers: Mapping[str, str
         return Line(text, name, None, comment, at=at)
     if parsed.url is None:
         return Line(text, name, bare, comment, at=at)
-    asked = bare.replace(parsed.url, absolute(parsed.url, at.file), 1)
-    return Line(text, name, asked, comment, _why_kept(parsed.url), at)
+    place = absolute(parsed.url, at.file)
+    return Line(text, name, bare.replace(parsed.url, place, 1), comment, _why_kept(parsed.url), at, _folder(place))
 
 
 def located(text: str, comment: str, at: Location, markers: Mapping[str, str] | None) -> Line | None:
@@ -73,9 +76,19 @@ def located(text: str, comment: str, at: Location, markers: Mapping[str, str] | 
         return Line(
             text, _name_of(place), " ; ".join([_name_first(place), *marker]), comment, "an editable project", at
         )
-    asked = " ; ".join([absolute(place, at.file), *marker])
+    where = absolute(place, at.file)
+    asked = " ; ".join([where, *marker])
     kept = "an editable project" if editable else _why_kept(place)
-    return Line(text, _name_of(place), f"-e {asked}" if editable else asked, comment, kept, at)
+    folder = _folder(where)
+    name = _name_of(place) or (_stated_name(folder) if folder else None)
+    return Line(text, name, f"-e {asked}" if editable else asked, comment, kept, at, folder)
+
+
+def _folder(place: str) -> str | None:
+    """The folder that a path or a ``file:`` address names, None where it names none."""
+    path = unquote(urlsplit(place).path) if place.startswith("file:") else place
+    path = _EXTRAS.sub("", path.partition("#")[0])
+    return path if os.path.isdir(path) else None
 
 
 def absolute(place: str, file: str) -> str:
@@ -91,6 +104,16 @@ def absolute(place: str, file: str) -> str:
 def expanded(text: str) -> str:
     """References to environment variables, as ``${WHEELS}``, replaced where the variable is set."""
     return _REFERENCE.sub(lambda found: os.environ.get(found[1], found[0]), text)
+
+
+def _stated_name(folder: str) -> str | None:
+    """The name that the project in a folder states in its pyproject.toml, which takes no build to know."""
+    try:
+        project = parse_toml(read_text(os.path.join(folder, "pyproject.toml"))).get("project")
+    except (InputError, TOMLDecodeError, RecursionError):
+        return None
+    name = project.get("name") if isinstance(project, dict) else None
+    return normalised(name) if isinstance(name, str) else None
 
 
 def _is_place(text: str) -> bool:

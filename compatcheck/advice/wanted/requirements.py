@@ -11,8 +11,9 @@ from compatcheck.advice.model import Line
 from compatcheck.advice.wanted._lines import DOING, Read, absolute, expanded, located, requirement
 from compatcheck.environment import Location
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.reading import marked_text
-from compatcheck.packages.requirements_file import LARGEST, LogicalLine, entered, included, logical_lines
+from compatcheck.packages.requirements_file import LogicalLine, entered, included, logical_lines
 
 _OPTION = re.compile(r"(-[a-z]|--[a-z][a-z-]*)(?:\s*=\s*|\s+|\Z)(.*)\Z")
 _FOR_THE_RESOLVER = frozenset(
@@ -38,7 +39,7 @@ def _read(
 ) -> Iterator[Read]:
     including = entered(path, including)
     below = False
-    for logical in logical_lines(marked_text(path, LARGEST) if text is None else text):
+    for logical in logical_lines(marked_text(path, limits.REQUIREMENTS_BYTES) if text is None else text):
         at = Location(path, logical.number)
         include = included(expanded(logical.text))
         if include is not None:

@@ -10,6 +10,7 @@ from compatcheck.bug_report._claims import Claim, distribution_claim, version_cl
 from compatcheck.bug_report._gpus import gpu, gpus_in, listed
 from compatcheck.bug_report._names import distribution, plausible
 from compatcheck.bug_report._platform import platform_claims
+from compatcheck.files import limits
 
 TITLE = "lines such as `- PyTorch version: 2.5.0`"
 TYPED = True
@@ -31,7 +32,6 @@ _GPUS = (
     "npu type",
 )
 _GPU_KEYS = (*_GPUS, "gpu number", "gpu memory", "显卡", "gpu型号", "显卡型号", "gpu 型号")
-_MOST_GPUS = 1024
 _FULL_NAME = re.compile(r"NVIDIA [\w -]{2,60}")
 
 
@@ -49,7 +49,7 @@ def read(lines: Sequence[Line]) -> Iterator[Claim]:
         key, value = _entry_of(line)
         low = key.lower()
         if low == "gpu number" and value.isdigit():
-            count = min(int(value), _MOST_GPUS)
+            count = min(int(value), limits.GPUS)
         elif low == "gpu memory":
             memory = re.match(r"(\d{1,4}(?:\.\d{1,3})?) ?gi?b", value, re.I)
         elif low in _GPU_KEYS:
@@ -95,7 +95,7 @@ def version_claims(name: str, value: str, number: int) -> Iterator[Claim]:
 
 def _gpu_claims(value: str, number: int, count: int | None, memory_gib: float | None) -> Iterator[Claim]:
     names = [part.strip() for part in value.split(",")]
-    if 1 < len(names) <= _MOST_GPUS and all(_FULL_NAME.fullmatch(name) for name in names):
+    if 1 < len(names) <= limits.GPUS and all(_FULL_NAME.fullmatch(name) for name in names):
         yield Claim("gpus", [gpu(name) for name in names], number)
         return
     found = gpus_in(value, context=True)
@@ -110,7 +110,7 @@ def _gpu_claims(value: str, number: int, count: int | None, memory_gib: float | 
         return
     if memory_gib:
         one = {**one, "memory_mib": round(memory_gib * 1024)}
-    yield Claim("gpus", listed(one, min(count or times or 0, _MOST_GPUS)), number)
+    yield Claim("gpus", listed(one, min(count or times or 0, limits.GPUS)), number)
 
 
 def _entry(line: Line) -> tuple[str, str] | None:

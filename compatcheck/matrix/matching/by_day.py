@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from compatcheck.language import gettext as _
@@ -50,7 +50,7 @@ def _is_out(pins: Mapping[str, str], day: date, releases: Releases) -> bool:
 def _is_met(specifier: str, versions: Sequence[Version]) -> bool:
     try:
         allowed = SpecifierSet(specifier)
-    except InvalidSpecifier:
+    except ValueError:
         return True
     return any(allowed.contains(version, prereleases=True) for version in versions)
 

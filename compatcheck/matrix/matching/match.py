@@ -43,7 +43,8 @@ class Occurrence(NamedTuple):
 
     ``why`` says of the pins, or of the settings of ``config``, why they mend it; ``location`` is the line that shows
     it, where one does. ``code`` is what to write there instead. ``note`` is what is known of this very place beyond
-    what the trait says of all, with its ``source``.
+    what the trait says of all, with its ``source``; ``remedies`` are ways out beside other releases, as an entry
+    states them.
     """
 
     summary: str
@@ -56,6 +57,7 @@ class Occurrence(NamedTuple):
     code: str = ""
     note: str = ""
     source: str = ""
+    remedies: tuple[Mapping[str, Any], ...] = ()
 
 
 class TraitVerdict(NamedTuple):

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from packaging.ranges import VersionRange
-from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
+from packaging.specifiers import Specifier, SpecifierSet
 from packaging.version import Version
 
 from compatcheck.packages.versions import Comparator, parse_range
@@ -84,7 +84,7 @@ def _parse_requested(text: str) -> _Requested | None:
         for clause in clauses:
             if clause.operator == "==" and clause.version.endswith(".*"):  # no installer takes its pre-releases
                 versions &= SpecifierSet(f">={clause.version.removesuffix('.*')}").to_range()
-    except (InvalidSpecifier, ValueError):
+    except ValueError:
         return None
     named += [_next_series(clause) for clause in clauses if clause.operator == "~=" or clause.version.endswith(".*")]
     low = max((low for low, _ in ends if low is not None), default=None)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from packaging.version import Version
 
 from compatcheck.environment import Environment, Location, Unknown
-from compatcheck.interfaces.history import Interfaces, Refusal, is_in
+from compatcheck.interfaces.history import NEEDS, Interfaces, Refusal, is_in
 from compatcheck.interfaces.links import holds
 from compatcheck.interfaces.reading import Ask
 from compatcheck.interfaces.signature import parse
@@ -17,21 +17,24 @@ from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
+from compatcheck.matrix.traits._link_notes import link_note
 from compatcheck.packages.versions import final_release, parse_version
 
 MODEL, SCRIPT, SETTINGS = "model.asks", "trainer.asks", "training.asks"
 MOVED = "moved"
 _WHY = marked("the nearest releases with which it works")
+_INSTALL = marked("the package without which the name is not defined")
 _SIMILAR = 0.72
 
 
 class Told(NamedTuple):
-    """Something refused, what was asked, and the release that is stated for it."""
+    """Something refused, what was asked, and the release that is stated for it; ``is_key`` of a key of a file."""
 
     refusal: Refusal
     ask: Ask
     release: Version
     location: Location
+    is_key: bool = False
 
 
 class Stated:
@@ -39,6 +42,7 @@ class Stated:
 
     def __init__(self, environment: Environment, table: Table) -> None:
         self.interfaces = Interfaces(table)
+        self._table = table
         self._environment = environment
         stated = environment.section("distributions").items()
         self.releases = {name: release for name, text in stated if (release := final_release(text))}
@@ -56,7 +60,7 @@ class Stated:
             if inside:
                 yield package, inside
 
-    def refused(self, asks: Sequence[Mapping[str, Any]]) -> Iterator[Told]:
+    def refused(self, asks: Sequence[Mapping[str, Any]], are_keys: bool = False) -> Iterator[Told]:
         """Each thing that the stated releases refuse; a name that no import gets is told where it is imported."""
         missing: set[str] = set()
         for fact in asks:
@@ -69,7 +73,7 @@ class Stated:
                 elif refusal.kind == "attribute" and refusal.target in missing:
                     continue
                 at = Location(fact["file"], lines.get(refusal.name, ask.line))
-                yield Told(refusal, ask, self.releases[refusal.package], at)
+                yield Told(refusal, ask, self.releases[refusal.package], at, are_keys)
 
     def _all_of(self, ask: Ask) -> list[Refusal]:
         """Why an ask fails: every keyword that is not taken, or the first other reason that releases differ in."""
@@ -80,9 +84,13 @@ class Stated:
                 found.append(refusal)
             ask = ask._replace(keywords=tuple(each for each in ask.keywords if each != refusal.name))
             refusal = self.interfaces.refusal(ask, self.releases)
-        if refusal is not None and refusal is first and refusal.accepts:
+        if refusal is not None and refusal is first and (refusal.accepts or self._is_absent(refusal)):
             found.append(refusal)
         return found
+
+    def _is_absent(self, refusal: Refusal) -> bool:
+        """Whether what a name needs is known not to be installed, by a complete list."""
+        return refusal.kind == NEEDS and self._environment.get(f"distributions.{refusal.name}") is None
 
     def _moved(self, ask: Ask, given: Sequence[str]) -> Iterator[Refusal]:
         """Each argument with the name of a parameter that other releases have at its place, and this one elsewhere.
@@ -125,9 +133,19 @@ class Stated:
             words = _("It is {name} now.") if refusal.instead else _("It may be {name} now.")
             sentences.append(words.format(name=new))
         pins = {refusal.package: nearest} if nearest else {}
-        code = f"{_callable(refusal.target)}(..., {refusal.instead}=...)" if refusal.instead else ""
-        text = " ".join(filter(None, sentences))
-        return Occurrence(text, (refusal.package,), pins, why=_WHY, location=told.location, code=code)
+        if refusal.kind == NEEDS:
+            pins = {refusal.name: ""}
+        note = link_note(self._table, "", refusal.package, refusal.name)
+        return Occurrence(
+            " ".join(filter(None, sentences)),
+            (refusal.package,),
+            pins,
+            why=_INSTALL if refusal.kind == NEEDS else _WHY,
+            location=told.location,
+            code=_rewritten(told) if refusal.instead else "",
+            note=note.text,
+            source=note.source,
+        )
 
     def _nearest(self, package: str, runs: Sequence[str], release: Version) -> str:
         """The first run of releases newer than this one, else the last of older ones."""
@@ -166,6 +184,8 @@ class Stated:
         if found is None:
             return ""
         now = self.interfaces.parameters(*found, release, self.releases)
+        from difflib import get_close_matches
+
         since = next(iter(self._segments(refusal.package, self.taking(refusal))), None)
         before = self.interfaces.parameters(*found, since[1], self.releases) if since else now
         return next(iter(get_close_matches(refusal.name, [*(set(now) - set(before))], 1, _SIMILAR)), "")
@@ -190,7 +210,7 @@ def verdict(environment: Environment, table: Table, kinds: frozenset[str], passe
     possible: list[Occurrence] = []
     seen: set[tuple[str, str, Location]] = set()
     for path, listed in asks.items():
-        for told in stated.refused(listed):
+        for told in stated.refused(listed, path == SETTINGS):
             key = (told.refusal.package, told.refusal.name, told.location)
             if told.refusal.kind not in kinds or key in seen or (passed and passed(path, told)):
                 continue
@@ -205,7 +225,7 @@ def verdict(environment: Environment, table: Table, kinds: frozenset[str], passe
         refused = [
             told
             for path, listed in asks.items()
-            for told in _throughout(stated, listed, package, releases, kinds)
+            for told in _throughout(stated, path, listed, package, releases, kinds)
             if not (passed and passed(path, told))
         ]
         if refused:
@@ -214,14 +234,19 @@ def verdict(environment: Environment, table: Table, kinds: frozenset[str], passe
 
 
 def _throughout(
-    stated: Stated, asks: Sequence[Mapping[str, Any]], package: str, releases: Sequence[Version], kinds: frozenset[str]
+    stated: Stated,
+    path: str,
+    asks: Sequence[Mapping[str, Any]],
+    package: str,
+    releases: Sequence[Version],
+    kinds: frozenset[str],
 ) -> list[Told]:
     """What each of these releases refuses, as the newest says it."""
     first: list[Told] = []
     about = [each for each in asks if stated.interfaces.package_of(each["target"]) == package]
     for at, release in enumerate(releases):
         stated.suppose(package, release)
-        refused = [each for each in stated.refused(about) if each.refusal.kind in kinds]
+        refused = [each for each in stated.refused(about, path == SETTINGS) if each.refusal.kind in kinds]
         keys = {(each.location, each.refusal.name) for each in refused}
         first = refused if at == 0 else [each for each in first if (each.location, each.refusal.name) in keys]
         if not first:
@@ -249,6 +274,14 @@ def _lines(fact: Mapping[str, Any]) -> dict[str, int]:
     return dict(zip(fact.get("keywords") or (), fact.get("lines") or ()))
 
 
+def _rewritten(told: Told) -> str:
+    """The parameter with its new name, as the place where it is given writes it."""
+    new = told.refusal.instead
+    if not told.is_key:
+        return f"{_callable(told.refusal.target)}(..., {new}=...)"
+    return _KEYS.get(PurePath(told.location.file).suffix, "--{} ...").format(new)
+
+
 def _sentence(told: Told) -> str:
     refusal, ask = told.refusal, told.ask
     known = {
@@ -259,7 +292,7 @@ def _sentence(told: Told) -> str:
         "target": refusal.target,
         "given": ask.places,
     }
-    return _(_SENTENCES[refusal.kind]).format_map(known)
+    return _(_OF_KEY if told.is_key and refusal.kind == "keyword" else _SENTENCES[refusal.kind]).format_map(known)
 
 
 def _callable(dotted: str) -> str:
@@ -268,10 +301,14 @@ def _callable(dotted: str) -> str:
     return f"{modules[-1]}.{last}" if modules and modules[-1][:1].isupper() else last
 
 
+_KEYS = {".json": '"{}": ...', ".yaml": "{}: ...", ".yml": "{}: ...", ".toml": "{} = ..."}
+"""How a file with this ending writes a key; a launch line gives a flag."""
+_OF_KEY = marked("`{name}` fails: {call} of {who} does not take {name}.")
 _SENTENCES = {
     "import": marked("`{what}` fails: {who} has no {target}."),
     "attribute": marked("{who} has no {target}."),
     "member": marked("{who} has no {target}."),
+    NEEDS: marked("`{what}` fails: {who} has {target} only where {name} is installed."),
     "keyword": marked("{call}({name}=...) fails: {who} does not take {name}."),
     "positional": marked("{call}() fails: {who} takes {name} positional arguments, and {given} are given."),
     "missing": marked("{call}() fails: {who} requires {name}, which is not given."),

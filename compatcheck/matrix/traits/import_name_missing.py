@@ -11,7 +11,7 @@ from compatcheck.interfaces.reading import Ask
 from compatcheck.language import marked
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits.interface_of_other_releases import by_distance
+from compatcheck.matrix.traits._answered import by_distance
 from compatcheck.packages.versions import final_release
 
 _WHY = marked("the releases that have the name")

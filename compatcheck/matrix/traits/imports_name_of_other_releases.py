@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from compatcheck.environment import Environment
+from compatcheck.interfaces.history import NEEDS
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import TraitVerdict
 from compatcheck.matrix.traits._asks import MODEL, Told, verdict
 from compatcheck.packages.versions import parse_range
 
-_KINDS = frozenset(("import",))
+_KINDS = frozenset(("import", NEEDS))
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:

@@ -8,27 +8,16 @@ from typing import cast
 from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown
-from compatcheck.interfaces.failures import Answer, answers, joined_runs
+from compatcheck.interfaces.failures import Answer, answers
 from compatcheck.interfaces.history import Interfaces, around, is_in
-from compatcheck.language import marked
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.matrix.traits._link_notes import link_note
+from compatcheck.matrix.traits._answered import occurrence
+from compatcheck.matrix.traits._link_notes import link_note, reaches
 from compatcheck.packages.interface_failures import from_fact
-from compatcheck.packages.versions import final_release, parse_version
+from compatcheck.packages.versions import final_release
 
 _FACT, _NAMES = "interface_errors", "missing_names"
-WHY = marked("the releases that fit what is asked")
-_WHAT = {
-    "name": "{who} has no {name} in {target}; releases {runs} have it",
-    "module": "{who} has no module {name}; releases {runs} have it",
-    "member": "{who} has no attribute {name} of {target}; releases {runs} have it",
-    "keyword": "{who} has no parameter {name} of {target}(); releases {runs} take it",
-    "missing": "{who} requires {name} of {target}(); releases {runs} do not",
-    "positional": "{who} takes fewer than {name} arguments of {target}() by place; releases {runs} take them",
-    "override-keyword": "{who} gives {name} to {target}(), which does not take it; releases {runs} do not give it",
-    "override-positional": "{who} gives {name} arguments to {target}(), which takes fewer; releases {runs} give fewer",
-}
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
@@ -48,9 +37,12 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         release = versions.get(answer.package)
         if release is not None and _fits(release, answer, interfaces):
             continue
+        answer = _with_noted_caller(answer, table, versions)
         note = link_note(table, answer.caller, answer.package, answer.name)
-        occurrence = _occurrence(answer, versions, interfaces)._replace(note=note.text, source=note.source)
-        (certain if release else open_still).append(occurrence)
+        found = occurrence(answer, versions, interfaces)._replace(
+            note=note.text, source=note.source, remedies=note.remedies
+        )
+        (certain if release else open_still).append(found)
         if release is None:
             missing[f"distributions.{answer.package}"] = None
     if certain:
@@ -58,6 +50,26 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if open_still:
         return TraitVerdict(None, tuple(open_still), tuple(missing), facts=(_FACT,))
     return TraitVerdict(False)
+
+
+def _with_noted_caller(answer: Answer, table: Table, versions: Mapping[str, Version | None]) -> Answer:
+    """The answer with the package that notes say to ask for it, where just one that is there does."""
+    if answer.caller or answer.kind.startswith("override-"):
+        return answer
+    name = answer.name.rpartition(".")[2]
+    asking: dict[str, list[str]] = {}
+    for reach in reaches(table):
+        is_about = reach.provider == answer.package and name in reach.names and reach.package in versions
+        if is_about and _asks(versions[reach.package], reach.asks):
+            asking.setdefault(reach.package, []).append(reach.asks)
+    if len(asking) != 1:
+        return answer
+    package, runs = next(iter(asking.items()))
+    return answer._replace(caller=package, asks=tuple(run for run in runs if run not in ("", "present")))
+
+
+def _asks(release: Version | None, run: str) -> bool:
+    return release is None or run in ("", "present") or is_in(release, (run,))
 
 
 def _errors(environment: Environment) -> Sequence[Mapping[str, object]] | None:
@@ -91,37 +103,3 @@ def _versions(environment: Environment) -> dict[str, Version | None]:
     ranges = dict.fromkeys(environment.section("distribution_ranges"))
     stated = {name: text for name, text in environment.section("distributions").items() if text}
     return {**ranges, **{name: final_release(text) for name, text in stated.items()}}
-
-
-def _occurrence(answer: Answer, versions: Mapping[str, Version | None], interfaces: Interfaces) -> Occurrence:
-    release, asking = versions.get(answer.package), versions.get(answer.caller)
-    who = f"{answer.package} {release}" if release else f"the {answer.package} that ran"
-    what = _WHAT[answer.kind].format(who=who, name=answer.name, target=answer.target, runs=" or ".join(answer.accepts))
-    packages = (answer.package, answer.caller) if answer.caller else (answer.package,)
-    releases = interfaces.releases(answer.package)
-    first, *others = by_distance(answer.accepts, release, releases)
-    pins, other = {answer.package: first}, {answer.package: others[0]} if others else {}
-    if not answer.caller:
-        return Occurrence(f"{what}.", packages, pins, other, WHY)
-    asker = f"{answer.caller} {asking}" if asking else answer.caller
-    callers = interfaces.releases(answer.caller)
-    silent = joined_runs(callers, lambda each: not is_in(each, answer.asks)) if answer.asks else ()
-    if not silent:
-        return Occurrence(f"{what}. {asker} asks for it.", packages, pins, other, WHY)
-    told = f"{what}. {asker} asks for it; releases {' or '.join(silent)} of {answer.caller} do not."
-    nearest = by_distance(silent, asking, callers)[0] if asking else silent[-1]
-    return Occurrence(told, packages, pins, {answer.caller: nearest}, WHY)
-
-
-def by_distance(runs: Sequence[str], release: Version | None, releases: Sequence[str]) -> list[str]:
-    """The runs, the one with the fewest releases between it and this one first; else the one of the most releases."""
-    known = [version for each in releases if (version := parse_version(each))]
-    at = sum(each < release for each in known) if release else 0
-
-    def order(run: str) -> int:
-        inside = [place for place, version in enumerate(known) if is_in(version, (run,))]
-        if not inside or release is None:
-            return -len(inside)
-        return min(abs(place - at) for place in (inside[0], inside[-1]))
-
-    return sorted(runs, key=order)

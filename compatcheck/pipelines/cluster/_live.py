@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +17,7 @@ from compatcheck.errors import CompatcheckError
 from compatcheck.pipelines.cluster._present import Presented, hello
 from compatcheck.results.cluster import Link
 from compatcheck.results.findings import ProbeResult
+from compatcheck.terminal.messages import say
 from compatcheck.terminal.progress import probe_progress
 
 _SLOW_SHARE = 0.4
@@ -206,7 +206,7 @@ class _Part:
             self.take(seconds)
         except CompatcheckError as error:
             if not self.participant.stopping:
-                print(f"compatcheck: {error}", file=sys.stderr)
+                say(str(error))
 
     def _look(self) -> tuple[Has, Mapping[str, object]]:
         presented = self.look()

@@ -12,6 +12,8 @@ from compatcheck import bug_report, matrix, symptoms
 from compatcheck.environment import Environment, Location
 from compatcheck.environment.assumptions import assume_all
 from compatcheck.errors import InputError
+from compatcheck.files import limits
+from compatcheck.files.reading import open_text
 from compatcheck.matrix.matching.match import match_table
 from compatcheck.pipelines.environment import Request, environment
 from compatcheck.project import requirements
@@ -24,10 +26,7 @@ Kind = Literal["project", "snapshot", "text", "log"]
 _WORDS = (".txt", ".md", ".markdown", ".rst", ".log", ".out", ".err", ".html", ".htm", ".jsonl", "")
 """Endings of files that hold what people write or programs print, unless a list of packages is recognised."""
 
-_LARGEST_TEXT = 1 << 20
-"""Bytes up to which a file is read as a report; a larger one is a log."""
 
-_LARGEST_LIST = 1 << 16
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w, .-]*\])?\s*(?:[=<>!~]=|[<>])\s*[^\s;#]+\s*(?:[;#].*)?")
 
 _WORD = re.compile(r"[A-Za-z]\w*(?:-\w+)*")
@@ -153,10 +152,10 @@ def _kind_of(path: str) -> Kind:
 
 def _lists_packages(path: str) -> bool:
     """Whether every line of a small file requires a package, whatever the file is called."""
-    if os.path.getsize(path) > _LARGEST_LIST:
+    if os.path.getsize(path) > limits.UNNAMED_LIST_BYTES:
         return False
     try:
-        with open(path, encoding="utf-8") as stream:
+        with open_text(path, errors="strict") as stream:
             lines = [line.strip() for line in stream if line.strip() and not line.lstrip().startswith("#")]
     except (OSError, ValueError):
         return False
@@ -164,16 +163,16 @@ def _lists_packages(path: str) -> bool:
 
 
 def _kind_by_size(path: str) -> Kind:
-    is_large = os.path.isfile(path) and os.path.getsize(path) > _LARGEST_TEXT
+    is_large = os.path.isfile(path) and os.path.getsize(path) > limits.REPORT_FILE_BYTES
     return "log" if is_large or symptoms.is_packed(path) else "text"
 
 
 def _kind_of_json(path: str) -> Kind:
     """Readings of a Trainer, a report as GitHub gives it, a snapshot, or a configuration."""
-    if os.path.getsize(path) > _LARGEST_TEXT:
+    if os.path.getsize(path) > limits.REPORT_FILE_BYTES:
         return "log"
     try:
-        with open(path, encoding="utf-8") as stream:
+        with open_text(path, errors="strict") as stream:
             document: Any = json.load(stream)
     except (OSError, ValueError, RecursionError):
         return "text"

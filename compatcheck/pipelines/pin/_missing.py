@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from compatcheck.advice import resolver
 from compatcheck.advice.model import Missing, Unsolvable
 from compatcheck.language import gettext as _
+from compatcheck.language.suggestion import did_you_mean
 from compatcheck.packages.names import normalised
 from compatcheck.pipelines.pin._task import Task
 
 _NO_VERSION = re.compile(r"there is no version of ([\w.-]+?)(?:\[[^\]]*\])?==([^\s,]+)")
 _NO_NAME = re.compile(r"Because ([\w.-]+) was not found in the (?:package registry|provided package locations)")
-_NEAR = 0.8
 
 
 def require_existing(task: Task, error: Unsolvable) -> None:
@@ -47,8 +47,5 @@ def _advice(name: str, near: Sequence[str]) -> str:
 
 
 def _nearest_name(name: str, task: Task) -> str:
-    from difflib import get_close_matches
-
     known = {*task.known.table("package-names")["known"], *task.known.guards}
-    near = get_close_matches(name, sorted(known), 1, _NEAR)
-    return _("did you mean {name}?").format(name=near[0]) if near else _("correct the name")
+    return did_you_mean(name, sorted(known), _("correct the name"))

@@ -19,6 +19,7 @@ from compatcheck.inference.torch_builds import backend_of
 from compatcheck.installed.collect import collect, collect_machine
 from compatcheck.installed.declared import marker_environment, top_level
 from compatcheck.installed.target import NoEnvironmentError, find_target, is_active, own_target
+from compatcheck.installed.trust import may_start
 from compatcheck.project.overlay import over
 from compatcheck.project.package_lists import requirements_of
 from compatcheck.project.projects import Project, project
@@ -72,6 +73,7 @@ def subject(
     assume: Sequence[str] = (),
     output: str | None = None,
     offline: bool = False,
+    build: bool = False,
     strict: bool = False,
     latest: bool = False,
     ignore: Sequence[str] = (),
@@ -89,6 +91,8 @@ def subject(
     versions = here.section("distributions")
     sources = requirements_of(asking) if asking else ()
     resolving = None if snapshot else target or own_target(os.environ)
+    folders = asking.folders if asking else ()
+    started = resolving if resolving and may_start(resolving, folders, os.environ) else None  # uv starts it
     if sources or texts:
         asked = wanted.read(sources, _markers(resolving, python_version), texts)
         asked = wanted.preferring(asked, wanted.pins_in(output) if output and os.path.isfile(output) else {})
@@ -106,7 +110,7 @@ def subject(
         environment,
         known,
         asked,
-        _place(environment, resolving, python_version, platform, offline),
+        _place(environment, started, python_version, platform)._replace(offline=offline, builds=build),
         None if backend == "index" or "UV_TORCH_BACKEND" in os.environ else backend,
         insists=torch_backend is not None,
         strict=strict,
@@ -142,10 +146,8 @@ def _machine(known: matrix.Matrix, asking: Project | None, python: str | None) -
     return target, collect(target, known.environ)
 
 
-def _place(
-    environment: Environment, target: Target | None, python_version: str | None, platform: str | None, offline: bool
-) -> Place:
+def _place(environment: Environment, target: Target | None, python_version: str | None, platform: str | None) -> Place:
     if target is None:
         python_version = python_version or environment.facts.get("python")
         platform = platform or resolver.platform_of(environment.section("platform"))
-    return Place(target.executable if target else sys.executable, python_version, platform, offline)
+    return Place(target.executable if target else sys.executable, python_version, platform)

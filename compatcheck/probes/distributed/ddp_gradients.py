@@ -3,7 +3,8 @@
 The gradients of a small network on two ranks are compared with the exact ones of the same global batch: as it stands,
 in buckets smaller than the network, with gradient_as_bucket_view, with a static graph, with find_unused_parameters
 and a layer that takes no part, with no_sync around all but the last of four backward passes, and, in torch's join
-context, with a rank that has run out of data. One process of plain torch with the whole batch is the control.
+context, with a rank that has run out of data. The second rank begins with other weights, which DDP has to replace by
+those of the first. One process of plain torch with the whole batch is the control.
 
 Bound: the relative distance to the float64 gradient, over all parameters or for one, is at most 64 u in float32 and
 16 u in bfloat16 (u = 2^-24, 2^-8: some dozens of roundings in a gradient of a few layers) and at most twice that of
@@ -60,6 +61,10 @@ def work(case: Case, rank: Rank) -> Row:
 
     problem = _toy.problem(case["seed"], case["dtype"], rank.device, case["unused"])
     model = _toy.network(problem).to(rank.device, getattr(torch, case["dtype"]))
+    if rank.number:
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(1)
     devices = None if rank.device == "cpu" else [rank.device]
     parallel = torch.nn.parallel.DistributedDataParallel(model, device_ids=devices, **case["options"])
     if case["uneven"]:

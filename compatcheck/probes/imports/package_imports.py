@@ -2,7 +2,8 @@
 
 Every training package that is installed is imported in a process of its own making, with the modules that a training
 run loads lazily (`Trainer`, the auto classes, LoRA, `SFTTrainer` and so on); torchvision's operators are called
-once. Packages share one process as long as all goes well, as in a training run; one that raises, dies, hangs or is
+once. Packages share one process as long as all goes well, as in a training run, and begin where the parent of the
+probes has got to, which has imported torch and transformers for the others; one that raises, dies, hangs or is
 ended is tried again alone in a fresh process, and that is what counts. Only the standard library is needed, so that
 a broken torch can be named.
 
@@ -24,17 +25,22 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import faulthandler
 import importlib.util
 import json
+import math
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from compatcheck.probes._clock import CAP, Clock, is_runnable
 from compatcheck.probes._criterion import Measured, Measuring, Request, Row, Stage
+from compatcheck.probes.imports import _importing
 from compatcheck.probes.imports._import_chain import failure_row, stands_still, top_level, versions
 
 if TYPE_CHECKING:
@@ -44,7 +50,7 @@ NEEDS: dict[str, str] = {}
 TIMEOUT: float = 420.0
 PROFILE = "quick"
 SECONDS = 14.0
-FRESH = True
+WARM = True
 LASTING = False
 
 LIMIT = 150.0
@@ -140,15 +146,16 @@ def measure(request: Request, stage: Stage) -> Measuring:
     if not pending:
         named = ", ".join(map(str, request.get("packages") or ())) or "no training package"
         return {"unsupported": "%s: not installed here" % named}
-    deadline = time.monotonic() + TIMEOUT - 30
+    clock = Clock(TIMEOUT - 30, os.getpid)
     gpu = _driver_is_here()
     together_failed: Dict[str, str] = {}
     compiled = tempfile.TemporaryDirectory()
     environ = _environ(pending[0], compiled.name)
-    while pending and time.monotonic() < deadline:
+    while pending and not clock.is_over():
         alone = request.get("alone") or pending[0]["package"] in together_failed
         batch = pending[:1] if alone else list(pending)
-        run = _run(batch, min(limit, max(deadline - time.monotonic(), 1.0)), environ, stage)
+        warm = not alone and any(name in sys.modules for name in PACKAGES)
+        run = _run(batch, min(limit, max(clock.limit - clock.counted, 1.0)), environ, stage, _Fork if warm else _start)
         for row in run.imported:
             pending.pop(0)
             row["version"] = installed.get(row["package"])
@@ -158,7 +165,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
         if run.end is None:
             continue
         ended = failure_row(run.end, installed)
-        if run.imported:
+        if run.imported or warm:
             together_failed[pending[0]["package"]] = ended["what"]
             continue
         pending.pop(0)
@@ -279,15 +286,69 @@ def _environ(first: Package, compiled: str) -> Dict[str, str]:
     return {**kept, "PYTHONPYCACHEPREFIX": compiled}
 
 
-def _run(packages: List[Package], limit: float, environ: Mapping[str, str], stage: Stage) -> Run:
+class _Fork:
+    """A fork of this process that imports; has of `subprocess.Popen` what is used here."""
+
+    def __init__(self, folder: str, environ: Mapping[str, str], said: Any) -> None:
+        self.returncode: Optional[int] = None
+        faulthandler.cancel_dump_traceback_later()  # its thread holds a lock that nobody would release in the fork
+        self.pid = os.fork()
+        if self.pid == 0:
+            _import_and_end(folder, environ, said)
+        faulthandler.dump_traceback_later(CAP * TIMEOUT, exit=True)
+
+    def poll(self) -> Optional[int]:
+        if self.returncode is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            if ended:
+                self.returncode = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        return self.returncode
+
+    def wait(self, seconds: float = math.inf) -> Optional[int]:
+        deadline = time.monotonic() + seconds
+        while self.poll() is None:
+            if time.monotonic() >= deadline:
+                raise subprocess.TimeoutExpired("import", seconds)
+            time.sleep(POLL_SECONDS / 5)
+        return self.returncode
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def _import_and_end(folder: str, environ: Mapping[str, str], said: Any) -> None:
+    """Be what `_importing.py` is as a process of its own."""
+    status = 1
+    try:
+        os.environ.clear()
+        os.environ.update(environ)
+        sys.dont_write_bytecode = "PYTHONDONTWRITEBYTECODE" in environ
+        sys.pycache_prefix = environ.get("PYTHONPYCACHEPREFIX")
+        for stream in (1, 2):
+            os.dup2(said.fileno(), stream)
+        _importing.main(folder)
+    except SystemExit as leaving:
+        status = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    finally:
+        raised = sys.exc_info()
+        if raised[1] is not None:
+            sys.excepthook(*raised)
+        os._exit(status)
+
+
+def _start(folder: str, environ: Mapping[str, str], said: Any) -> Any:
+    """A fresh process that imports."""
+    command = [sys.executable, DRIVER, folder]
+    return subprocess.Popen(command, env=dict(environ), stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+
+
+def _run(packages: List[Package], limit: float, environ: Mapping[str, str], stage: Stage, start: Any) -> Run:
     """Import the packages in one process, ended when one of them takes longer than the limit."""
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "order.json"), "w", encoding="utf-8") as stream:
             json.dump({"limit": limit, "packages": packages}, stream)
         with open(os.path.join(folder, "said.txt"), "wb") as said:
-            process = subprocess.Popen(
-                [sys.executable, DRIVER, folder], env=environ, stdin=subprocess.DEVNULL, stdout=said, stderr=said
-            )
+            process = start(folder, environ, said)
             try:
                 slow = _wait(process, folder, limit, stage)
                 working = slow is not None and _has_children(process.pid)
@@ -315,7 +376,7 @@ def _run(packages: List[Package], limit: float, environ: Mapping[str, str], stag
 
 def _wait(process: Any, folder: str, limit: float, stage: Stage) -> Optional[float]:
     """Seconds of the package that took longer than the limit or stands still, None where all ended; announces each."""
-    current, since = "", time.monotonic()
+    current, since, clock = "", time.monotonic(), Clock(limit + 0.5, lambda: int(process.pid))
     while True:
         try:
             process.wait(POLL_SECONDS)
@@ -324,11 +385,11 @@ def _wait(process: Any, folder: str, limit: float, stage: Stage) -> Optional[flo
             pass
         begun = [event["package"] for event in _events(folder) if event["event"] == "begin"]
         if begun and begun[-1] != current:
-            current, since = begun[-1], time.monotonic()
+            current, since, clock = begun[-1], time.monotonic(), Clock(limit + 0.5, lambda: int(process.pid))
             stage("import " + current)
-        seconds = time.monotonic() - since
-        if seconds > limit + 0.5 or stands_still(_text(folder, "crash.txt")) and not _has_children(process.pid):
-            return round(seconds, 1)
+        still = stands_still(_text(folder, "crash.txt")) and not is_runnable(process.pid)
+        if clock.is_over() or still and not _has_children(process.pid):
+            return round(time.monotonic() - since, 1)
 
 
 def _has_children(pid: int) -> bool:

@@ -13,8 +13,10 @@ the parameters or in the step count (pytorch#95781, #96755).
 
 Bound, summed over the steps s: 2 u |p| + u (6 |step| + 3 s lr), u the unit roundoff of the parameters'
 dtype: two roundings of the parameter, six of the step, three of each moment in every step before.
+Fused and capturable keep the step count in float32, and there 1 - beta^s cancels: with a for its unit
+roundoff, a |step| (s / 2 + 1) (1 / (1 - beta1^s) + 1 / 2 (1 - beta2^s)) more a step.
 A failure means more than 4 times that, or more than 4 times the error of the recurrence written out
-in the same dtype, which is the control. Healthy CPU stacks stay below 1.
+in the same dtype and with the same corrections, which is the control. Healthy CPU stacks stay below 1.
 
 Facts beside the verdict, which are arithmetic and no fault: float16 parameters with a zero gradient
 become NaN, as epsilon 1e-8 is 0 there; a bfloat16 weight of 1.0 does not move in 50 steps of 1e-3.
@@ -49,6 +51,7 @@ VARIANTS: Dict[str, Dict[str, bool]] = {
     "capturable": {"capturable": True},
 }
 PARAMETERS = "the parameters"
+FLOAT32_STEPS = ("fused", "capturable")
 LOST_STEP = 2
 TRANSPOSED = "transposed gradients"
 UNCOMMON = "backward lays gradients out as their parameters; judged where the request says transposed_gradients"
@@ -110,16 +113,21 @@ def _rows(
     steps = given.gradients
     if run is _scaled_torch_step:
         steps = [step for number, step in enumerate(steps) if number != LOST_STEP]
-    exact, budget = _exact(given, steps)
+    exact, budget, cancelled = _exact(given, steps)
     baseline = {PARAMETERS: _flat(_written_out(given, steps, "cpu"))}
     problem = Problem(case, given.dtype, {}, {PARAMETERS: exact}, {PARAMETERS: budget}, baseline)
+    in_float32 = {
+        "budget": {PARAMETERS: budget + cancelled},
+        "baseline": {PARAMETERS: _flat(_written_out(given, steps, "cpu", float32_steps=True))},
+    }
     yield trial(problem, "written out", _parameters, _written_out, given, steps, given.device, control=True)
     for variant, options in VARIANTS.items():
         why = _lacking(given, options)
         if why:
             not_run[variant] = why
             continue
-        row = trial(problem, variant, _parameters, run, given, options)
+        bounds = in_float32 if variant in FLOAT32_STEPS else {}
+        row = trial(problem, variant, _parameters, run, given, options, **bounds)
         yield {"recorded": recorded[variant], **row} if variant in recorded else row
 
 
@@ -144,13 +152,13 @@ def _flat(tensors: List[Tensor]) -> Tensor:
     return torch.cat([tensor.detach().double().cpu().flatten() for tensor in tensors])
 
 
-def _exact(given: Given, steps: List[List[Tensor]]) -> Tuple[Tensor, Tensor]:
-    """The recurrence in float64 and the budget of its end, both flat."""
+def _exact(given: Given, steps: List[List[Tensor]]) -> Tuple[Tensor, Tensor, Tensor]:
+    """The recurrence in float64, the budget of its end and what steps counted in float32 add to it, all flat."""
     import torch
 
     p = _flat(given.start)
-    m, v, budget = torch.zeros_like(p), torch.zeros_like(p), torch.zeros_like(p)
-    u = UNIT_ROUNDOFF[given.dtype]
+    m, v, budget, cancelled = (torch.zeros_like(p) for _ in range(4))
+    u, a = UNIT_ROUNDOFF[given.dtype], UNIT_ROUNDOFF["float32"]
     for number, gradients in enumerate(steps, 1):
         g = _flat(gradients)
         m, v = BETA1 * m + (1 - BETA1) * g, BETA2 * v + (1 - BETA2) * g * g
@@ -158,12 +166,19 @@ def _exact(given: Given, steps: List[List[Tensor]]) -> Tuple[Tensor, Tensor]:
         step = LR / (1 - BETA1**number) * m / denominator
         p = p * (1 - LR * DECAY) - step
         budget = budget + 2 * u * p.abs() + u * (6 * step.abs() + 3 * number * LR)
-    return p, budget
+        lost = (number / 2 + 1) * (1 / (1 - BETA1**number) + 0.5 / (1 - BETA2**number))
+        cancelled = cancelled + a * lost * step.abs()
+    return p, budget, cancelled
 
 
-def _written_out(given: Given, steps: List[List[Tensor]], device: str) -> List[Tensor]:
+def _written_out(given: Given, steps: List[List[Tensor]], device: str, float32_steps: bool = False) -> List[Tensor]:
     """The recurrence by plain operations in the parameters' dtype."""
     import torch
+
+    def correction(beta: float, number: int) -> float:
+        if not float32_steps:
+            return 1 - beta**number
+        return float(1 - torch.pow(beta, torch.tensor(float(number))))
 
     narrow, finished = getattr(torch, given.dtype), []
     for index, start in enumerate(given.start):
@@ -172,8 +187,8 @@ def _written_out(given: Given, steps: List[List[Tensor]], device: str) -> List[T
         for number, gradients in enumerate(steps, 1):
             g = gradients[index].to(narrow).to(device)
             m, v = m + (1 - BETA1) * (g - m), BETA2 * v + (1 - BETA2) * g * g
-            denominator = v.sqrt() / math.sqrt(1 - BETA2**number) + EPSILON
-            p = p * (1 - LR * DECAY) - LR / (1 - BETA1**number) * (m / denominator)
+            denominator = v.sqrt() / math.sqrt(correction(BETA2, number)) + EPSILON
+            p = p * (1 - LR * DECAY) - LR / correction(BETA1, number) * (m / denominator)
         finished.append(p)
     return finished
 

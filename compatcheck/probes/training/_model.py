@@ -146,7 +146,9 @@ def plain_name(name: str) -> str:
     """A parameter's name without what adapters and wrappers put around it."""
     for part in ("base_model.model.", "module.", "_checkpoint_wrapped_module.", "_orig_mod."):
         name = name.replace(part, "", 1) if name.startswith(part) else name
-    return name.replace(".base_layer.", ".").replace(".modules_to_save.default.", ".")
+    for part in (".base_layer.", ".modules_to_save.default.", ".original_module."):
+        name = name.replace(part, ".")
+    return name
 
 
 def classes(config: Settings, request: Request) -> Tuple[Any, Any]:

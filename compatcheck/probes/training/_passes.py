@@ -32,6 +32,12 @@ class Pass(NamedTuple):
     loss: float
     gradients: Tensors
 
+    @property
+    def norm(self) -> float:
+        """The 2-norm of all gradients together."""
+        found = [gradient for gradient in self.gradients.values() if gradient is not None]
+        return math.sqrt(sum(float(gradient.norm()) ** 2 for gradient in found))
+
 
 def run(model: Module, recipe: Recipe, batches: Sequence[Mapping[str, Tensor]], device: str = "cpu") -> Pass:
     """Loss and gradients of the batches together, each weighted by the tokens it predicts."""
@@ -134,8 +140,7 @@ def _scales(exact: Pass) -> Dict[str, float]:
 
 
 def _size(exact: Pass) -> Tuple[float, int]:
-    total = math.sqrt(sum(float(gradient.norm()) ** 2 for gradient in exact.gradients.values()))
-    return total, sum(gradient.numel() for gradient in exact.gradients.values())
+    return exact.norm, sum(gradient.numel() for gradient in exact.gradients.values())
 
 
 def _relative(candidate: Pass, exact: Pass, scales: Mapping[str, float]) -> Dict[str, float]:

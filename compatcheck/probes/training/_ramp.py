@@ -22,7 +22,9 @@ SIDES = ("right", "left")
 SLOW_SIZES = (1, 2)
 EXACT_AGREEMENT = 1e-9
 MAGNIFYING = ("A_log", "linear_attn", "mamba", "conv1d", "rg_lru", "_a_proj")
-DEAD_ROWS = "it needs a label on the first token of a sequence padded on the left; label_first_token asks for it"
+DEAD_ROWS = (
+    "it needs padding on the left and a label on the first token, which the request or the training file rule out"
+)
 BY_DESIGN = "the position of a token is counted from the padding in this model"
 LEFT_LEAK = "only padding on the left shows it, and the training file does not say that you pad there"
 
@@ -92,7 +94,8 @@ def prepare(request: Request, device: str) -> Trial:
         variants.append(Variant(names["wide"], wide, plain(wide, used), "eager float32", False))
     if used != "eager" and "eager" in built.attentions:
         kept = [recipe.plain(), wide] if recipe.dtype != "float32" else [recipe.plain()]
-        variants += [Variant(f"eager {each.dtype}", each, plain(each, "eager"), "", True) for each in kept]
+        stated = recipe.attention is not None
+        variants += [Variant(f"eager {each.dtype}", each, plain(each, "eager"), "", stated) for each in kept]
     elif "sdpa" in built.attentions:
         variants.append(Variant(f"sdpa {recipe.dtype}", recipe.plain(), plain(recipe.plain(), "sdpa"), "", True))
     samples = sequences(built.vocabulary, built.special_ids, seed)
@@ -121,11 +124,11 @@ def batches(trial: Trial, sizes: Sequence[int], request: Request, stage: Stage) 
             stage(case)
             batch = padded(trial.samples[:size], side, trial.built.pad_id)
             reference = exact[size] if agreeing[side] else _exactly(trial, batch)
-            for row in _rows(trial, batch, reference):
+            for row in _rows(trial, batch, reference, size if agreeing[side] else 1):
                 yield {"case": case, "batch": size, "side": side, **row}
     if trial.attention == "sdpa":
         stage("label on the first token")
-        yield from _dead_rows(trial, bool(request.get("label_first_token")))
+        yield from _dead_rows(trial, bool(request.get("label_first_token", trial.recipe.padding_side != "right")))
 
 
 def steps(trial: Trial) -> Iterator[Row]:
@@ -179,10 +182,11 @@ def _plain_optimizer(name: str) -> str:
     return name if name in ("sgd", "adafactor", "adagrad") else "adamw_torch"
 
 
-def _rows(trial: Trial, batch: Mapping[str, Tensor], exact: Pass) -> List[Row]:
+def _rows(trial: Trial, batch: Mapping[str, Tensor], exact: Pass, size: int) -> List[Row]:
     """A row per variant, each measured by its baseline.
 
-    Where all of them fail they share a fault, and a last control takes the probe's own loss for the model's.
+    Where all of them fail they share a fault, and last controls take the probe's own loss for the model's, and the
+    first ``size`` sequences one by one for the batch.
     """
     passes: Dict[str, Pass] = {}
     rows = []
@@ -201,8 +205,21 @@ def _rows(trial: Trial, batch: Mapping[str, Tensor], exact: Pass) -> List[Row]:
         found = compared(passes[variant.name], exact, baseline, variant.recipe.dtype, trial.magnifying)
         rows.append({**row, **found})
     if all("error" in row or verdict(row["theta"], row["rho"]) == "fail" for row in rows):
-        rows[:0] = _own_loss(trial, batch, exact)
+        rows[:0] = [*_own_loss(trial, batch, exact), *_one_by_one(trial, exact, size)]
     return rows[::-1]
+
+
+def _one_by_one(trial: Trial, exact: Pass, size: int) -> List[Row]:
+    """The control that pads nothing, for a batch of several sequences."""
+    suspect = trial.variants[0]
+    if size == 1:
+        return []
+    row = {"variant": f"{suspect.name}, one by one", "dtype": suspect.recipe.dtype, "control": True}
+    try:
+        found = run(suspect.model, suspect.recipe, singles(trial.samples[:size]), trial.device)
+    except BUILD_ERRORS as error:
+        return [{**row, "error": _raised(error)}]
+    return [{**row, **compared(found, exact, None, suspect.recipe.dtype, trial.magnifying)}]
 
 
 def _own_loss(trial: Trial, batch: Mapping[str, Tensor], exact: Pass) -> List[Row]:
@@ -264,7 +281,10 @@ def _dead_rows(trial: Trial, judged: bool) -> Iterator[Row]:
     if not judged:
         row["recorded"] = DEAD_ROWS
     for name, each, control in ((suspect.name, found, False), (f"{suspect.name}, math kernel", plain, True)):
-        yield {**row, "variant": name, "control": control, **compared(each, exact, plain, suspect.recipe.dtype)}
+        measured = compared(each, exact, plain, suspect.recipe.dtype)
+        if not measured["nonfinite"] and verdict(measured["theta"], measured["rho"]) == "fail":
+            measured["says"] = f"the gradient norm is {each.norm:.3g}, the exact one {exact.norm:.3g}"
+        yield {**row, "variant": name, "control": control, **measured}
 
 
 def _math_kernel() -> Any:

@@ -232,6 +232,7 @@ def _with_adapters(recipe: Recipe, model: Module, seed: int) -> Module:
     kept = ("r", "lora_alpha", "bias", "use_dora", "use_rslora")
     options = {key: stated[key] for key in kept if stated.get(key) is not None and key in known}
     options["r"] = min(int(options.get("r") or 8), 64)
+    options["modules_to_save"] = _present(stated.get("modules_to_save"), model) or None
     config = peft.LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, target_modules=_targets(stated, model), **options)
     wrap = {}
     cast = stated.get("autocast_adapter_dtype")
@@ -252,9 +253,13 @@ def _targets(stated: Settings, model: Module) -> Any:
         for name, module in model.named_modules()
         if isinstance(module, torch.nn.Linear) and module is not output
     }
+    return _present(stated.get("target_modules"), model) or sorted(linear)
+
+
+def _present(names: Any, model: Module) -> List[str]:
+    """Those of the names that modules of this model have."""
     everything = {name.rpartition(".")[2] for name, _ in model.named_modules()}
-    named = [name for name in stated.get("target_modules") or [] if name in everything]
-    return named or sorted(linear)
+    return [name for name in names or [] if name in everything]
 
 
 def _fill_adapters(model: Module, seed: int) -> None:

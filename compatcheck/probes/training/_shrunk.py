@@ -138,6 +138,12 @@ def head_dim(config: Settings) -> Optional[int]:
     return int(config[hidden]) // int(config[heads]) if hidden and heads else None
 
 
+def is_square(config: Settings) -> bool:
+    """Whether the heads together are as wide as the hidden size, as releases without a named head dimension assume."""
+    hidden, heads = _name(config, HIDDEN), _name(config, HEADS)
+    return hidden is None or heads is None or config[hidden] == config[heads] * (head_dim(config) or 0)
+
+
 def _name(config: Settings, names: Sequence[str]) -> Optional[str]:
     """The first of ``names`` whose value is a positive number."""
     return next((name for name in names if _positive(config.get(name))), None)

@@ -1,26 +1,27 @@
 """Gradient accumulation of the transformers Trainer.
 
-One SGD step of a tiny random model on four micro-batches of one sequence is compared with one on a
-single batch of the same four sequences, which is the reference: same weights, no clipping, no decay.
-Losses that are summed but not divided, or divided twice, make the accumulated update larger or
-smaller by the number of micro-batches.
+One SGD step of a tiny random model at learning rate 1, without clipping and decay, is compared with the same step in
+plain torch on the whole batch: the gradient of the mean over all tokens that are predicted. The Trainer takes it twice,
+from one batch and from as many micro-batches of one sequence, whose label counts are equal or unequal.
+Losses that are summed but not divided, divided twice, or averaged per micro-batch give another update.
 
 A failure means that the relative distance of the two updates is above 4 times its bound of
 64 u (1 + |p| / |update|), u = 2^-24 for float32: 64 roundings of each gradient, and the rounding of
 the stored parameters, from which the updates are read. Healthy stacks give 2e-7 where the bound is
-4e-5; faults give 3 or 0.75. The control is a loop in plain torch over the same model and sequences, each
-micro-batch weighted by its tokens: where that misses the reference too, the Trainer is not to blame.
-Known: transformers multiplies the update by the number of micro-batches for models without
-`**kwargs` from 4.46.0 to 4.47.1 and for Llama itself in 4.47.0 and 4.48.0; 4.45.2 and 4.48.1 are right
-(measured with this probe; huggingface/transformers#34263, #35207, #35438).
+4e-5; faults give 3, 0.75 or 0.2. The control is a loop in plain torch over the same micro-batches, each
+weighted by its tokens: where that misses the reference too, the Trainer is not to blame.
+Known: every release before 4.46 takes the mean of the micro-batches' means, so that a token of a short answer weighs
+more (huggingface/transformers#34191); the update is multiplied by the number of micro-batches for models without
+`**kwargs` from 4.46.0 to 4.47.1 and for Llama itself in 4.47.0 and 4.48.0 (#34263, #35207, #35438), and divided by it
+once too often from 5.2.0 to 5.5.3 (#45349).
 
 Models: loss_kwargs is LlamaForCausalLM as it stands; no_kwargs is a wrapper whose forward takes no
 `**kwargs`, as ChatGLM and other remote code; own is the user's architecture, small, in place of the two where
 a config is given. ignored_kwargs takes them and does nothing with them,
 whose update is multiplied too (4.46.0 to 5.23.0, where tried): that says something about the model, so
 it is run only where the request names it.
-Sequences of unequal length: where the model takes no loss arguments, the mean of per-micro-batch means
-is the documented result and is recorded, not judged; so are those of the user's own code.
+Differs by design: from 4.46 on the Trainer says which models take the number of tokens (`model_accepts_loss_kwargs`);
+for the others it documents the mean of means. Where the update is that, the size of the difference is reported.
 
 Request: seed, device, config, models (default loss_kwargs and no_kwargs, or own), gradient_accumulation_steps
 (default 4, at most 8).
@@ -31,7 +32,7 @@ from __future__ import annotations
 import inspect
 import math
 import tempfile
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from compatcheck.probes._criterion import (
     UNIT_ROUNDOFF,
@@ -43,10 +44,12 @@ from compatcheck.probes._criterion import (
     Stage,
     Tensor,
     Tensors,
+    Unusable,
+    judge_rows,
     verdict,
 )
 from compatcheck.probes._device import NO_DEVICE, device_of
-from compatcheck.probes.training._model import Unbuildable, build, instance
+from compatcheck.probes.training._model import BUILD_ERRORS, Unbuildable, build, instance
 
 if TYPE_CHECKING:
     from compatcheck.results.findings import Outcome
@@ -63,6 +66,7 @@ VOCABULARY = 32
 IGNORED = -100
 MODELS = ("loss_kwargs", "no_kwargs")
 ROUNDINGS = 64
+MEAN_OF_MEANS = "the Trainer averages micro-batches with equal weight for models that take no number of tokens"
 LLAMA = {
     "vocab_size": VOCABULARY,
     "hidden_size": 16,
@@ -77,8 +81,33 @@ LLAMA = {
 }
 
 
+class Update(NamedTuple):
+    """Parameters before and after one step at learning rate 1, as flat float64 vectors on the CPU."""
+
+    before: Tensor
+    after: Tensor
+
+    @property
+    def change(self) -> Tensor:
+        return self.after - self.before
+
+
+class Trial(NamedTuple):
+    """One model and the sequences of one step; ``name`` is the model's."""
+
+    make: Make
+    name: str
+    lengths: str
+    samples: List[Tensors]
+    device: str
+
+    @property
+    def steps(self) -> int:
+        return len(self.samples)
+
+
 def measure(request: Request, stage: Stage) -> Measuring:
-    """Rows of the ratio and the relative distance (error) of the two updates, with the bound of the latter."""
+    """A row for each update: its ratio to the exact one, and their relative distance over its bound."""
     device = device_of(request)
     if device is None:
         return {"unsupported": NO_DEVICE}
@@ -93,18 +122,8 @@ def measure(request: Request, stage: Stage) -> Measuring:
         return {"unsupported": str(reason)}
     for name in request.get("models") or (("own",) if "own" in models else MODELS):
         for lengths in ("equal", "unequal"):
-            samples = _samples(lengths, steps, seed)
-            case = {
-                "model": name,
-                "lengths": lengths,
-                "steps": steps,
-                "judged": _is_normalised(models[name], name, lengths),
-            }
             stage(f"{name} {lengths}")
-            large = _update(models[name], samples, 1, device)
-            small = _update(models[name], samples, steps, device)
-            plain = _plain_update(models[name], samples, steps, device)
-            yield {**case, **_compare(small, large), "plain": _compare(plain, large)}
+            yield from _rows(Trial(models[name], name, lengths, _samples(lengths, steps, seed), device))
     return {"device": device}
 
 
@@ -112,26 +131,37 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
     """The judged row furthest above its bound decides, and fails only where plain torch meets the reference."""
     if "unsupported" in measured:
         return "skip", str(measured["unsupported"])
-    judged = [row for row in measured["rows"] if row["judged"]]
-    if not judged:
-        return "skip", "no case was chosen that can be judged"
-    worst = max(judged, key=_excess)
-    outcome: Outcome = verdict(_excess(worst))
-    model = "your architecture" if worst["model"] == "own" else worst["model"]
-    why = (
-        f"accumulating {worst['steps']} micro-batches gives {float(worst['ratio']):.4g} times the update of one batch, "
-        f"relative distance {float(worst['error']):.2g} (bound {float(worst['bound']):.1g}; "
-        f"{model}, {worst['lengths']} lengths)"
-    )
-    if outcome == "fail" and verdict(_excess(worst["plain"])) == "fail":
-        return "watch", why + "; plain torch misses that update too, so the model or the probe itself is suspect"
-    return outcome, why
+    return judge_rows(measured["rows"])
 
 
-def _excess(row: Measured) -> float:
-    """The distance of two updates over its bound."""
-    error = float(row["error"])
-    return error / float(row["bound"]) if math.isfinite(error) else math.inf
+def _rows(trial: Trial) -> Iterator[Row]:
+    """The control's row, and those of the Trainer with one batch and with micro-batches."""
+    batches, shares = _micro_batches(trial.samples)
+    exact = _plain_update(trial, [_pad(trial.samples)], [1.0])
+    row: Row = {"case": _case(trial), "dtype": "float32", "tensor": "update", "model": trial.name}
+    plain = _plain_update(trial, batches, shares)
+    yield {**row, "variant": "plain torch loop", "control": True, **_compare(plain, exact)}
+    single, _ = _trained(trial, 1)
+    yield {**row, "variant": "Trainer, one batch", **_told(_compare(single, exact), "one batch")}
+    accumulated, weighs_means = _trained(trial, trial.steps)
+    found = {**row, "variant": "Trainer, micro-batches", **_compare(accumulated, exact)}
+    if weighs_means and verdict(found["theta"]) != "pass":
+        means = _plain_update(trial, batches, [1 / trial.steps] * trial.steps)
+        if verdict(_compare(accumulated, means)["theta"]) == "pass":
+            found.update(by_design=MEAN_OF_MEANS, difference=found["distance"])
+    yield _told(found, f"accumulating {trial.steps} micro-batches")
+
+
+def _case(trial: Trial) -> str:
+    model = "your architecture" if trial.name == "own" else trial.name
+    return f"{model}, {trial.lengths} lengths"
+
+
+def _told(row: Row, what: str) -> Row:
+    """The row with its finding in words: theta is no rounding error."""
+    ratio, distance, bound = (float(row[key]) for key in ("ratio", "distance", "bound"))
+    says = f"{what} gives {ratio:.4g} times the exact update, relative distance {distance:.2g} (bound {bound:.1g})"
+    return {**row, "says": says}
 
 
 def _models(request: Request) -> Dict[str, Make]:
@@ -170,13 +200,6 @@ def _models(request: Request) -> Dict[str, Make]:
     return models
 
 
-def _is_normalised(make: Make, name: str, lengths: str) -> bool:
-    """Unequal lengths only where the model is known to pass on the number of tokens."""
-    parameters = inspect.signature(type(make()).forward).parameters.values()
-    takes = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-    return lengths == "equal" or (takes and name != "own")
-
-
 def _samples(lengths: str, count: int, seed: int) -> List[Tensors]:
     import torch
 
@@ -185,7 +208,8 @@ def _samples(lengths: str, count: int, seed: int) -> List[Tensors]:
     return [{"input_ids": torch.randint(3, VOCABULARY, (size,), generator=generator)} for size in sizes]
 
 
-def _pad(samples: List[Tensors]) -> Row:
+def _pad(samples: Sequence[Tensors]) -> Row:
+    """One batch padded on the right; the first token, which nothing predicts, has no label."""
     import torch
 
     length = max(len(sample["input_ids"]) for sample in samples)
@@ -193,39 +217,57 @@ def _pad(samples: List[Tensors]) -> Row:
     mask, labels = torch.zeros_like(ids), torch.full_like(ids, IGNORED)
     for row, sample in enumerate(samples):
         size = len(sample["input_ids"])
-        ids[row, :size], mask[row, :size], labels[row, :size] = sample["input_ids"], 1, sample["input_ids"]
+        ids[row, :size], mask[row, :size] = sample["input_ids"], 1
+        labels[row, 1:size] = sample["input_ids"][1:]
     return {"input_ids": ids, "attention_mask": mask, "labels": labels}
 
 
-def _update(make: Make, samples: List[Tensors], steps: int, device: str) -> Tuple[Tensor, Tensor]:
-    """Parameters before and after one step at learning rate 1, as flat float64 vectors on the CPU."""
-    from transformers import Trainer
-
-    model = make()
-    before = _flat(model)
-    with tempfile.TemporaryDirectory() as folder:
-        arguments = _arguments(folder, len(samples) // steps, steps, device)
-        Trainer(model=model, args=arguments, train_dataset=samples, data_collator=_pad).train()
-    return before, _flat(model)
+def _micro_batches(samples: Sequence[Tensors]) -> Tuple[List[Row], List[float]]:
+    """A batch for each sequence, and the share of the labels that each has."""
+    batches = [_pad([sample]) for sample in samples]
+    counts = [int((batch["labels"] != IGNORED).sum()) for batch in batches]
+    return batches, [count / sum(counts) for count in counts]
 
 
-def _plain_update(make: Make, samples: List[Tensors], steps: int, device: str) -> Tuple[Tensor, Tensor]:
-    """The same step by a loop over the micro-batches, each loss weighted by its share of the tokens."""
+def _trained(trial: Trial, steps: int) -> Tuple[Update, bool]:
+    """The Trainer's update, and whether it documents the mean of means for such a model.
+
+    Raises Unusable where the Trainer cannot be built or does not train.
+    """
     import torch
 
-    model = make().to(device).train()
+    model = trial.make()
     before = _flat(model)
-    size = len(samples) // steps
-    batches = [_pad(samples[start : start + size]) for start in range(0, len(samples), size)]
-    counts = [int((batch["labels"][:, 1:] != IGNORED).sum()) for batch in batches]
-    for batch, count in zip(batches, counts):
-        output = model(**{name: value.to(device) for name, value in batch.items()})
-        (output["loss"] * (count / sum(counts))).backward()
+    doing = "built"
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            from transformers import Trainer
+
+            arguments = _arguments(folder, trial.steps // steps, steps, trial.device)
+            trainer = Trainer(model=model, args=arguments, train_dataset=trial.samples, data_collator=_pad)
+            doing = "run"
+            trainer.train()
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except BUILD_ERRORS as error:
+            raise Unusable(f"the Trainer cannot be {doing}", error) from error
+    return Update(before, _flat(model)), getattr(trainer, "model_accepts_loss_kwargs", None) is False
+
+
+def _plain_update(trial: Trial, batches: Sequence[Row], shares: Sequence[float]) -> Update:
+    """The same step by a loop over batches, each loss weighted by its share."""
+    import torch
+
+    model = trial.make().to(trial.device).train()
+    before = _flat(model)
+    for batch, share in zip(batches, shares):
+        output = model(**{name: value.to(trial.device) for name, value in batch.items()})
+        (output["loss"] * share).backward()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.grad is not None:
                 parameter.sub_(parameter.grad)
-    return before, _flat(model)
+    return Update(before, _flat(model))
 
 
 def _arguments(folder: str, batch_size: int, steps: int, device: str) -> object:
@@ -262,12 +304,16 @@ def _flat(model: Module) -> Tensor:
     return torch.cat([parameter.detach().double().cpu().flatten() for parameter in model.parameters()])
 
 
-def _compare(small: Tuple[Tensor, Tensor], large: Tuple[Tensor, Tensor]) -> Dict[str, float]:
-    update, reference = small[1] - small[0], large[1] - large[0]
-    size = float(reference.norm())
-    bound = ROUNDINGS * UNIT_ROUNDOFF["float32"] * (1 + float(large[0].norm()) / size)
+def _compare(update: Update, exact: Update) -> Row:
+    """Ratio and relative distance of two updates, the bound of the latter, and theta, their quotient."""
+    size = float(exact.change.norm())
+    distance = float((update.change - exact.change).norm()) / size
+    bound = ROUNDINGS * UNIT_ROUNDOFF["float32"] * (1 + float(exact.before.norm()) / size)
     return {
-        "ratio": float(update.norm()) / size,
-        "error": float((update - reference).norm()) / size,
+        "ratio": float(update.change.norm()) / size,
+        "distance": distance,
         "bound": bound,
+        "theta": distance / bound if math.isfinite(distance) else math.inf,
+        "rho": 0.0,
+        "nonfinite": int(not math.isfinite(distance)),
     }

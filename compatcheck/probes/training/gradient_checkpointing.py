@@ -1,7 +1,9 @@
 """Gradient checkpointing: whether it takes effect, and whether gradients survive it.
 
 The user's architecture, small and with random weights, does one backward pass without checkpointing and with
-it, re-entrant and not, after `gradient_checkpointing_enable`. The same layers wrapped by hand in
+it, re-entrant and not, after `gradient_checkpointing_enable`, under autocast where the user trains so, on rows padded
+on the left, where tokens depend on the mask, and with dropout from equal seeds wherever the architecture has some, so
+that what a block is recomputed with shows. The same layers wrapped by hand in
 `torch.utils.checkpoint` are the control. What autograd keeps is counted by `saved_tensors_hooks`: distinct storages
 that are no parameters, so the numbers are the same on every device.
 
@@ -22,6 +24,7 @@ embeddings without that call).
 
 from __future__ import annotations
 
+import copy
 import inspect
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
@@ -31,7 +34,7 @@ from compatcheck.probes._device import NO_DEVICE, device_of
 from compatcheck.probes.training._batches import on, padded, sequences
 from compatcheck.probes.training._logits import ROUNDINGS, attempted
 from compatcheck.probes.training._model import Built, Unbuildable, build, instance
-from compatcheck.probes.training._recipe import Recipe, apply, recipe_of
+from compatcheck.probes.training._recipe import Recipe, apply, computing, recipe_of
 
 NEEDS: Dict[str, str] = {"torch": ">=1.13", "transformers": ">=4.31"}
 TIMEOUT: float = 120.0
@@ -41,6 +44,8 @@ ASKED_BY: Tuple[str, ...] = ("training.gradient_checkpointing",)
 
 COUNT = 4
 LEAST_FALL, ABOVE_LEAST = 3.0, 1.1
+DROPOUT = 0.5
+DROPOUTS = ("attention_dropout", "attn_pdrop", "resid_pdrop", "hidden_dropout")
 NOT_REQUESTED = "without enable_input_require_grads() torch gives no gradient here, by design"
 
 
@@ -72,12 +77,12 @@ def measure(request: Request, stage: Stage) -> Measuring:
         return {"unsupported": NO_DEVICE}
     stage("model")
     try:
-        built = build(request)
+        built = _with_dropout(build(request))
     except Unbuildable as reason:
         return {"unsupported": str(reason)}
     recipe = recipe_of(request)._replace(quantization=None, checkpointing=False)
     chosen = sequences(built.vocabulary, built.special_ids, int(request["seed"]))[:COUNT]
-    batch = on(padded(chosen, "right", built.pad_id), device)
+    batch = on(padded(chosen, "left", built.pad_id), device)
     facts = []
     for frozen in (False, True):
         name = "frozen embeddings" if frozen else "all trained"
@@ -98,6 +103,15 @@ def measure(request: Request, stage: Stage) -> Measuring:
             yield {**gradients, **notes}
             facts.append({"case": name, "variant": variant, "kept_without": plain.kept, "kept_with": kept.get("kept")})
     return {"device": device, "model": built.facts, "kept": facts}
+
+
+def _with_dropout(built: Built) -> Built:
+    """With a rate of dropout for each that the configuration names."""
+    config = copy.deepcopy(built.config)
+    for name in DROPOUTS:
+        if isinstance(getattr(config, name, None), (int, float)):
+            setattr(config, name, DROPOUT)
+    return built._replace(config=config)
 
 
 def _dtype(recipe: Recipe, device: str) -> str:
@@ -167,7 +181,10 @@ def _compared(with_it: Backward, without: Backward, dtype: str) -> Row:
 
 def _backward(setting: Setting) -> Backward:
     """One forward and backward pass of a fresh model."""
-    model = instance(setting.built, setting.dtype, _attention(setting)).to(setting.device)
+    import torch
+
+    weights = setting.recipe.weights if setting.recipe.autocast else setting.dtype
+    model = instance(setting.built, weights, _attention(setting)).to(setting.device)
     if setting.reentrant is not None:
         _switch_on(model, setting)
     if setting.recipe.lora is not None and setting.frozen:
@@ -177,7 +194,8 @@ def _backward(setting: Setting) -> Backward:
     if setting.frozen and setting.inputs_require_grads:
         model.enable_input_require_grads()
     model.train()
-    with _Counted(model) as counted:
+    torch.manual_seed(setting.built.seed)
+    with _Counted(model) as counted, computing(setting.recipe, setting.device):
         loss = model(**setting.batch).loss
     if loss.requires_grad:
         loss.backward()

@@ -56,7 +56,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     if not request.get("config"):
         return {"unsupported": "no config.json is known; name the model with --model"}
     if not request.get("training"):
-        return {"unsupported": "no training settings are known; name their file with --training"}
+        return {"unsupported": "no training settings are known; name their file with --config"}
     memory, devices = _gpu(request)
     known = stated(request, devices)
     stage("count parameters")

@@ -3,9 +3,10 @@
 The model's config.json is shrunk (heads, layers, width, experts and vocabulary; what selects kernels stays), given
 random weights, and trained as the user trains: dtype or autocast, attention, LoRA, quantised base, gradient
 checkpointing, optimiser and scaler. Batches of 1, 2 and 8 sequences of unequal length (the deep profile adds 4) are
-padded on either side. Loss and gradients of each are compared with the same sequences one by one, without padding,
-in float64 throughout, with the loss computed by the probe: what padding, masks, attention, the loss of the
-model's code or rounding change shows as a difference. Then 12 optimiser steps on 4 batches that come three times.
+padded on either side, under the user's attention or, where none is stated, under sdpa and eager. Loss and gradients
+of each are compared with the same sequences one by one, without padding, in float64 throughout, with the loss computed
+by the probe: what padding, masks, attention, the loss of the model's code or rounding change shows as a difference.
+Then 12 optimiser steps on 4 batches that come three times.
 
 A failure means that a loss or gradient is not finite, or errs by more than 4 times its bound (16 u in 16 bits, 64 u in
 float32, u the unit roundoff, relative, in the 2-norm of the tensor; 32 u and 512 u where it has few elements; the
@@ -18,11 +19,12 @@ that the loss depends on it (`_unreached.py`). A quantised base is compared with
 weights. The learning rate is the probe's own, 1e-3.
 
 Every expert of a mixture is given to every token, so that rounding cannot change the route.
-Recorded, judged only where the request says label_first_token: padding on the left with a label on the first real
-token, which a row of attention without any key then predicts (CPU flash attention from torch 2.3 gives wrong gradients
-there where the mask is finfo.min). Recorded, judged only where the user pads on the left: model code for which padding
-on the left changes the exact result. An architecture that transformers does not know is not judged, nor is one whose
-code is remote and not trusted.
+Padding on the left with a label on the first real token, as collators label it, makes a row of attention without any
+key predict that token (CPU flash attention from torch 2.3 gives wrong gradients there where the mask is finfo.min, as
+transformers 4.39 to 4.52 make it): compared with the math kernel, and recorded only where the training file pads on
+the right or label_first_token is false. Recorded, judged only where the user pads on the left: model code for which
+padding on the left changes the exact result. An architecture that transformers does not know is not judged, nor is
+one whose code is remote and not trusted.
 
 Request: seed, device, dtype, config, training, model_folder, trust_remote_code, profile, batch_sizes,
 label_first_token.

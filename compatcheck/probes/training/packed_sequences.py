@@ -4,10 +4,13 @@ The user's architecture, small and with random weights, is given the same sequen
 padded on the left (several, and one alone), with other ids under the padding, and packed in one row whose
 position_ids restart, as padding-free collators send them, without and with an attention_mask of ones.
 
+Where packing is judged, the loss and every gradient of the packed row are compared with those of the sequences one by
+one in float64 as well, for a backward pass has kernels of its own.
+
 Bound: each token's logits against float64 ones of that sequence alone, 64 u in float32 and 16 u in 16 bits, u the
 dtype's unit roundoff (measured on 22 healthy families: at most 33 u and 5 u; qwen3_next 250 u), or 4 times the error
 of the sequences one by one where that is more. A failure means that tokens see padding or another sequence. Leaks in
-a packed row are 8 % to 170 % of the logits.
+a packed row are 8 % to 170 % of the logits. Losses and gradients have the bounds of `_passes.py`.
 
 Padding is judged always. Packing without a mask is judged where the training file packs: transformers reads
 sequences from position_ids without flash attention from 4.53.1 on. With a mask of ones every release up to 5.23.0
@@ -37,11 +40,12 @@ from compatcheck.probes._criterion import (
     verdict,
 )
 from compatcheck.probes._device import NO_DEVICE, device_of
-from compatcheck.probes.training._batches import packed, padded, sequences
+from compatcheck.probes.training._batches import packed, padded, sequences, singles
 from compatcheck.probes.training._exact import float64_everywhere
 from compatcheck.probes.training._logits import attempted, deviation, logits_of, positions_of, singles_of, takes
 from compatcheck.probes.training._model import Built, Unbuildable, build, exact_instance, instance
-from compatcheck.probes.training._recipe import recipe_of
+from compatcheck.probes.training._passes import Pass, compared, run, sums
+from compatcheck.probes.training._recipe import Recipe, recipe_of
 
 if TYPE_CHECKING:
     from compatcheck.results.findings import Outcome
@@ -64,7 +68,10 @@ HAS_RECURRENCE = "layers with a recurrence need more than positions to tell sequ
 
 
 class Trial(NamedTuple):
-    """One model at one dtype with one attention implementation; ``exact`` and ``alone`` are logits by sequence."""
+    """One model at one dtype with one attention implementation; ``exact`` and ``alone`` are logits by sequence.
+
+    ``whole``: the exact loss and gradients of all sequences, None where packing is not judged.
+    """
 
     model: Module
     built: Built
@@ -74,6 +81,7 @@ class Trial(NamedTuple):
     chosen: List[Tensor]
     exact: List[Tensor]
     alone: List[Tensor]
+    whole: Optional[Pass]
 
 
 def measure(request: Request, stage: Stage) -> Measuring:
@@ -92,7 +100,9 @@ def measure(request: Request, stage: Stage) -> Measuring:
     chosen = sequences(built.vocabulary, built.special_ids, int(request["seed"]))[:COUNT]
     stage("float64")
     with float64_everywhere():
-        exact = singles_of(exact_instance(built), chosen, "cpu")
+        reference = exact_instance(built)
+        exact = singles_of(reference, chosen, "cpu")
+        whole = sums(reference, singles(chosen), (COUNT,))[COUNT] if packs or asked else None
     for dtype in _dtypes(request, device):
         for attention in _attentions(request, built, dtype, device):
             stage(f"{dtype} {attention}")
@@ -105,7 +115,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
             if not alone:
                 yield row
                 continue
-            trial = Trial(model, built, dtype, attention, device, chosen, exact, alone)
+            trial = Trial(model, built, dtype, attention, device, chosen, exact, alone, whole)
             yield from _padding_rows(trial)
             yield from _packing_rows(trial, _why_recorded(built, packs, asked))
     unknown = bool(training.get("packing")) and training.get("framework") != SENDS_NO_MASK and not asked
@@ -180,6 +190,23 @@ def _packing_rows(trial: Trial, recorded: Tuple[Optional[str], Optional[str]]) -
         why = recorded[with_mask]
         notes = {} if why is None else {"recorded": why}
         yield _row(trial, "packing", variant, partial(_packed, trial, with_mask), **notes)
+        if trial.whole is not None and why is None:
+            yield from _gradient_rows(trial, trial.whole, with_mask, variant)
+
+
+def _gradient_rows(trial: Trial, whole: Pass, with_mask: bool, variant: str) -> Iterator[Row]:
+    """Loss and gradients of a packed row, and of the sequences one by one as the control."""
+    recipe = Recipe(trial.dtype, trial.dtype)
+    row = {"case": f"packing, loss and gradients, {trial.dtype}", "dtype": trial.dtype}
+    alone = run(trial.model, recipe, singles(trial.chosen), trial.device)
+    control = f"one by one, {trial.attention}"
+    yield {**row, "variant": control, "control": True, **compared(alone, whole, None, trial.dtype)}
+
+    def measured() -> Row:
+        found = run(trial.model, recipe, [packed(trial.chosen, with_mask)], trial.device)
+        return compared(found, whole, alone, trial.dtype)
+
+    yield attempted({**row, "variant": f"{variant}, {trial.attention}"}, measured)
 
 
 def _packed(trial: Trial, with_mask: bool) -> List[Tensor]:

@@ -1,12 +1,14 @@
 """Saving a model and loading it again.
 
 The user's architecture, small and with random weights, is saved with `save_pretrained` (safetensors) and loaded with
-`from_pretrained` in its own dtype, with tied embeddings and without. With LoRA in the training file the adapters make
-the same journey through peft. Loading a state dict into a fresh model is the control.
+`from_pretrained` in its own dtype and in float32, with tied embeddings and without, in one file and in several. With
+LoRA in the training file the adapters make the same journey through peft, with the modules that are saved as a whole.
+Loading a state dict into a fresh model is the control.
 
 Bound: every parameter must come back bit for bit, tied weights must still share their memory, and the logits,
 which the same kernels compute from the same numbers, must be those from before to 64 u in float32 and 16 u in 16 bits
 at the worst token, u the dtype's unit roundoff, for a loaded model may choose other kernels for the same formula.
+Buffers are judged by the logits, in float32.
 A failure means a checkpoint that is not the model that was trained: a random output layer, a lost tie, changed buffers.
 
 Request: seed, device, dtype, config, training (lora).
@@ -18,6 +20,7 @@ import copy
 import inspect
 import os
 import tempfile
+from functools import partial
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 from compatcheck.probes._criterion import Measuring, Module, Request, Row, Stage, Tensor, Tensors
@@ -35,6 +38,7 @@ SECONDS: float = 1.5
 ASKED_BY: Tuple[str, ...] = ("training.lora",)
 
 COUNT = 3
+SHARDS = 3
 
 
 class Journey(NamedTuple):
@@ -65,7 +69,8 @@ def measure(request: Request, stage: Stage) -> Measuring:
     for kind in _kinds(built, bool(request.get("config"))):
         tied = bool(getattr(kind.config, "tie_word_embeddings", False))
         stage("tied embeddings" if tied else "untied embeddings")
-        yield from _whole_model(kind, recipe, device, batch, "tied" if tied else "untied")
+        for dtype in _dtypes(recipe, device):
+            yield from _whole_model(kind, recipe, dtype, device, batch, "tied" if tied else "untied")
     facts: Row = {"device": device, "model": built.facts}
     if recipe.lora is not None:
         stage("adapters")
@@ -85,8 +90,13 @@ def _kinds(built: Built, given: bool) -> List[Built]:
     return [built, built._replace(config=config)]
 
 
-def _whole_model(built: Built, recipe: Recipe, device: str, batch: Tensors, ties: str) -> Iterator[Row]:
-    dtype = "float32" if recipe.dtype == "float16" and device == "cpu" else recipe.dtype
+def _dtypes(recipe: Recipe, device: str) -> Tuple[str, ...]:
+    """float32 and the user's dtype; float16 on a CPU is slow and shows nothing more."""
+    own = recipe.dtype
+    return ("float32",) if own == "float32" or (own == "float16" and device == "cpu") else ("float32", own)
+
+
+def _whole_model(built: Built, recipe: Recipe, dtype: str, device: str, batch: Tensors, ties: str) -> Iterator[Row]:
     attention = recipe.attention if recipe.attention in built.attentions else built.attentions[-1]
     model = instance(built, dtype, attention).to(device).eval()
     journey = Journey(f"{ties} embeddings", dtype, device, attention, model, batch, logits_of(model, batch, device))
@@ -96,13 +106,15 @@ def _whole_model(built: Built, recipe: Recipe, device: str, batch: Tensors, ties
         fresh.load_state_dict(copy.deepcopy(model.state_dict()))
         return fresh
 
-    def reloaded() -> Module:
+    def reloaded(**options: Any) -> Module:
         with tempfile.TemporaryDirectory() as folder:
-            model.save_pretrained(folder, safe_serialization=True)
+            model.save_pretrained(folder, safe_serialization=True, **options)
             return _loaded(built, folder, dtype, attention)
 
+    size = sum(value.numel() * value.element_size() for value in model.parameters())
     yield _row(journey, "state dict into a fresh model", restored, control=True)
     yield _row(journey, "save_pretrained, from_pretrained", reloaded)
+    yield _row(journey, "save_pretrained in several files", partial(reloaded, max_shard_size=size // SHARDS))
 
 
 def _loaded(built: Built, folder: str, dtype: str, attention: str) -> Module:
@@ -180,7 +192,8 @@ def _changed(model: Module, other: Tensor) -> List[str]:
 
 def _tied(model: Module) -> bool:
     output = model.get_output_embeddings()
-    return output is not None and output.weight.data_ptr() == model.get_input_embeddings().weight.data_ptr()
+    weights: List[Any] = [getattr(each, "weight", None) for each in (output, model.get_input_embeddings())]
+    return all(each is not None for each in weights) and weights[0].data_ptr() == weights[1].data_ptr()
 
 
 def _says(changed: List[str]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.json_text import read_json_object
 from compatcheck.files.python_syntax import attributes_set, parse_code
 from compatcheck.files.reading import read_text
@@ -16,7 +17,6 @@ from compatcheck.project.model_files import _rope, _tokenizer
 from compatcheck.project.model_files.traits._code import Code, Kind
 from compatcheck.project.model_files.traits._rules import traits_of
 
-_LARGEST_CODE = 8 << 20
 _KINDS: tuple[tuple[Kind, str], ...] = (
     ("model", "modeling"),
     ("model", "configuration"),
@@ -122,7 +122,7 @@ def _parse(folder: str, name: str) -> ast.Module:
 
 def read_code(path: str) -> str:
     """The text of a file of code; raises `InputError` where it is too large or not UTF-8."""
-    return read_text(path, _LARGEST_CODE)
+    return read_text(path, limits.MODEL_CODE_BYTES)
 
 
 def _auto_classes(folder: str, names: list[str], config: dict[str, object]) -> dict[str, str]:

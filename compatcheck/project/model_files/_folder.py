@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.json_text import read_json_object
 from compatcheck.project.model_files import _code, _tokenizer, _weights
 from compatcheck.project.model_files._repository import as_fact, blob_identity, origin_of
@@ -14,8 +15,6 @@ from compatcheck.project.model_files.file_traits._files import Files, traits_of
 
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
 _IDENTIFYING = (".py", ".json", ".model", ".txt", ".jinja")
-_MOST_FILES = 2000
-_LARGEST_SMALL_FILE = 256 << 20
 _WORTH_SHOWING = 1 << 28
 _BITSANDBYTES = {"load_in_4bit": 4, "load_in_8bit": 8}
 
@@ -136,7 +135,7 @@ def file_names(folder: str) -> list[str]:
             names = sorted(entry.name for entry in entries if _is_file(entry))
     except OSError as error:
         raise InputError("reading the model folder", folder, error.strerror or str(error), "make it readable") from None
-    if len(names) > _MOST_FILES:
+    if len(names) > limits.MODEL_FILES:
         seen = f"it holds {len(names)} files"
         raise InputError("reading the model folder", folder, seen, "give the folder of one model")
     return names
@@ -162,7 +161,7 @@ def _files(folder: str, names: list[str], weights: bool, reasons: dict[str, str]
             reasons[f"model.files.{name}"] = f"{path} cannot be read: {error.strerror or error}"
             continue
         files[name] = {**blob_identity(path), "size": size}
-        if "sha256" not in files[name] and (size <= _LARGEST_SMALL_FILE or name.endswith(_WEIGHTS)):
+        if "sha256" not in files[name] and (size <= limits.HASHED_BYTES or name.endswith(_WEIGHTS)):
             unhashed[path] = name
     _hash(files, unhashed, reasons)
     return files

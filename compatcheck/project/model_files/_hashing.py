@@ -7,12 +7,17 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from compatcheck.files import limits
+from compatcheck.files.reading import open_bytes, open_text
+
+if TYPE_CHECKING:
+    from io import FileIO
 
 _CHUNK = 1 << 20
 _REMEMBERED_FROM = 8 << 20
 _WORTH_THREADS = 32 << 20
-_MOST_REMEMBERED = 10_000
 _RACY_NS = 2_000_000_000
 _VERSION = 1
 
@@ -108,7 +113,7 @@ def _digest(path: str, stop: threading.Event, advance: Callable[[int], None] | N
     digest = hashlib.sha256()
     buffer = bytearray(_CHUNK)
     view = memoryview(buffer)
-    with open(path, "rb", buffering=0) as stream:
+    with cast("FileIO", open_bytes(path, buffering=0)) as stream:
         while count := stream.readinto(buffer):
             if stop.is_set():
                 raise _Stopped
@@ -136,8 +141,8 @@ def default_cache() -> str:
 def _load(cache: str) -> dict[str, list[Any]]:
     """What is remembered; nothing where the file is missing, unreadable or not ours."""
     try:
-        with open(cache, encoding="utf-8") as stream:
-            stated = json.loads(stream.read(64 << 20))
+        with open_text(cache, errors="strict") as stream:
+            stated = json.loads(stream.read(limits.HASHES_BYTES))
     except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(stated, dict) or stated.get("version") != _VERSION or not isinstance(stated.get("files"), dict):
@@ -158,7 +163,7 @@ def _save(cache: str, files: Mapping[str, list[Any]]) -> None:
     from compatcheck.errors import InputError
     from compatcheck.files import storage
 
-    newest = sorted(files.items(), key=lambda item: -item[1][1])[:_MOST_REMEMBERED]
+    newest = sorted(files.items(), key=lambda item: -item[1][1])[: limits.REMEMBERED_HASHES]
     try:
         os.makedirs(os.path.dirname(cache), mode=0o700, exist_ok=True)
         storage.write(cache, json.dumps({"version": _VERSION, "files": dict(newest)}))

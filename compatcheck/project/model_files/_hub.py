@@ -8,11 +8,11 @@ import sys
 from typing import Any, NoReturn
 
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 
 _DOING = "looking for the model"
 _ID = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?\Z")
 _SMALL_FILES = ("*.json", "*.py", "*.jinja", "*.txt", "*.model")
-_LARGEST_TOGETHER = 1 << 30
 
 
 def find_folder(model: str, online: bool = False) -> str:
@@ -92,7 +92,7 @@ def _fetched(name: str, revision: str | None) -> str:
         told: Any = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=30)
         small = [each for each in told.siblings or () if each.rfilename.endswith(tuple(p[1:] for p in _SMALL_FILES))]
         together = sum(each.size or 0 for each in small)
-        if together > _LARGEST_TOGETHER:
+        if together > limits.DOWNLOAD_BYTES:
             seen = f"its small files take {together} bytes together"
             raise InputError("fetching the model", wanted, seen, "download what you need and give the folder")
         return str(snapshot_download(name, revision=told.sha, allow_patterns=[each.rfilename for each in small]))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from typing import BinaryIO, NamedTuple
 
+from compatcheck.files import limits
+from compatcheck.files.reading import open_bytes
 from compatcheck.project.model_files._safetensors import LFS_PROBLEM, HeaderError, is_lfs_pointer
 
-_LARGEST_DIRECTORY = 64 << 20
-_MOST_PAIRS = 64
-_LONGEST_TEXT = 1 << 16
+_ZIP64_RECORDS = 56 + 20
+"""The bytes of zip64's end record and of its locator, which stand before the usual end record."""
 _WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 _TEXT = 8
 _GGUF_WANTED = {"general.architecture": "architecture", "general.name": "name"}
@@ -27,7 +28,7 @@ class Listing(NamedTuple):
 def read_listing(path: str) -> Listing:
     """What a ``.bin``, ``.pt``, ``.pth`` or ``.gguf`` file is; raises `HeaderError` and `OSError` as `read_shard`."""
     size = os.path.getsize(path)
-    with open(path, "rb") as stream:
+    with open_bytes(path) as stream:
         start = stream.read(512)
         if is_lfs_pointer(start):
             raise HeaderError(LFS_PROBLEM)
@@ -53,7 +54,10 @@ def _zip(stream: BinaryIO, size: int) -> Listing:
     if at < 0 or len(end) < at + 22:
         raise HeaderError("truncated: the listing at the end of the zip file is missing")
     directory = int.from_bytes(end[at + 12 : at + 16], "little")
-    if directory != 0xFFFFFFFF and directory > _LARGEST_DIRECTORY:
+    record = at - _ZIP64_RECORDS
+    if record >= 0 and end.startswith(b"PK\x06\x06", record):  # zip64 repeats the listing's size, in eight bytes
+        directory = int.from_bytes(end[record + 40 : record + 48], "little")
+    if directory > limits.ZIP_LISTING_BYTES:
         raise HeaderError(f"damaged: its zip listing claims {directory} bytes")
     import zipfile
 
@@ -79,7 +83,7 @@ def _gguf(stream: BinaryIO, size: int) -> Listing:
     if tensors > size or pairs > size:
         raise HeaderError(f"damaged: its header claims {tensors} tensors and {pairs} values")
     stated: dict[str, str] = {}
-    for _ in range(min(pairs, _MOST_PAIRS)):
+    for _ in range(min(pairs, limits.GGUF_PAIRS)):
         key, kind = _string(stream), _number(stream, 4)
         if kind == _TEXT:
             value = _string(stream)
@@ -101,7 +105,7 @@ def _number(stream: BinaryIO, width: int) -> int:
 
 def _string(stream: BinaryIO) -> str:
     length = _number(stream, 8)
-    if length > _LONGEST_TEXT:
+    if length > limits.GGUF_TEXT_BYTES:
         raise HeaderError(f"damaged: its header claims a text of {length} bytes")
     raw = stream.read(length)
     if len(raw) < length:

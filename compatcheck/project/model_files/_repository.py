@@ -6,12 +6,13 @@ import os
 import re
 from typing import Any, NamedTuple
 
+from compatcheck.files import limits
+from compatcheck.files.reading import open_text
+
 _SNAPSHOT = re.compile(r"(.*[/\\]models--([^/\\]+))[/\\]snapshots[/\\]([0-9a-f]{40})\Z", re.S)
 _MODELSCOPE = re.compile(r".*[/\\]modelscope[/\\](?:hub[/\\])?(?:models[/\\])?([^/\\]+)[/\\]([^/\\]+)\Z", re.S)
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _SHA1 = re.compile(r"[0-9a-f]{40}\Z")
-_LARGEST_REF = 200
-_MOST_REFS = 500
 
 
 class Origin(NamedTuple):
@@ -58,11 +59,11 @@ def _refs(folder: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for path, folders, names in os.walk(folder):
         folders.sort()
-        for name in sorted(names)[: _MOST_REFS - len(found)]:
+        for name in sorted(names)[: limits.REFS - len(found)]:
             inner = os.path.join(path, name)
             try:
-                with open(inner, encoding="utf-8", errors="replace") as stream:
-                    found[os.path.relpath(inner, folder).replace(os.sep, "/")] = stream.read(_LARGEST_REF).strip()
+                with open_text(inner) as stream:
+                    found[os.path.relpath(inner, folder).replace(os.sep, "/")] = stream.read(limits.REF_BYTES).strip()
             except OSError:
                 continue
     return found
@@ -71,8 +72,8 @@ def _refs(folder: str) -> dict[str, str]:
 def _stated_revision(folder: str) -> str | None:
     """ModelScope's ``.mv`` holds ``Revision:master,CreatedAt:1700000000``."""
     try:
-        with open(os.path.join(folder, ".mv"), encoding="utf-8", errors="replace") as stream:
-            stated = re.match(r"Revision:([^,\s]{1,80})", stream.read(_LARGEST_REF))
+        with open_text(os.path.join(folder, ".mv")) as stream:
+            stated = re.match(r"Revision:([^,\s]{1,80})", stream.read(limits.REF_BYTES))
     except OSError:
         return None
     return stated[1] if stated else None

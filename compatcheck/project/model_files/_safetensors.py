@@ -11,7 +11,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-_LARGEST_HEADER = 100 << 20
+from compatcheck.files import limits
+from compatcheck.files.reading import open_bytes
+
 _LFS = b"version https://git-lfs.github.com/spec/"
 LFS_PROBLEM = "a Git LFS pointer, not the file itself: run `git lfs pull` or download it"
 _BITS = {
@@ -54,17 +56,17 @@ def read_shard(path: str) -> Shard:
     Raises `HeaderError` where the file is truncated, damaged or no safetensors, and `OSError` where it is unreadable.
     """
     size = os.path.getsize(path)
-    with open(path, "rb") as stream:
+    with open_bytes(path) as stream:
         start = stream.read(8)
         if is_lfs_pointer(start + stream.read(64)):
             raise HeaderError(LFS_PROBLEM)
         stream.seek(8)
         length = int.from_bytes(start, "little")
         if size < 8 or length > size - 8:
-            if length <= _LARGEST_HEADER:
+            if length <= limits.HEADER_BYTES:
                 raise HeaderError(f"truncated: {size} bytes, its header alone takes {length + 8}")
             raise HeaderError(f"damaged: its header claims {length} bytes")
-        if length > _LARGEST_HEADER:
+        if length > limits.HEADER_BYTES:
             raise HeaderError(f"damaged: its header claims {length} bytes")
         text = stream.read(length).decode("utf-8", "replace")
     header = _object(text)

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.json_text import json_object, read_json_object
-from compatcheck.files.reading import read_text
+from compatcheck.files.reading import open_bytes, read_text
 
 _CONFIG, _FAST, _SPECIAL = "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json"
-_LARGEST_FAST = 128 << 20
 _PIECE, _OVERLAP = 1 << 20, 256
 _MERGES = re.compile(rb'"merges"\s*:\s*\[\s*(["\[])')
 _MARKED = re.compile(r"<\|[^|<>\s]{1,40}\|>|\[/?[A-Z]{2,12}\]|</?s>|<(?:start|end)_of_turn>")
@@ -113,7 +113,7 @@ def _fast(folder: str, names: list[str]) -> dict[str, Any]:
     if _FAST not in names:
         return {}
     path = os.path.join(folder, _FAST)
-    return json_object(read_text(path, _LARGEST_FAST), path)
+    return json_object(read_text(path, limits.TOKENIZER_BYTES), path)
 
 
 def _merges(folder: str, names: list[str]) -> str | None:
@@ -124,7 +124,7 @@ def _merges(folder: str, names: list[str]) -> str | None:
     if _FAST not in names:
         return None
     try:
-        with open(os.path.join(folder, _FAST), "rb") as stream:
+        with open_bytes(os.path.join(folder, _FAST)) as stream:
             return _form_of_merges(stream)
     except OSError:
         return None

@@ -8,6 +8,7 @@ from typing import Any
 
 from compatcheck.errors import InputError
 from compatcheck.files.json_text import read_json_object
+from compatcheck.files.reading import open_bytes
 from compatcheck.project.model_files._other_weights import facts_of, read_listing
 from compatcheck.project.model_files._safetensors import (
     LFS_PROBLEM,
@@ -61,7 +62,7 @@ def read(folder: str, names: list[str]) -> dict[str, object]:
 
 
 def _is_pointer(path: str) -> bool:
-    with open(path, "rb") as stream:
+    with open_bytes(path) as stream:
         return is_lfs_pointer(stream.read(64))
 
 

@@ -16,6 +16,7 @@ from compatcheck.project.requirements._markers import Place, applies
 _NAMED_URL = re.compile(r"[/\\#&]egg=([A-Za-z0-9._-]+)")
 _PYTORCH_INDEX = re.compile(r"://download(?:-r2)?\.pytorch\.org/whl/(cu\d{2,3}|cpu|rocm[\d.]+|xpu)/?$")
 _PUBLIC_INDEX = re.compile(r"https?://pypi(?:\.python)?\.org/")
+_ENDLESS = re.compile(r"\d{300}")
 _LABELLED = frozenset(("torch", "torchvision", "torchaudio"))
 
 
@@ -50,11 +51,13 @@ def parse(line: str, at: Location, place: Place) -> Asked | None:
 
 
 def _requirement(line: str, at: Location, place: Place) -> Asked | None:
-    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.requirements import Requirement
 
+    if _ENDLESS.search(line):
+        raise ValueError("it has a number of hundreds of digits")
     try:
         requirement = Requirement(line)
-    except InvalidRequirement as error:
+    except ValueError as error:
         raise ValueError(str(error).splitlines()[0]) from None
     marker = str(requirement.marker) if requirement.marker is not None else ""
     holds = applies(marker, place)

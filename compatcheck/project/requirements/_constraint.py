@@ -41,7 +41,7 @@ def _join(constraint: str, bare: str) -> str | None:
 
 
 def _clause(operator: str, version: str) -> str | None:
-    from packaging.version import InvalidVersion, Version
+    from packaging.version import Version
 
     if version == "*":
         return ""
@@ -49,7 +49,7 @@ def _clause(operator: str, version: str) -> str | None:
     bare = version.rstrip("*").rstrip(".")
     try:
         parsed = Version(bare)
-    except InvalidVersion:
+    except ValueError:
         return None
     if operator == "^":
         return f">={bare},<{_caret(parsed.release)}"

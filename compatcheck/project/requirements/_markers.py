@@ -46,11 +46,11 @@ def applies(marker: str, place: Place) -> bool | None:
 
 def admits(requires: str, place: Place) -> bool | None:
     """Whether the Python version lies in a range; None where that is not known, or the range is none."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.specifiers import SpecifierSet
 
     try:
         demanded = SpecifierSet(requires)
-    except InvalidSpecifier:
+    except ValueError:
         return None
     verdicts = {demanded.contains(each, prereleases=True) for each in pythons(place)}
     return verdicts.pop() if len(verdicts) == 1 else None
@@ -58,24 +58,23 @@ def admits(requires: str, place: Place) -> bool | None:
 
 def in_range(version: str, specifier: str) -> bool:
     """Whether a version meets a specifier; False where either is none."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-    from packaging.version import InvalidVersion
+    from packaging.specifiers import SpecifierSet
 
     try:
         return SpecifierSet(specifier).contains(version, prereleases=True)
-    except (InvalidSpecifier, InvalidVersion):
+    except ValueError:
         return False
 
 
 @lru_cache(maxsize=64)
 def pythons(place: Place) -> tuple[str, ...]:
     """The Python versions that come into question, in full."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.specifiers import SpecifierSet
 
     every = [f"3.{minor}.{patch}" for minor in _MINORS for patch in (0, 9)]
     try:
         demanded = SpecifierSet(place.requires)
-    except InvalidSpecifier:
+    except ValueError:
         demanded = SpecifierSet()
     if place.python is not None:
         wanted = [place.python] if place.python.count(".") > 1 else [f"{place.python}.0", f"{place.python}.9"]

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Location
 from compatcheck.errors import InputError
-from compatcheck.files.json_text import LARGEST_JSON
+from compatcheck.files import limits
 from compatcheck.files.reading import OversizeError, read_text
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from compatcheck.files.toml_text import TOMLDecodeError, parse_toml
 
 _DOING = "reading TOML from"
 _PLACE = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)")
@@ -51,10 +46,10 @@ class Package(NamedTuple):
 
 def read_toml(path: str) -> Sheet:
     """The file parsed. Raises `InputError` with the line where it is not TOML."""
-    text = read_text(path, LARGEST_JSON)
+    text = read_text(path, limits.TEXT_BYTES)
     try:
-        return Sheet(path, text, tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+        return Sheet(path, text, parse_toml(text))
+    except TOMLDecodeError as error:
         raise InputError(_DOING, path, *_parse_fault(str(error), text)) from None
     except RecursionError:
         raise OversizeError(_DOING, path, "it is nested too deeply", "give an ordinary file") from None

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compatcheck.errors import InputError
-from compatcheck.files.json_text import LARGEST_JSON
+from compatcheck.files import limits
 from compatcheck.files.reading import OversizeError, read_text
 
 _DOING = "reading YAML from"
-_MOST_ALIASED = 20_000
-_DEEPEST = 60
 
 
 class Scalar(str):
@@ -24,7 +22,7 @@ def read_yaml(path: str) -> dict[str, Any]:
     """The mapping in a file; raises `InputError` with the line where there is none."""
     import yaml
 
-    text = read_text(path, LARGEST_JSON)
+    text = read_text(path, limits.TEXT_BYTES)
     _require_shallow(text, path)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -37,7 +35,7 @@ def read_yaml(path: str) -> dict[str, Any]:
         raise InputError(_DOING, path, str(error).splitlines()[0], "correct it") from None
     except RecursionError:
         raise OversizeError(_DOING, path, "it is nested too deeply", "give an ordinary file") from None
-    value = None if node is None else _plain(node, path, iter(range(len(text) + _MOST_ALIASED)), 0)
+    value = None if node is None else _plain(node, path, iter(range(len(text) + limits.YAML_ALIASED_VALUES)), 0)
     if not isinstance(value, dict):
         raise InputError(_DOING, path, "it holds no mapping", "give a file of keys and values")
     return value
@@ -60,7 +58,7 @@ def _plain(node: Any, path: str, budget: Iterator[int], depth: int) -> Any:
     """The plain value of a node; aliases are followed as often as they stand, within a bound."""
     import yaml
 
-    if next(budget, None) is None or depth > _DEEPEST:
+    if next(budget, None) is None or depth > limits.YAML_DEPTH:
         raise OversizeError(
             _DOING, path, "its aliases make far more of it than it holds, or it is too deep", "give an ordinary file"
         )

@@ -9,9 +9,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from compatcheck.files import limits
 from compatcheck.project.python_values import (
-    LARGEST_NUMBER,
-    LONGEST,
     NOT_RUN,
     OUT_OF_PROPORTION,
     Open,
@@ -44,7 +43,7 @@ from compatcheck.project.script_calls._heap import (
     is_same,
     join_paths,
 )
-from compatcheck.project.script_calls._state import MOST_ROUNDS, Flow, Frame, Raised, State
+from compatcheck.project.script_calls._state import Flow, Frame, Raised, State
 from compatcheck.project.script_calls.calls import Assignment, CommandLine
 
 _BUILTINS = frozenset(dir(builtins))
@@ -106,7 +105,7 @@ class Expressions(State, abc.ABC):
 
     def _constant(self, expression: ast.Constant) -> Node:
         value = expression.value
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST_NUMBER:
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) > limits.NUMBER:
             return self.node(Open(OUT_OF_PROPORTION), expression)
         return self.node(value if is_plain(value) else Open(NOT_RUN), expression)
 
@@ -240,7 +239,7 @@ class Expressions(State, abc.ABC):
                 items.extend(inner)
             else:
                 items.append(self.value(each))
-        return self.node(ListValue(items) if len(items) <= LONGEST else Open(OUT_OF_PROPORTION), expression)
+        return self.node(ListValue(items) if len(items) <= limits.VALUE_LENGTH else Open(OUT_OF_PROPORTION), expression)
 
     def _dict(self, expression: ast.Dict) -> Node:
         made = DictValue()
@@ -290,7 +289,7 @@ class Expressions(State, abc.ABC):
             if isinstance(each, Open):
                 return self.node(each, at)
         if isinstance(op, ast.Add) and isinstance(one, str) and isinstance(other, str):
-            fits = len(one) + len(other) <= LONGEST
+            fits = len(one) + len(other) <= limits.VALUE_LENGTH
             return self.node(one + other if fits else Open(OUT_OF_PROPORTION), at, assumed)
         if isinstance(op, ast.Add) and isinstance(one, ListValue) and isinstance(other, ListValue):
             if one.opened or other.opened:
@@ -298,7 +297,7 @@ class Expressions(State, abc.ABC):
             self.spend(len(one.items) + len(other.items))
             return self.node(ListValue((*one.items, *other.items)), at)
         if isinstance(op, ast.Mult) and isinstance(one, ListValue) and isinstance(other, int) and not one.opened:
-            fits = 0 <= len(one.items) * other <= LONGEST
+            fits = 0 <= len(one.items) * other <= limits.VALUE_LENGTH
             self.spend(len(one.items) * other if fits else 0)
             return self.node(ListValue(one.items * other) if fits else Open(OUT_OF_PROPORTION), at)
         if isinstance(op, ast.BitOr) and isinstance(one, DictValue) and isinstance(other, DictValue):
@@ -435,7 +434,7 @@ class Expressions(State, abc.ABC):
             else:
                 result = node.value if isinstance(node.value, Open) else Open(NOT_RUN)
         if result is None:
-            result = "".join(parts) if sum(map(len, parts)) <= LONGEST else Open(OUT_OF_PROPORTION)
+            result = "".join(parts) if sum(map(len, parts)) <= limits.VALUE_LENGTH else Open(OUT_OF_PROPORTION)
         return self.node(result, expression, assumed)
 
     def _lambda(self, expression: ast.Lambda) -> Node:
@@ -453,7 +452,7 @@ class Expressions(State, abc.ABC):
             first = expression.generators[0]
             rounds = self.items_of(self.value(first.iter))
             simple = isinstance(expression, (ast.ListComp, ast.DictComp)) and len(expression.generators) == 1
-            if rounds is None or not simple or len(rounds) > MOST_ROUNDS:
+            if rounds is None or not simple or len(rounds) > limits.SCRIPT_ROUNDS:
                 return self._generic_comprehension(expression)
             items: list[Node] = []
             made = DictValue()
@@ -598,7 +597,7 @@ class Expressions(State, abc.ABC):
 
     def write_items(self, target: ListValue, items: tuple[Node, ...]) -> None:
         self.spend(len(items))
-        if len(items) > LONGEST:
+        if len(items) > limits.VALUE_LENGTH:
             self.heap.open(target, Open(OUT_OF_PROPORTION))
         else:
             self.heap.write(target.slots, ITEMS, items)

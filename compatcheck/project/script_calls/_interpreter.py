@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from compatcheck.files import limits
 from compatcheck.files.python_syntax import Function
 from compatcheck.project.python_values import NOT_RUN, Open, Reference, is_plain
 from compatcheck.project.script_calls._heap import (
@@ -28,7 +29,7 @@ from compatcheck.project.script_calls._heap import (
     may_be_absent,
 )
 from compatcheck.project.script_calls._invocation import Invocation, parameter_names
-from compatcheck.project.script_calls._state import MOST_ROUNDS, Flow, Frame, Raised
+from compatcheck.project.script_calls._state import Flow, Frame, Raised
 from compatcheck.project.script_calls.calls import CommandLine
 
 _HOOKS = frozenset(("forward", "training_step", "configure_optimizers", "compute_loss"))
@@ -199,7 +200,7 @@ class Interpreter(Invocation):
 
     def _for(self, statement: ast.For | ast.AsyncFor) -> Flow:
         rounds = self.items_of(self.value(statement.iter))
-        if rounds is None or len(rounds) * self._rounds > MOST_ROUNDS:
+        if rounds is None or len(rounds) * self._rounds > limits.SCRIPT_ROUNDS:
             each = self.node(Open(f"it is different in each round of the loop in line {statement.lineno}"), statement)
             self.heap.lose(rounds)
             return self._loop(statement, lambda: self.assign(statement.target, each))

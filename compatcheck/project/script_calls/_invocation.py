@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from compatcheck.environment import Location
+from compatcheck.files import limits
 from compatcheck.files.python_syntax import Function
 from compatcheck.project.python_values import NOT_RUN, Open, Reference, is_plain
 from compatcheck.project.script_calls._expressions import Expressions
@@ -36,7 +37,6 @@ from compatcheck.project.script_calls._heap import (
 from compatcheck.project.script_calls._state import Flow, Frame, Raised
 from compatcheck.project.script_calls.calls import Call
 
-_DEEPEST = 12
 _MOST_CALL_BACKS = 8
 _HARMLESS = frozenset(
     ("print", "isinstance", "issubclass", "type", "len", "repr", "sorted", "enumerate", "zip", "map", "filter", "id")
@@ -256,7 +256,7 @@ class Invocation(Expressions):
     def _call_back(self, function: FunctionValue, at: ast.AST, owner: Node | None = None) -> None:
         """Code that is not followed may call a function: its calls are seen, and what it changes is open."""
         times = self._call_backs[function.node]
-        if self._depth >= _DEEPEST or function.node in self._active or times >= _MOST_CALL_BACKS:
+        if self._depth >= limits.CALLS_DEPTH or function.node in self._active or times >= _MOST_CALL_BACKS:
             self._apply_effects(function, at)
             return
         self._call_backs[function.node] += 1
@@ -289,9 +289,9 @@ class Invocation(Expressions):
             handler = self._library["command"]
             arguments = handler(self, function, at)
         recursive = function.node in self._active
-        if self._depth >= _DEEPEST or recursive or "?" in function.wrapped:
+        if self._depth >= limits.CALLS_DEPTH or recursive or "?" in function.wrapped:
             self._escape_all(arguments, at)
-            if not recursive and self._depth < _DEEPEST:
+            if not recursive and self._depth < limits.CALLS_DEPTH:
                 self._call_back(function, at)
             return self.node(Open(f"{function.name}(...) is called, and nothing is run"), at)
         return self._enter(function, self._bound(function, arguments, at), at)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from compatcheck.errors import InputError
-from compatcheck.project.python_values import LARGEST_NUMBER, LONGEST, NOT_RUN, OUT_OF_PROPORTION, Open, is_plain
+from compatcheck.files import limits
+from compatcheck.project.python_values import NOT_RUN, OUT_OF_PROPORTION, Open, is_plain
 from compatcheck.project.script_calls._heap import (
     OPENED,
     Arguments,
@@ -70,7 +71,7 @@ def _number(kind: Callable[[Any], Any]) -> Handler:
             made = kind(only.value)
         except (ValueError, OverflowError):
             return Open("it cannot be computed")
-        return run.node(made if abs(made) <= LARGEST_NUMBER else Open(OUT_OF_PROPORTION), at, only.assumed)
+        return run.node(made if abs(made) <= limits.NUMBER else Open(OUT_OF_PROPORTION), at, only.assumed)
 
     return convert
 
@@ -98,7 +99,7 @@ def _range(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     if len(numbers) == 3 and not numbers[2]:
         return Open(NOT_RUN)
     found = range(*numbers)
-    if len(found) > LONGEST:
+    if len(found) > limits.VALUE_LENGTH:
         return Open(OUT_OF_PROPORTION)
     run.spend(len(found))
     return ListValue(run.node(each, at) for each in found)

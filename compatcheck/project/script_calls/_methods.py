@@ -9,7 +9,8 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from compatcheck.project.python_values import LONGEST, NOT_RUN, OUT_OF_PROPORTION, Open, is_plain
+from compatcheck.files import limits
+from compatcheck.project.python_values import NOT_RUN, OUT_OF_PROPORTION, Open, is_plain
 from compatcheck.project.script_calls._heap import MISSING, OPENED, Arguments, DictValue, ListValue, Node
 from compatcheck.project.script_calls._interpreter import Interpreter
 
@@ -76,7 +77,7 @@ def _str_join(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
         return Open(NOT_RUN)
     run.spend(len(items))
     size = sum(len(each.value) + len(between) for each in items)
-    return between.join(each.value for each in items) if size <= LONGEST else Open(OUT_OF_PROPORTION)
+    return between.join(each.value for each in items) if size <= limits.VALUE_LENGTH else Open(OUT_OF_PROPORTION)
 
 
 def _update(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from compatcheck.environment import Location
+from compatcheck.files import limits
 from compatcheck.files.reading import OversizeError
 from compatcheck.project.python_values import NOT_RUN, OUT_OF_PROPORTION, Open, Reference, is_plain
 from compatcheck.project.script_calls._heap import (
@@ -30,8 +31,6 @@ from compatcheck.project.script_calls._heap import (
 from compatcheck.project.script_calls.calls import Assignment, Call, CommandLine
 
 DOING = "reading the Python script"
-MOST_ROUNDS = 64
-_MOST_STEPS = 300_000
 
 
 class Flow(enum.Enum):
@@ -96,7 +95,7 @@ class State:
 
     def spend(self, steps: int) -> None:
         self._steps += steps
-        if self._steps > _MOST_STEPS:
+        if self._steps > limits.SCRIPT_STEPS:
             raise OversizeError(DOING, self.scope.path, "it is out of all proportion", "give an ordinary script")
 
     def _in_doubt(self, why: str, way: Callable[[], Flow | None]) -> Flow | None:

@@ -7,6 +7,7 @@ import os
 import warnings
 
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.python_syntax import parse_code
 from compatcheck.files.reading import OversizeError, read_text
 from compatcheck.project.script_calls._command_line import PARSERS
@@ -18,8 +19,6 @@ from compatcheck.project.script_calls._notebooks import code_of
 from compatcheck.project.script_calls._state import DOING
 from compatcheck.project.script_calls.calls import CommandLine, ScriptCalls
 
-LARGEST = 1 << 20
-LARGEST_NOTEBOOK = 64 << 20
 _MOST_MODULES = 8
 _TABLE = {**LIBRARY, **PARSERS, **COMMANDS}
 
@@ -29,12 +28,14 @@ def read_calls(path: str, command: CommandLine | None = None) -> ScriptCalls:
 
     Raises `InputError` where the file cannot be read or parsed or is out of all proportion.
     """
-    return read_calls_in(read_text(path, LARGEST_NOTEBOOK if _is_notebook(path) else LARGEST), path, command)
+    return read_calls_in(
+        read_text(path, limits.NOTEBOOK_BYTES if _is_notebook(path) else limits.SCRIPT_BYTES), path, command
+    )
 
 
 def parse_script(path: str) -> ast.Module:
     """The syntax tree of a script or notebook, with the lines of the file; raises as `read_calls` does."""
-    return _parse(read_text(path, LARGEST_NOTEBOOK if _is_notebook(path) else LARGEST), path)
+    return _parse(read_text(path, limits.NOTEBOOK_BYTES if _is_notebook(path) else limits.SCRIPT_BYTES), path)
 
 
 def read_calls_in(text: str, path: str, command: CommandLine | None = None) -> ScriptCalls:
@@ -57,8 +58,10 @@ def _is_notebook(path: str) -> bool:
 def _parse(text: str, path: str) -> ast.Module:
     """The syntax tree of a script or notebook, with the lines of the file."""
     code, lines = code_of(text, path) if _is_notebook(path) else (text, ())
-    if lines and len(code) > LARGEST:
-        raise OversizeError(DOING, path, f"its code is larger than {LARGEST >> 20} MiB", "give an ordinary notebook")
+    if lines and len(code) > limits.SCRIPT_BYTES:
+        raise OversizeError(
+            DOING, path, f"its code is larger than {limits.SCRIPT_BYTES >> 20} MiB", "give an ordinary notebook"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
@@ -115,7 +118,7 @@ class _Importer:
 
 def _followed(run: Interpreter, path: str, name: str) -> Scope | None:
     try:
-        text = read_text(path, LARGEST)
+        text = read_text(path, limits.SCRIPT_BYTES)
         tree = _parse(text, path)
     except InputError:
         return None

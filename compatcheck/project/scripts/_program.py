@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from compatcheck.environment import Environment, Location
+from compatcheck.files import limits
 from compatcheck.project.script_calls.calls import Assignment, Call, ScriptCalls
 from compatcheck.project.training.agreement import agreed_configuration
 from compatcheck.project.training.document import Configuration, Document, Keys
@@ -26,7 +27,6 @@ FAST_MODEL = re.compile(r"unsloth\.(?:[\w.]+\.)?Fast\w*Model\.from_pretrained")
 _MODEL_FIRST = ("model", "base_model")
 _FRAMEWORKS = {"sentence_transformers": "sentence-transformers", "unsloth": "trl"}
 CALL: Keys = ("",)
-_DEEPEST = 20
 
 
 class Program:
@@ -133,7 +133,7 @@ def document(call: Call, *positional: str) -> Document:
 
 def loaded(value: object) -> Call | None:
     """The call that loaded the model which a value is, through what wraps it."""
-    for _ in range(_DEEPEST):
+    for _ in range(limits.ARGUMENTS_DEPTH):
         if not isinstance(value, Call):
             return None
         if LOADS.fullmatch(value.callee) or FAST_MODEL.fullmatch(value.callee):

@@ -10,6 +10,7 @@ from typing import Literal, Protocol, cast
 
 from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.path_lists import listed
 from compatcheck.files.python_syntax import parse_code
 from compatcheck.files.reading import read_text
@@ -22,7 +23,6 @@ from compatcheck.project.scripts._script import ARGUMENTS, TRAINERS, TRL_CONFIGS
 from compatcheck.project.training.document import Configuration
 
 KIND = "python_script"
-_LARGEST = 1 << 20
 _IMPORTS = re.compile(r"^\s{0,80}(?:from|import)\s{1,8}(?:transformers|trl)\b", re.M)
 _LIBRARIES = re.compile(
     r"\b(?:from|import)\s[^\n]{0,200}?\b(?:transformers|trl|peft|unsloth|accelerate|deepspeed|torch|lightning|pytorch_lightning"
@@ -101,7 +101,7 @@ def read(paths: Sequence[str]) -> Environment:
     What only some of several scripts have is suspected. A script that has no Trainer of its own, or makes none, leaves
     it to the others. Raises `InputError` where a file cannot be read.
     """
-    texts = {path: read_text(path, _LARGEST) for path in paths if path.endswith(".py")}
+    texts = {path: read_text(path, limits.SCRIPT_BYTES) for path in paths if path.endswith(".py")}
     scripts = {path: script for path, text in texts.items() if (script := _script(text))}
     asked = [each for path in paths if (tree := _any_tree(path, texts)) for each in asks(tree, path)]
     if not scripts and not asked:

@@ -16,14 +16,13 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.reading import decoded, read_bytes
 from compatcheck.files.units import units
 from compatcheck.project.training.document import Document, largest_of, open_document, parse_document
 
 BROKEN = "broken"
 OF_CODE = (".py", ".ipynb")
-_LARGEST_MET = 1 << 20
-_LARGEST_CODE_MET = 64 << 20
 
 
 @functools.cache
@@ -78,7 +77,7 @@ def identify_found(path: str) -> str | None:
     is_named = any(
         name.startswith(getattr(reader, "NAMED_AS", ())) for reader in candidates if hasattr(reader, "NAMED_AS")
     )
-    largest = _LARGEST_CODE_MET if ending in OF_CODE else _LARGEST_MET
+    largest = limits.MET_CODE_BYTES if ending in OF_CODE else limits.MET_BYTES
     try:
         if os.path.getsize(path) > largest and not is_named:
             return None

@@ -10,13 +10,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from compatcheck.files import limits
 from compatcheck.project.python_values import Open
 from compatcheck.project.training.document import Document
 
 _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
 _MISSING = "???"
-_LONGEST = 4096
-_DEEPEST = 16
 
 
 def interpolate(document: Document) -> Document:
@@ -29,7 +28,7 @@ def _resolve(value: object, top: Mapping[str, object]) -> Any:
         return {key: _resolve(each, top) for key, each in value.items()}
     if isinstance(value, list):
         return [_resolve(each, top) for each in value]
-    return None if value == _MISSING else _substitute(value, top, _DEEPEST)
+    return None if value == _MISSING else _substitute(value, top, limits.INTERPOLATED_DEPTH)
 
 
 def _substitute(value: object, top: Mapping[str, object], depth: int) -> object:
@@ -46,7 +45,7 @@ def _substitute(value: object, top: Mapping[str, object], depth: int) -> object:
         if isinstance(part, Open):
             return part
         result = result.replace(match[0], str(part))
-        if len(result) > _LONGEST:
+        if len(result) > limits.INTERPOLATED_CHARACTERS:
             return Open(f"{value:.60} is out of all proportion")
     return result
 

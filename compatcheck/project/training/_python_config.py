@@ -13,14 +13,12 @@ from typing import Any, NamedTuple
 
 from compatcheck.environment import Location
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.reading import OversizeError
 from compatcheck.project.python_values import Open, Reference
 from compatcheck.project.training._python_value import DOING, Evaluator, Node
 from compatcheck.project.training.document import Document, Keys, open_document
 
-_MOST_FILES = 50
-_MOST_VALUES = 50_000
-_DEEPEST = 60
 _DELETE = "_delete_"
 
 
@@ -53,8 +51,10 @@ def _names_of(document: Document, reading: _Reading) -> dict[str, Node]:
     if real in reading.chain:
         raise InputError(DOING, document.path, "it is based on itself", "break the circle of its bases")
     reading.opened[0] += 1
-    if reading.opened[0] > _MOST_FILES:
-        raise OversizeError(DOING, document.path, f"it is based on over {_MOST_FILES} files", "give an ordinary one")
+    if reading.opened[0] > limits.PYTHON_FILES:
+        raise OversizeError(
+            DOING, document.path, f"it is based on over {limits.PYTHON_FILES} files", "give an ordinary one"
+        )
     reading = _Reading((*reading.chain, real), reading.opened)
     evaluator = Evaluator(document.path)
     bases = _bases(document, evaluator)
@@ -166,9 +166,11 @@ def _bring_in(document: Document, statement: ast.stmt, evaluator: Evaluator, rea
 
 def _plain(node: Node, keys: Keys, places: dict[Keys, Location]) -> object:
     """The value of a node as mappings and lists, with the place of each; shared parts count as often as they stand."""
-    if len(places) > _MOST_VALUES:
-        raise OversizeError(DOING, node.file, f"it makes more than {_MOST_VALUES} values", "give an ordinary file")
-    if len(keys) > _DEEPEST:
+    if len(places) > limits.PYTHON_VALUES:
+        raise OversizeError(
+            DOING, node.file, f"it makes more than {limits.PYTHON_VALUES} values", "give an ordinary file"
+        )
+    if len(keys) > limits.PYTHON_DEPTH:
         raise OversizeError(DOING, node.file, "it is nested too deeply", "give an ordinary file")
     places[keys] = Location(node.file, node.line)
     if isinstance(node.value, dict):

@@ -6,10 +6,9 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from compatcheck.files import limits
 from compatcheck.files.reading import OversizeError
 from compatcheck.project.python_values import (
-    LARGEST_NUMBER,
-    LONGEST,
     NOT_RUN,
     OUT_OF_PROPORTION,
     Open,
@@ -22,7 +21,6 @@ from compatcheck.project.python_values import (
 )
 
 DOING = "reading the Python configuration"
-_MOST_COPIED = 1_000_000
 _NUMBERS: dict[str, Callable[[Any], Any]] = {"int": int, "float": float}
 
 
@@ -104,7 +102,11 @@ class Evaluator:
         if isinstance(expression, ast.BinOp):
             left, right = self.value(expression.left).value, self.value(expression.right).value
             if isinstance(expression.op, ast.Add) and type(left) is type(right) and isinstance(left, (list, str)):
-                return self._copy(left + right) if len(left) + len(right) <= LONGEST else Open(OUT_OF_PROPORTION)
+                return (
+                    self._copy(left + right)
+                    if len(left) + len(right) <= limits.VALUE_LENGTH
+                    else Open(OUT_OF_PROPORTION)
+                )
             return combine(expression.op, left, right)
         if isinstance(expression, ast.UnaryOp):
             return apply_sign(expression.op, self.value(expression.operand).value)
@@ -115,7 +117,7 @@ class Evaluator:
     def _constant(self, value: Any) -> Any:
         if isinstance(value, str) and "{{" in value:
             return Open("mmengine puts another text in its place")
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST_NUMBER:
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) > limits.NUMBER:
             return Open(OUT_OF_PROPORTION)
         return value if isinstance(value, (str, int, float, bool, type(None))) else Open(NOT_RUN)
 
@@ -130,7 +132,7 @@ class Evaluator:
                 result.extend(inner)
             else:
                 result.append(self.value(part))
-            if len(result) > LONGEST:
+            if len(result) > limits.VALUE_LENGTH:
                 return Open(OUT_OF_PROPORTION)
         return result
 
@@ -146,7 +148,7 @@ class Evaluator:
                 result.update(node.value)
             elif not isinstance(name, (int, float, bool)):
                 return Open(NOT_RUN)
-            if len(result) > LONGEST:
+            if len(result) > limits.VALUE_LENGTH:
                 return Open(OUT_OF_PROPORTION)
         return result
 
@@ -160,7 +162,7 @@ class Evaluator:
             return self._copy(given) if isinstance(given, list) else Open(NOT_RUN)
         if name in ("int", "float") and len(call.args) == 1 and not call.keywords:
             given = self.value(call.args[0]).value
-            return _NUMBERS[name](given) if is_number(given) and abs(given) <= LARGEST_NUMBER else Open(NOT_RUN)
+            return _NUMBERS[name](given) if is_number(given) and abs(given) <= limits.NUMBER else Open(NOT_RUN)
         return Open(f"{ast.unparse(call.func):.60}(...) is called, and nothing is run")
 
     def _dict(self, call: ast.Call) -> object:
@@ -296,7 +298,7 @@ class Evaluator:
     def _spend(self, copies: int) -> None:
         """Names can make much of little text, so the parts that are copied are counted."""
         self._copies += copies
-        if self._copies > _MOST_COPIED:
+        if self._copies > limits.PYTHON_COPIES:
             raise OversizeError(DOING, self.path, "its values are out of all proportion", "give an ordinary file")
 
     def _node(self, value: object, at: ast.AST) -> Node:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from compatcheck.environment import Environment
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.path_lists import listed
 from compatcheck.project.training import readers, role_of
 from compatcheck.project.training._joining import Joined, Run, join_run
@@ -18,7 +19,6 @@ from compatcheck.project.training.agreement import agreed
 _Files = Mapping[str, File]
 _Loose = Mapping[str, tuple[File, ...]]
 _ALONE = ("deepspeed", "accelerate", "adapter")
-_MOST_RUNS = 12
 _TEST = re.compile(r"test_|conftest\.|.*_test\.py")
 """How the names of tests begin or end: what they train is no training of the project."""
 
@@ -64,7 +64,7 @@ def _found_joined(chosen: _Files, loose: _Loose, beside: _Loose) -> Joined:
     """
     scripts, programs, configs = (loose.get(role, ()) for role in ("script", "program", "config"))
     programs = tuple(each for each in programs if not _TEST.match(os.path.basename(each.path)))
-    if len(scripts) > _MOST_RUNS:
+    if len(scripts) > limits.RUNS:
         return Joined(Environment({}, {"training": _several(scripts)}), ())
     results = [_result(run) for run in _runs(scripts, chosen, beside)]
     started = [file for result in results for file in result.joined.used if role_of(file.reader) == "program"]
@@ -73,7 +73,7 @@ def _found_joined(chosen: _Files, loose: _Loose, beside: _Loose) -> Joined:
     if started or any("program" in result.run.files for result in results):
         configs = tuple(each for each in configs if not getattr(readers()[each.reader], "GENERAL", False))
     files = [*(_own_file(result) for result in results), *configs]
-    if len(files) > _MOST_RUNS:
+    if len(files) > limits.RUNS:
         return Joined(Environment({}, {"training": _several(files)}), ())
     results += [_result(run) for run in _runs(configs, chosen, beside)]
     return _several_joined(results) if results else join_run(Run(chosen, beside))

@@ -10,13 +10,12 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from compatcheck.files import limits
 from compatcheck.files.reading import OversizeError
 
 OPEN = "\0"
 """Stands in a word for what nobody can know without running the script."""
 
-_LONGEST = 1 << 14
-_MOST_WORDS = 50_000
 _OPENING = frozenset(("if", "for", "while", "until", "case", "select", "{"))
 _CLOSING = frozenset(("fi", "done", "esac", "}"))
 _BRANCHING = frozenset(("else", "elif", ";;"))
@@ -133,7 +132,7 @@ class _Script:
         """Read one word; an unquoted variable may fall into several, or none."""
         start, line = self.at, self.line
         self.words_seen += 1
-        if self.words_seen > _MOST_WORDS:
+        if self.words_seen > limits.SHELL_WORDS:
             raise OversizeError("reading the script", self.path, "it has too many words", "give an ordinary script")
         assigned = _ASSIGNMENT.match(self.text, self.at)
         if assigned and self.text.startswith("(", assigned.end()):
@@ -196,7 +195,7 @@ class _Script:
                 pieces[-1] += char
                 self.at += 1
             whole = whole or bool(pieces[-1]) or len(pieces) > 1
-        return [piece[:_LONGEST] for piece in pieces] if whole or quoted else []
+        return [piece[: limits.SHELL_WORD_CHARACTERS] for piece in pieces] if whole or quoted else []
 
     def _single(self) -> str:
         start = self.at + 1
@@ -282,7 +281,7 @@ class _Script:
         return value
 
     def _expand(self, source: str) -> str:
-        inner = _Script(source[:_LONGEST], self.path)
+        inner = _Script(source[: limits.SHELL_WORD_CHARACTERS], self.path)
         inner.variables = self.variables
         return " ".join(inner._pieces(splits=False) or [""]) if source.count("${") < 20 else OPEN
 
@@ -300,7 +299,7 @@ class _Script:
         return str({"*": left * right, "+": left + right, "-": left - right}[match[2]])
 
     def _assign(self, name: str, value: str) -> None:
-        self.variables[name] = value if len(value) < _LONGEST else OPEN
+        self.variables[name] = value if len(value) < limits.SHELL_WORD_CHARACTERS else OPEN
         for scope in self.scopes:
             scope.changed.add(name)
         if name in self.exported:

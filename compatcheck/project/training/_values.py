@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from compatcheck.files import limits
 from compatcheck.project.python_values import Open, Reference
 from compatcheck.project.script_calls.calls import Call
 
 Value = TypeVar("Value")
 
-_LARGEST = 10**18
 _DTYPES = {
     "bfloat16": "bfloat16",
     "bf16": "bfloat16",
@@ -84,9 +84,9 @@ def parse_number(value: object) -> int | float | None:
             return None
         if value is not None and value.is_integer() and abs(value) < 1e15:
             return int(value)
-    if not isinstance(value, (int, float)) or not math.isfinite(min(abs(value), 2 * _LARGEST)):
+    if not isinstance(value, (int, float)) or not math.isfinite(min(abs(value), 2 * limits.NUMBER)):
         return None
-    return value if abs(value) <= _LARGEST else None
+    return value if abs(value) <= limits.NUMBER else None
 
 
 def parse_whole(value: object) -> int | None:

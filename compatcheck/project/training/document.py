@@ -5,19 +5,17 @@ from __future__ import annotations
 import ast
 import os
 import re
-import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.json_text import json_object, line_of
 from compatcheck.files.python_syntax import parse_code
 from compatcheck.files.reading import OversizeError, read_text
 
-_LARGEST = 4 << 20
-_LARGEST_OF = {".py": 1 << 20, ".ipynb": 64 << 20}
-_MOST_NODES = 50_000
+_LARGEST_OF = {".py": limits.SCRIPT_BYTES, ".ipynb": limits.NOTEBOOK_BYTES}
 _DOING = "reading YAML from"
 _TOML_HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]")
 _TOML_KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
@@ -89,7 +87,7 @@ def open_document(path: str) -> Document:
 
 def largest_of(path: str) -> int:
     """The size in bytes up to which a file of this name is parsed."""
-    return _LARGEST_OF.get(os.path.splitext(path)[1].lower(), _LARGEST)
+    return _LARGEST_OF.get(os.path.splitext(path)[1].lower(), limits.CONFIGURATION_BYTES)
 
 
 def parse_document(path: str, text: str) -> Document:
@@ -118,14 +116,11 @@ def _module(path: str, text: str) -> ast.Module:
 
 
 def _toml(path: str, text: str) -> Document:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    from compatcheck.files.toml_text import TOMLDecodeError, parse_toml
 
     try:
-        return Document(path, text, tomllib.loads(text), _toml_lines(text))
-    except tomllib.TOMLDecodeError as error:
+        return Document(path, text, parse_toml(text), _toml_lines(text))
+    except TOMLDecodeError as error:
         raise InputError("reading TOML from", path, str(error), "correct it there") from None
     except RecursionError:
         raise OversizeError("reading TOML from", path, "it is nested too deeply", "give an ordinary file") from None
@@ -212,8 +207,10 @@ def _construct(loader: Any, node: Any, keys: Keys, lines: dict[Keys, int], merge
     import yaml
 
     path = merges.path
-    if len(lines) > _MOST_NODES:
-        raise OversizeError(_DOING, path, f"its aliases make more than {_MOST_NODES} values", "give an ordinary file")
+    if len(lines) > limits.CONFIGURATION_VALUES:
+        raise OversizeError(
+            _DOING, path, f"its aliases make more than {limits.CONFIGURATION_VALUES} values", "give an ordinary file"
+        )
     lines.setdefault(keys, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         result: dict[Any, Any] = {}

@@ -17,7 +17,7 @@ from compatcheck.report.formats._markdown import block, cell, code, evidence, wa
 from compatcheck.report.formats._parts import Part, parts
 from compatcheck.report.steps import step_texts
 from compatcheck.results.findings import Finding, Report, Status
-from compatcheck.terminal.cells import padded
+from compatcheck.terminal.cells import padded, visible
 from compatcheck.terminal.lines import Line
 from compatcheck.terminal.screen import Screen
 
@@ -52,7 +52,7 @@ def _page(document: Document) -> Iterator[str]:
     if document.report:
         yield from _settings(document.report)
     if document.judged:
-        lines = (f"{padded(line.head, 14)} {line.text}".strip() for line in document.judged)
+        lines = (f"{padded(line.head, 14)} {visible(line.text)}".strip() for line in document.judged)
         yield from ("", *_folded(_("What was judged"), block("\n".join(lines), "text")))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
-from compatcheck.report import because
+from compatcheck.report import because, excerpt
 from compatcheck.report.document import ENDLESS, STYLES, Block, Curves, Document, Table
 from compatcheck.report.steps import explains_more, step_text
 from compatcheck.results.findings import Finding, Remedy
@@ -54,17 +54,18 @@ def _block(block: Block, screen: Screen) -> Iterator[Line]:
         for above, finding in zip([None, *block.findings], block.findings):
             if above is None or (above.id, above.status) != (finding.id, finding.status):
                 yield Line()
-                yield from _full_lines(finding, block.verbose)
+                yield from _full_lines(finding, block.verbose, screen)
             else:
-                yield from _again(finding, above)
+                yield from _again(finding, above, screen)
 
 
-def _full_lines(finding: Finding, verbose: bool) -> Iterator[Line]:
+def _full_lines(finding: Finding, verbose: bool, screen: Screen) -> Iterator[Line]:
     links = _links(finding)
     yield Line(finding.title, "bold", f"{finding.status:<10}{finding.id}", STYLES[finding.status], 24, links)
     place = f", {finding.location}" if finding.location else ""
     about = f"{_(finding.impact)}, {_(finding.confidence)}, {' '.join(finding.packages)}{place}"
     yield Line(about, "dim", indent=10, links=links)
+    yield from _excerpt(finding, screen)
     if rests_on := because.sentence(finding, None if verbose else _MOST_FACTS):
         yield Line(rests_on, "dim", indent=10)
     yield Line(finding.summary, indent=10)
@@ -76,10 +77,18 @@ def _full_lines(finding: Finding, verbose: bool) -> Iterator[Line]:
         yield _labelled("" if number else _("see"), address)
 
 
-def _again(finding: Finding, above: Finding) -> Iterator[Line]:
+def _excerpt(finding: Finding, screen: Screen) -> Iterator[Line]:
+    source, *carets = (*excerpt.rows(finding, screen.width), "")
+    if carets:
+        yield Line(head=source)
+        yield Line(head=carets[0], head_style="red")
+
+
+def _again(finding: Finding, above: Finding, screen: Screen) -> Iterator[Line]:
     """One more place where the entry above applies, and what differs there: what is seen, and its own way out."""
     if finding.location and finding.location != above.location:
         yield Line(str(finding.location), "dim", indent=10, links=_links(finding))
+        yield from _excerpt(finding, screen)
     if (finding.summary, finding.remedies) != (above.summary, above.remedies):
         yield Line(finding.summary, indent=10)
         for step in finding.remedies[0].steps:

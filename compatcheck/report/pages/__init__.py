@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from compatcheck.files.secrets import masked
 from compatcheck.report.document import Document
 from compatcheck.report.pages import _document
 from compatcheck.report.pages._page import element, page
@@ -15,7 +16,7 @@ def whole_page(document: Document) -> str:
 
 def fragment(document: Document) -> str:
     """What a notebook shows for its ``_repr_html_``: an element with its own style; any number of them go on a page."""
-    return element(*_body(document))
+    return masked(element(*_body(document)))
 
 
 def _body(document: Document) -> Iterable[str | None]:

@@ -64,7 +64,7 @@ def _bar(row: Mapping[str, Any]) -> Bar:
         case,
         float(row["theta"]),
         float(row.get("rho", 0)),
-        bool(row.get("control")) or "recorded" in row,
+        bool(row.get("control")) or "recorded" in row or "by_design" in row,
     )
 
 

@@ -27,9 +27,12 @@ _PARTS = {
 }
 
 
-def document(entry: Mapping[str, Any], probe: Sequence[str] = ()) -> Document:
-    """The page of one entry, given as the plain values of its file; ``probe`` describes the probe it names."""
-    return Document(Line(), tuple(_page(entry, probe)), lambda: {"entry": entry}, width=WIDTH)
+def document(entry: Mapping[str, Any], probe: Sequence[str] = (), unprobed: str = "") -> Document:
+    """The page of one entry, given as the plain values of its file.
+
+    ``probe`` describes the probe it names, ``unprobed`` says why no probe can show it.
+    """
+    return Document(Line(), tuple(_page(entry, probe, unprobed)), lambda: {"entry": entry}, width=WIDTH)
 
 
 def document_of_probe(name: str, described: tuple[str, str]) -> Document:
@@ -61,14 +64,14 @@ def _source(entry: Mapping[str, Any]) -> str:
     return next((each["url"] for each in entry["evidence"] if each["url"].startswith("http")), "")
 
 
-def _page(entry: Mapping[str, Any], probe: Sequence[str]) -> Iterator[Line]:
+def _page(entry: Mapping[str, Any], probe: Sequence[str], unprobed: str) -> Iterator[Line]:
     yield Line(entry["title"], "bold", entry["id"], "bold", 14)
+    if "withdrawn" in entry:
+        yield from _withdrawn(**entry["withdrawn"])
+        return
     dates = _("published {published}, reviewed {reviewed}")
     dates = dates.format(published=entry["published"], reviewed=entry["reviewed"])
     yield Line(f"{_(entry['impact'])}, {_(entry['confidence'])}; {dates}", "dim")
-    if entry.get("withdrawn"):
-        text = _("WITHDRAWN on {date}: {reason}")
-        yield Line(text.format(date=entry["withdrawn"]["on"], reason=entry["withdrawn"]["reason"]), "bold yellow")
     yield from _section(_("What you see"), [entry["summary"]])
     yield from _section(_("Why"), [entry["mechanism"]])
     yield from _section(
@@ -79,8 +82,14 @@ def _page(entry: Mapping[str, Any], probe: Sequence[str]) -> Iterator[Line]:
     yield from _section(_("Advice that misleads"), entry.get("misleading", ()))
     if probe:
         yield from _section(_("Probe {name}").format(name=entry["probe"]["name"]), probe[:1])
+    yield from _section(_("Why no probe shows it"), [_(unprobed)] if unprobed else [])
     yield from _evidence(entry["evidence"])
     yield from _commands(entry, probe)
+
+
+def _withdrawn(on: str, reason: str, successors: Sequence[str] = ()) -> Iterator[Line]:
+    yield Line(_("WITHDRAWN on {date}: {reason}").format(date=on, reason=reason), "bold yellow")
+    yield from _section(_("See instead"), successors)
 
 
 def _section(heading: str, paragraphs: Iterable[str]) -> Iterator[Line]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from compatcheck.files import limits
 from compatcheck.symptoms._reading import Reading
 from compatcheck.symptoms._stream import Batch
 from compatcheck.symptoms.formats import records
 
-_LARGEST_OBJECT = 1 << 16
 _OBJECT = re.compile(r"[{}]")
 
 
@@ -36,4 +36,4 @@ def read(batches: Iterable[Batch]) -> Iterator[tuple[int, Reading]]:
                         yield began, found
                     collecting = False
             if collecting:
-                buffer = (buffer + text[at:] + "\n")[:_LARGEST_OBJECT]
+                buffer = (buffer + text[at:] + "\n")[: limits.OBJECT_CHARACTERS]

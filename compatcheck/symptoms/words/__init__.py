@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from compatcheck.environment import Location
+from compatcheck.files import limits
 from compatcheck.results.cases import Sighting
 from compatcheck.symptoms.words._clauses import Clause, clauses
 from compatcheck.symptoms.words._phrases import changes, phrases, pleas, polarity, tokenised
@@ -19,13 +20,11 @@ _CONDITION = re.compile(
     r"\s*(?:when|whenever|once|if|after|as soon as|only|while|with|on|in|during|under)\b|当|只要|一旦|在", re.A
 )
 _LONGEST_TEXT = 160
-_MOST_READ = 200_000
-"""Characters that a person may have written; what follows in a longer text was printed by programs."""
 
 
 def read(text: str, source: str) -> tuple[Sighting, ...]:
     """The symptoms in the order of the text, each once for each thing that it came with."""
-    every = list(clauses(text[:_MOST_READ]))
+    every = list(clauses(text[: limits.PROSE_CHARACTERS]))
     found: dict[tuple[str, str], Sighting] = {}
     subjects: list[str] = []
     sentence = 0

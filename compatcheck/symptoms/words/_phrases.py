@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from compatcheck.packages.shipped_tables import shipped_table
@@ -23,6 +23,11 @@ class Way(NamedTuple):
     regex: str
 
 
+@lru_cache(maxsize=16)
+def _tokens(clause: str) -> frozenset[str]:
+    return frozenset(_TOKEN.findall(clause))
+
+
 class Phrase(NamedTuple):
     """What says a symptom; ``reach`` is how long a match may be that has its subject in a clause before it."""
 
@@ -32,9 +37,12 @@ class Phrase(NamedTuple):
 
     def search(self, clause: str) -> re.Match[str] | None:
         """The first match in a clause of tokens; of those that start alike, that of the first way."""
-        said = frozenset(_TOKEN.findall(clause))
-        matches = (_compiled(way.regex).search(clause) for way in self.ways if way.tokens <= said)
-        return min((match for match in matches if match), key=lambda match: match.start(), default=None)
+        said, first = _tokens(clause), None
+        for way in self.ways:
+            match = _compiled(way.regex).search(clause) if way.tokens <= said else None
+            if match and (first is None or match.start() < first.start()):
+                first = match
+        return first
 
 
 class Polarity(NamedTuple):

@@ -38,6 +38,13 @@ class _MatrixGroup(VerbGroup):
         return super().get_command(ctx, cmd_name)
 
 
-@click.group(cls=_MatrixGroup, package=__name__)
+SECTION = "matrix"
+
+
+@click.group(
+    cls=_MatrixGroup,
+    package=__name__,
+    examples=("compatcheck matrix search deepspeed zero3 hang", "compatcheck matrix list --package peft"),
+)
 def command() -> None:
-    """Look at the matrix, prove it, and keep it."""
+    """Search, export and update the entries."""

@@ -6,6 +6,7 @@ import os
 
 import click
 
+from compatcheck.verbs import _help
 from compatcheck.verbs._output import make_folder, write
 
 EXAMPLES = (
@@ -14,11 +15,11 @@ EXAMPLES = (
 )
 
 
-@click.command()
-@click.option("--format", "format_name", type=click.Choice(["osv", "csv"]), required=True)
-@click.option("-o", "--output", metavar="PATH", help="Write a folder of OSV files, or a CSV file, here.")
+@_help.verb()
+@_help.option("--format", "format_name", type=click.Choice(["osv", "csv"]), required=True)
+@_help.option("-o", "--output", metavar="PATH", help="Write a folder of OSV files, or a CSV file, here.")
 def command(format_name: str, output: str | None) -> None:
-    """Write the matrix for other tools: as OSV records, or as a table.
+    """Write the matrix as OSV records or as a table.
 
     OSV speaks of packages and versions alone. An entry that bounds no version is left out, and a record says what else
     must hold for its ranges to count.
@@ -26,16 +27,17 @@ def command(format_name: str, output: str | None) -> None:
     from compatcheck import matrix
     from compatcheck.report.formats.entries import csv, osv
 
-    entries = matrix.all_entries(matrix.load())
+    known = matrix.load()
+    entries, withdrawn = matrix.all_entries(known), matrix.withdrawn_entries(known)
     if format_name == "csv":
-        write(csv.render(entries), output)
+        write(csv.render([*entries, *withdrawn]), output)
         return
-    records = osv.records(entries, matrix.interval)
+    records = [*osv.records(entries, matrix.interval), *map(osv.withdrawn_record, withdrawn)]
     if output is None:
         write(osv.render(records), None)
     else:
         make_folder(output)
         for record in records:
             write(osv.render(record), os.path.join(output, f"{record['id']}.json"))
-    left = len(entries) - len(records)
+    left = len(entries) + len(withdrawn) - len(records)
     click.echo(f"{len(records)} records; {left} entries bound no version and are left out", err=True)

@@ -7,6 +7,7 @@ import sys
 import click
 
 from compatcheck.results import exit_status
+from compatcheck.verbs import _help
 
 EXAMPLES = (
     "compatcheck matrix lint",
@@ -14,11 +15,13 @@ EXAMPLES = (
 )
 
 
-@click.command()
+@_help.verb()
 @click.argument("folder", required=False)
-@click.option("--only", metavar="ID", multiple=True, help="Prove this entry alone; may be given several times.")
+@_help.option(
+    "--select", "only", metavar="ID", multiple=True, help="Check only this entry; repeatable.", aliases=("--only",)
+)
 def command(folder: str | None, only: tuple[str, ...]) -> None:
-    """Prove every entry of a matrix FOLDER by its own examples."""
+    """Check every entry of a matrix FOLDER against its own examples."""
     from compatcheck import matrix, probes
 
     faults, entries = matrix.lint_folder(folder, probes.names(), only)

@@ -8,6 +8,7 @@ import click
 
 from compatcheck.language import gettext as _
 from compatcheck.results import exit_status
+from compatcheck.verbs import _help
 from compatcheck.verbs._output import screen_of, write
 
 EXAMPLES = (
@@ -16,10 +17,10 @@ EXAMPLES = (
 )
 
 
-@click.command()
+@_help.verb()
 @click.argument("words", nargs=-1, required=True)
 def command(words: tuple[str, ...]) -> None:
-    """Search the entries for all WORDS, or for a line of an error.
+    """Search the entries for words or for an error line.
 
     Exits with 1 if no entry matches.
     """

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from compatcheck.verbs import _help
+
 if TYPE_CHECKING:
     from compatcheck.report.pages.site import Source
 
@@ -16,14 +18,14 @@ EXAMPLES = (
 )
 
 
-@click.command()
+@_help.verb()
 @click.argument("folder", default="compatcheck-site")
-@click.option("--matrix", "matrix_folder", metavar="FOLDER", help="Use this folder of matrix sources.")
+@_help.option("--matrix", "matrix_folder", metavar="FOLDER", help="Use this folder of matrix sources.")
 def command(folder: str, matrix_folder: str | None) -> None:
-    """Write the matrix as a site into FOLDER: entries to search and filter, and a map of versions.
+    """Write the matrix as a website into FOLDER.
 
-    It opens from a file, needs no server and loads nothing from elsewhere. A folder that holds anything but an earlier
-    site is left alone.
+    It holds entries to search and filter, and a map of versions. It opens from a file, needs no server and loads
+    nothing from elsewhere. A folder that holds anything but an earlier site is left alone.
     """
     from compatcheck.report.pages import site
 
@@ -50,6 +52,7 @@ def _source(folder: str | None) -> Source:
     return Source(
         revision=known.revision,
         entries=matrix.all_entries(known),
+        withdrawn=matrix.withdrawn_entries(known),
         releases=known.table("release-history")["releases"],
         runtimes=known.table("torch-cuda-builds")["default"],
         records=matrix.records(folder),

@@ -6,17 +6,19 @@ import os
 
 import click
 
+from compatcheck.verbs import _help
+
 EXAMPLES = (
     "compatcheck matrix update",
     "compatcheck matrix update --url https://mirror.example/compatcheck --root root.json",
 )
 
 
-@click.command()
-@click.option(
+@_help.verb()
+@_help.option(
     "--url", metavar="URL", help="Repository URL. Default: $COMPATCHECK_MATRIX_URL, then that of the last update."
 )
-@click.option(
+@_help.option(
     "--root", metavar="FILE", help="Root of trust. Default: $COMPATCHECK_MATRIX_ROOT, then the one trusted before."
 )
 def command(url: str | None, root: str | None) -> None:

@@ -49,6 +49,16 @@ TRAITS: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {
         {"model_type": "t5", "tie_word_embeddings": False},
         [{"model_type": "t5"}, {"model_type": "mt5", "tie_word_embeddings": False}],
     ),
+    "attention-dropout": (
+        "config.json",
+        {"model_type": "granite", "attention_dropout": 0.1},
+        [{"model_type": "granite", "attention_dropout": 0.0}, {"model_type": "granite"}],
+    ),
+    "output-router-logits": (
+        "config.json",
+        {"model_type": "mixtral", "output_router_logits": True},
+        [{"model_type": "mixtral", "output_router_logits": False}, {"model_type": "mixtral"}],
+    ),
     "sliding-window-of-4096": (
         "config.json",
         {"model_type": "mistral", "sliding_window": 4096},

@@ -124,7 +124,7 @@ def test_a_broken_safetensors_file_is_told_in_one_line(folder: Path, content: by
 
 
 def test_a_header_beyond_any_model_is_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compatcheck.project.model_files._safetensors._LARGEST_HEADER", 50)
+    monkeypatch.setattr("compatcheck.files.limits.HEADER_BYTES", 50)
     (folder / "model.safetensors").write_bytes(safetensors({"w": ("F32", [2], 8)}))
     assert "its header claims" in problems(folder)["model.safetensors"]
 

@@ -227,3 +227,10 @@ def test_files_for_inference_export_and_the_web_page_are_not_claimed(tmp_path: P
     path = tmp_path / "other.yaml"
     path.write_text(text)
     assert not llama_factory.recognises(open_document(str(path)))
+
+
+def test_neat_packing_is_told_from_plain_packing(tmp_path: Path) -> None:
+    plain, neat = read(tmp_path, LORA), read(tmp_path, LORA.replace("packing: true", "neat_packing: true"))
+    assert fact(plain, "training.packing") is True
+    assert fact(plain, "training.neat_packing") is False
+    assert (fact(neat, "training.packing"), fact(neat, "training.neat_packing")) == (True, True)

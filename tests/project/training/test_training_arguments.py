@@ -200,3 +200,35 @@ def test_the_trainer_takes_fsdp_or_deepspeed_and_never_both(tmp_path: Path) -> N
 def test_whether_vllm_writes_the_answers(tmp_path: Path) -> None:
     assert fact(said(tmp_path, RECIPE + "use_vllm: true\n"), "use_vllm") is True
     assert isinstance(fact(said(tmp_path, RECIPE), "use_vllm"), Unknown)
+
+
+GRPO = """\
+model_name_or_path: acme/seven-b
+num_generations: 8
+use_vllm: true
+temperature: 0.7
+top_p: 0.9
+top_k: 20
+vllm_importance_sampling_correction: false
+per_device_train_batch_size: 6
+gradient_accumulation_steps: 2
+max_steps: 10
+learning_rate: 1e-6
+output_dir: out
+"""
+
+
+def test_sampling_of_a_rollout(tmp_path: Path) -> None:
+    found = said(tmp_path, GRPO)
+    assert [fact(found, f"sampling.{name}") for name in ("temperature", "top_p", "top_k")] == [0.7, 0.9, 20]
+    assert fact(found, "sampling.importance_correction") is False
+    assert fact(found, "sampling.repetition_penalty") == 1.0
+    assert fact(found, "sampling.min_p") is None
+
+
+def test_defaults_of_a_rollout_need_vllm(tmp_path: Path) -> None:
+    found = said(tmp_path, GRPO.replace("use_vllm: true", "use_vllm: false").replace("top_p: 0.9\n", ""))
+    assert isinstance(fact(found, "sampling.top_p"), Unknown)
+    found = said(tmp_path, GRPO.replace("temperature: 0.7\n", "").replace("top_p: 0.9\n", ""))
+    assert fact(found, "sampling.top_p") == 1.0
+    assert isinstance(fact(found, "sampling.temperature"), Unknown)

@@ -80,6 +80,13 @@ def test_a_whole_configuration(tmp_path: Path) -> None:
         assert isinstance(found.get(f"training.{path}"), Unknown), path
 
 
+def test_sampling_of_the_rollout(tmp_path: Path) -> None:
+    found = read(
+        tmp_path, WHOLE.replace("name: sglang", "name: sglang\n    temperature: 0.8\n    top_p: 0.95"), "run.yaml"
+    )
+    training(found, sampling__temperature=0.8, sampling__top_p=0.95)
+
+
 def test_without_an_estimator_it_is_ppo_unless_another_configuration_is_named(tmp_path: Path) -> None:
     training(read(tmp_path, "python -m verl.trainer.main_ppo data.train_batch_size=8\n"), objective="ppo")
     named = "python -m verl.trainer.main_ppo --config-path=/own --config-name=mine data.train_batch_size=8\n"

@@ -43,7 +43,7 @@ class Draft(NamedTuple):
     remedies: tuple[Mapping[str, Any], ...]
     error: tuple[str, str] | None
     urls: tuple[str, ...]
-    examples: tuple[tuple[str, Mapping[str, Any]], ...]
+    example: Mapping[str, Any] | None
     open: tuple[str, ...]
 
 
@@ -71,7 +71,7 @@ def drafted(issue: Issue, package: str, title: str | None, today: date) -> Draft
         tuple(_remedies(package, span, fields["helps"])),
         _error(fields["error"]),
         urls[:_MOST_LINKS],
-        tuple(_examples(package, span, known, stack, hints)),
+        _example(package, span, known, stack, hints),
         tuple(_open(parts, impact, span, fields, urls)),
     )
 
@@ -137,17 +137,15 @@ def _error(text: str) -> tuple[str, str] | None:
     return (_SPECIAL.sub(r"\\\g<0>", line), told[: 2 * _LONGEST_PATTERN]) if line else None
 
 
-def _examples(
+def _example(
     package: str, span: Range, known: Mapping[str, Any], stack: Mapping[str, str], hints: Mapping[str, Any]
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
+) -> Mapping[str, Any] | None:
+    """The reporter's environment as far as the entry may speak of it; the linter makes its neighbours."""
+    if not span.bad:
+        return None
     shown = {key: known[key] for key in ("python", "cuda", "training", "model") if known.get(key)}
     shown |= {"gpus": known["gpus"][:1]} if known.get("gpus") else {}
     told = {key: value for key, value in shown.items() if key == "python" or any(h.startswith(key[:3]) for h in hints)}
-    if span.bad:
-        mine = (known.get("distributions") or {}).get(package) or span.bad
-        bad = mine if Version(mine.partition("+")[0]) == Version(span.bad) else span.bad
-        yield "affected", {**told, "distributions": {package: bad, **stack}}
-    for good in (span.below, span.above):
-        if good:
-            yield "unaffected", {**told, "distributions": {package: good, **stack}}
-    yield "undetermined", {**told, "distributions": dict(stack)} if stack else told
+    mine = (known.get("distributions") or {}).get(package) or span.bad
+    bad = mine if Version(mine.partition("+")[0]) == Version(span.bad) else span.bad
+    return {**told, "distributions": {package: bad, **stack}}

@@ -42,8 +42,8 @@ def _lines(draft: Draft, entry_id: str) -> Iterator[str]:
         yield f"example = {value(draft.error[1])}"
     for url in draft.urls or (f"{TODO}: a public source",):
         yield from ("", "[[evidence]]", f"url = {value(url)}", 'kind = "report"', 'supports = ["affected", "summary"]')
-    for expect, environment in draft.examples:
-        yield from ("", "[[examples]]", f"expect = {value(expect)}", f"environment = {value(environment)}")
+    if draft.example:
+        yield from ("", "[[examples]]", f"environment = {value(draft.example)}")
 
 
 def value(given: Any) -> str:

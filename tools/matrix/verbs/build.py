@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import click
 
+from compatcheck.verbs import _help
 
-@click.command()
+EXAMPLES = (
+    "compatcheck matrix build matrix/ compiled/",
+    "compatcheck matrix build ~/matrix compatcheck/matrix/data",
+)
+
+
+@_help.verb()
 @click.argument("folder")
 @click.argument("destination")
 def command(folder: str, destination: str) -> None:

@@ -9,14 +9,19 @@ from contextlib import ExitStack
 import click
 
 from compatcheck.results import exit_status
-from compatcheck.verbs import _options
+from compatcheck.verbs import _help, _options
 from compatcheck.verbs._output import screen_of, write
 
+EXAMPLES = (
+    "compatcheck matrix diff --base main",
+    "compatcheck matrix diff old/matrix new/matrix --format markdown",
+)
 
-@click.command()
+
+@_help.verb()
 @click.argument("folders", nargs=-1, metavar="[OLD] [NEW]")
-@click.option("--base", metavar="REVISION", help="Read OLD from this git revision of NEW instead.")
-@click.option(
+@_help.option("--base", metavar="REVISION", help="Read OLD from this git revision of NEW instead.")
+@_help.option(
     "--environments",
     multiple=True,
     metavar="FILE|FOLDER",

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import click
 
+from compatcheck.verbs import _help
 
-@click.command()
-@click.option("--from-issue", "issue", metavar="FILE", help="An issue made with the form; - is standard input.")
-@click.option("--package", metavar="NAME", help="The distribution at fault, as the index has it.")
-@click.option("--title", metavar="TEXT", help="The fault in one line.")
-@click.option("-o", "--output", "folder", metavar="FOLDER", help="A matrix folder; else the checkout's.")
+EXAMPLES = (
+    "compatcheck matrix new --package peft --title 'peft 0.14 drops the bias'",
+    "gh issue view 35 --json body,title,url | compatcheck matrix new --from-issue -",
+)
+
+
+@_help.verb()
+@_help.option("--from-issue", "issue", metavar="FILE", help="An issue made with the form; - is standard input.")
+@_help.option("--package", metavar="NAME", help="The distribution at fault, as the index has it.")
+@_help.option("--title", metavar="TEXT", help="The fault in one line.")
+@_help.option("-o", "--output", "folder", metavar="FOLDER", help="A matrix folder; else the checkout's.")
 def command(issue: str | None, package: str | None, title: str | None, folder: str | None) -> None:
-    """Draft a new entry: from an issue made with the form, or bare for --package.
+    """Draft a new entry from an issue, or an empty one for --package.
 
     FILE holds the issue's Markdown body, or the JSON of `gh issue view N --json body,title,url`. The draft takes the
     next free number of the year and never the place of another file.

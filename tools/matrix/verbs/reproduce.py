@@ -8,19 +8,25 @@ import sys
 import click
 
 from compatcheck.results import exit_status
-from compatcheck.verbs import _options
+from compatcheck.verbs import _help, _options
 from compatcheck.verbs._output import make_folder, screen_of, write
 
+EXAMPLES = (
+    "compatcheck matrix reproduce CC-2024-0001",
+    "compatcheck matrix reproduce CC-2024-0001 --records records/",
+)
 
-@click.command()
+
+@_help.verb()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--records", metavar="FOLDER", help="Write what was measured, one JSON an entry, as evidence to cite.")
-@click.option("--offline", is_flag=True, help="Build from uv's cache alone.")
+@_help.option("--records", metavar="FOLDER", help="Write what was measured, one JSON an entry, as evidence to cite.")
+@_help.option("--offline", is_flag=True, help="Build from uv's cache alone.")
 @_options.page_format
 @_options.output
 def command(ids: tuple[str, ...], records: str | None, offline: bool, format_name: str, output: str | None) -> None:
-    """Build the two environments of each entry ID, and see its probe fail in the bad one and pass in the good one.
+    """Build the bad and the good environment of entries and run their probes.
 
+    A probe must fail in the bad environment and pass in the good one.
     Without an ID: every entry that says how. Environments are built one after another and removed. Exit status 1 where
     an entry was not reproduced, 4 where an environment could not be built or a probe could not run: that leaves no
     record, as it is no evidence.

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import click
-
-from compatcheck.verbs import _options
+from compatcheck.verbs import _help, _options
 from compatcheck.verbs._output import write
 
+EXAMPLES = (
+    "compatcheck matrix schema",
+    "compatcheck matrix schema -o matrix/entry.schema.json",
+)
 
-@click.command()
+
+@_help.verb()
 @_options.output
 def command(output: str | None) -> None:
-    """Print the JSON Schema of an entry, by which editors complete and check the file."""
+    """Print the JSON Schema of an entry, for editors."""
     import json
 
     from tools.matrix.schema import schema

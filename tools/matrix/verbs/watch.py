@@ -7,14 +7,19 @@ import sys
 import click
 
 from compatcheck.results import exit_status
-from compatcheck.verbs import _options
+from compatcheck.verbs import _help, _options
 from compatcheck.verbs._output import screen_of, write
 
+EXAMPLES = (
+    "compatcheck matrix watch",
+    "compatcheck matrix watch matrix/ --package torch --package peft",
+)
 
-@click.command()
+
+@_help.verb()
 @click.argument("folder", required=False)
-@click.option("--package", "packages", multiple=True, metavar="NAME", help="Only what hangs on these packages.")
-@click.option(
+@_help.option("--package", "packages", multiple=True, metavar="NAME", help="Only what hangs on these packages.")
+@_help.option(
     "--index-url",
     envvar=["UV_DEFAULT_INDEX", "UV_INDEX_URL"],
     metavar="URL",
@@ -25,7 +30,7 @@ from compatcheck.verbs._output import screen_of, write
 def command(
     folder: str | None, packages: tuple[str, ...], index_url: str | None, format_name: str, output: str | None
 ) -> None:
-    """List what newer releases ask to be looked at again in a matrix FOLDER.
+    """List what newer releases require to be reviewed in a matrix FOLDER.
 
     These are entries whose range reaches past their review, tables that miss a release, and advice that newer metadata
     forbids. Exit status 1 where something is due, 3 where the index could be asked for nothing.

@@ -35,7 +35,7 @@ def question(folder: str | None, only: Collection[str] = ()) -> Question:
     Raises InputError for a package of which nothing is open.
     """
     source = matrix.source_folder(folder)
-    entries = tuple(entry for entry in matrix.all_entries(matrix.load(source)) if not entry.get("withdrawn"))
+    entries = tuple(matrix.all_entries(matrix.load(source)))
     tables = read_tables(Path(source))
     read = _tables.read_interfaces(Path(source))
     packages = {*_ranges.packages(entries), *_tables.packages(tables), *read, *_caps.packages(entries)}

@@ -53,7 +53,6 @@ def _younger(release: Release, reviewed: date, entry: Mapping[str, Any], package
 def _named(entry: Mapping[str, Any], package: str) -> Iterator[Version]:
     texts = [table.get(f"distributions.{package}", "") for table in entry["affected"]]
     texts += [remedy.get("pins", {}).get(package, "") for remedy in entry["remedies"]]
-    texts += [(each["environment"].get("distributions") or {}).get(package) or "" for each in entry["examples"]]
     for text in texts:
         for version in re.findall(r"\d[\w.]*", str(text).partition("+")[0]):
             yield Version(version)

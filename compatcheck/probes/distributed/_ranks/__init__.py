@@ -25,6 +25,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 from compatcheck.probes import _criterion
+from compatcheck.probes._clock import CAP, Clock
 from compatcheck.probes._criterion import Measured, Measuring, Request, Row, Stage
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def _launch(
 ) -> Iterator[Tuple[Case, List[Answer], str]]:
     """One set of processes, until the last case or the first that went wrong."""
     with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
-        limit = JOIN_SECONDS + CASE_SECONDS * len(cases)
+        limit = CAP * (JOIN_SECONDS + CASE_SECONDS * len(cases))
         order = {"probe": probe, "cases": list(cases), "limit": limit, **where._asdict()}
         with open(os.path.join(folder, "order.json"), "w", encoding="utf-8") as stream:
             json.dump(order, stream)
@@ -253,7 +254,8 @@ def _await(
     ranks: "List[subprocess.Popen[bytes]]", folder: str, number: int, seconds: float
 ) -> Union[List[Answer], str]:
     """The answers of all ranks to one case (-1: that they have come together), or what went wrong first."""
-    deadline = time.monotonic() + seconds
+    clock = Clock(seconds, os.getpid)
+    deadline = math.inf
     while True:
         ended = [rank.poll() is not None for rank in ranks]
         answers = [_read_answer(folder, rank, number) for rank in range(len(ranks))]
@@ -264,7 +266,7 @@ def _await(
         dead = [rank for rank, event in enumerate(answers) if event is None and ended[rank]]
         if dead or errors:
             deadline = min(deadline, time.monotonic() + PEER_SECONDS)
-        if len(heard) + len(dead) == len(ranks) or time.monotonic() >= deadline:
+        if len(heard) + len(dead) == len(ranks) or time.monotonic() >= deadline or clock.is_over():
             # Where one rank dies, the others raise that their peer is gone.
             if errors and not dead:
                 return str(min(errors, key=lambda event: float(event["at"]))["error"])

@@ -8,8 +8,9 @@ serves inference alone, is left out for the same reason (35 s of g++).
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from typing import Any, Dict, Sequence
+from typing import Any, Callable, Dict, Sequence
 
 from compatcheck.probes._criterion import Case, Module, Request, Row, Settings
 from compatcheck.probes.distributed._ranks import _run, _toy
@@ -42,8 +43,10 @@ def environ(device: str) -> Dict[str, str]:
     return {"DS_ACCELERATOR": "cpu"} if device == "cpu" else {}
 
 
-def gradient(of: _toy.Problem, case: Case, rank: Rank) -> _toy.Gradients:
-    """The mean gradient that one step applied.
+def gradient(
+    of: _toy.Problem, case: Case, rank: Rank, reading: Callable[[], Any] = contextlib.nullcontext
+) -> _toy.Gradients:
+    """The mean gradient that one step applied; the parameters are read inside the context that ``reading`` gives.
 
     ``case``: stage; zero (other keys of zero_optimization); config (other keys of the configuration); passes (backward
     passes a rank makes for the step, default 1) and way: managed (gradient_accumulation_steps is passes, backward and
@@ -52,7 +55,8 @@ def gradient(of: _toy.Problem, case: Case, rank: Rank) -> _toy.Gradients:
     """
     passes, way = int(case.get("passes", 1)), str(case.get("way", "managed"))
     engine = _engine(of, case, rank, passes if way == "managed" else 1)
-    before = _parameters(engine, case)
+    with reading():
+        before = _parameters(engine, case)
     for number in range(passes):
         data = _toy.part(of, rank.number * passes + number, rank.world * passes, rank.device)
         if way == "boundary":
@@ -60,7 +64,8 @@ def gradient(of: _toy.Problem, case: Case, rank: Rank) -> _toy.Gradients:
         engine.backward(_toy.loss_of(engine, data))
         if way == "managed" or number == passes - 1:
             engine.step()
-    after = _parameters(engine, case)
+    with reading():
+        after = _parameters(engine, case)
     divisor = RATE * (1 if way == "managed" else passes)
     getattr(engine, "destroy", lambda: None)()
     return {name: (before[name] - after[name]) / divisor for name in before}

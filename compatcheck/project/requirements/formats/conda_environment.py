@@ -9,6 +9,8 @@ import os
 
 from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
+from compatcheck.files import limits
+from compatcheck.files.reading import open_bytes
 from compatcheck.project.requirements._asked import Asked, is_public_index, label_of_index, requests, with_label
 from compatcheck.project.requirements._conda import CondaPackage, facts_of_conda, package_of, python_of
 from compatcheck.project.requirements._markers import Place
@@ -30,8 +32,8 @@ def recognises(path: str) -> bool:
 
 def _looks_like_one(path: str) -> bool:
     try:
-        with open(path, "rb") as stream:
-            head = stream.read(1 << 16)
+        with open_bytes(path) as stream:
+            head = stream.read(limits.HEAD_BYTES)
     except OSError:
         return False
     lines = [line.rstrip() for line in head.splitlines()]

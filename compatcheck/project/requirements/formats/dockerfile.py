@@ -12,7 +12,8 @@ from typing import Any
 
 from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
-from compatcheck.files.reading import read_text
+from compatcheck.files import limits
+from compatcheck.files.reading import open_bytes, read_text
 from compatcheck.packages.container_images import contents_of
 from compatcheck.packages.versions import pinned
 from compatcheck.project.requirements._asked import (
@@ -30,7 +31,6 @@ from compatcheck.project.requirements._stages import Build, Instruction, assignm
 from compatcheck.project.requirements.formats import requirements_txt
 
 TITLE = "a Dockerfile"
-_LARGEST = 1 << 20
 _NAME = re.compile(r"(?:(?:docker|container)file(?:[._-].*)?|.*\.(?:docker|container)file)\Z", re.I)
 _OTHERS = (".py", ".md", ".rst", ".sh", ".yml", ".yaml", ".json", ".html", ".dockerignore")
 _FROM = re.compile(rb"^\s*FROM\s", re.M | re.I)
@@ -45,8 +45,8 @@ def recognises(path: str) -> bool:
     if not _NAME.match(name) or name.lower().endswith(_OTHERS):
         return False
     try:
-        with open(path, "rb") as stream:
-            return _FROM.search(stream.read(_LARGEST)) is not None
+        with open_bytes(path) as stream:
+            return _FROM.search(stream.read(limits.DOCKERFILE_BYTES)) is not None
     except OSError:
         return False
 
@@ -56,7 +56,7 @@ def read(path: str, python: str | None = None) -> Environment:
 
     Raises `InputError` where it has no ``FROM``, or a requirements file it installs is broken.
     """
-    build = build_of(read_text(path, _LARGEST))
+    build = build_of(read_text(path, limits.DOCKERFILE_BYTES))
     if build is None:
         raise InputError("reading", path, "it has no FROM", "give a Dockerfile")
     return _Reading(path, build).facts()

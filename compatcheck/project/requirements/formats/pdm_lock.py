@@ -41,11 +41,11 @@ def read(path: str, python: str | None = None) -> Environment:
 
 def _require_held(dependency: str, package: Package, held: set[str], content: str, place: Place) -> None:
     """Raise `InputError` where the file lacks its end: packages stand in the order of their names."""
-    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.requirements import Requirement
 
     try:
         requirement = Requirement(dependency)
-    except InvalidRequirement:
+    except ValueError:
         return
     marker = str(requirement.marker or "")
     if applies(marker, place) and normalised(requirement.name) > max(held):

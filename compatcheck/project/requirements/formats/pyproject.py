@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 
 from compatcheck.environment import Environment
 from compatcheck.errors import InputError
+from compatcheck.files import limits
+from compatcheck.files.reading import open_bytes
 from compatcheck.packages.names import normalised
 from compatcheck.project.requirements._asked import (
     Asked,
@@ -38,8 +40,8 @@ def recognises(path: str) -> bool:
     if os.path.basename(path) != "pyproject.toml":
         return False
     try:
-        with open(path, "rb") as stream:
-            return _STATED.search(stream.read(1 << 20)) is not None
+        with open_bytes(path) as stream:
+            return _STATED.search(stream.read(limits.TEXT_BYTES)) is not None
     except OSError:
         return False
 

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from compatcheck.environment import Environment, Location
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.files.reading import marked_text
-from compatcheck.packages.requirements_file import LARGEST, entered, logical_lines, without_options
+from compatcheck.packages.requirements_file import entered, logical_lines, without_options
 from compatcheck.packages.requirements_file import included as included
 from compatcheck.project.requirements._asked import (
     Asked,
@@ -59,7 +60,7 @@ def read(path: str, python: str | None = None) -> Environment:
     requirement.
     """
     asked, constraints = asked_in(path, Place(python))
-    together = "--no-deps" not in marked_text(path, LARGEST)
+    together = "--no-deps" not in marked_text(path, limits.REQUIREMENTS_BYTES)
     listed = requests(path, asked, constraints, resolved_together=together)
     facts = facts_of(asked, constraints)
     facts = facts.with_fact("requirements", listed) if listed else facts
@@ -105,7 +106,7 @@ def parsed(text: str, at: Location, place: Place) -> Asked | None:
 def _lines(path: str, including: tuple[str, ...], constraint: bool) -> Iterator[Line]:
     """Each requirement and option with its place; continuations joined, comments dropped, includes followed."""
     including = entered(path, including)
-    for number, text, _ in logical_lines(marked_text(path, LARGEST)):
+    for number, text, _ in logical_lines(marked_text(path, limits.REQUIREMENTS_BYTES)):
         if not text:
             continue
         include = included(text)

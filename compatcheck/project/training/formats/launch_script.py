@@ -301,7 +301,7 @@ def _merged(launch: Launch, document: Document, config: Document | None) -> Docu
     origins, flags = _origins(launch, document), dict(launch.flags)
     if frameworks()[launch.framework].dotted_flags:
         origins, flags = {tuple(str(name).split(".")): at for (name,), at in origins.items()}, nest(flags)
-    if config is None:
+    if config is None or not isinstance(config.value, Mapping):
         why = (
             f"{_config_name(launch.config)}, which line {launch.config.line} names, is not here"
             if launch.config

@@ -46,12 +46,13 @@ _ARGUMENTS = (
     *rows("training.", RESUME, "resume_from_checkpoint"),
     *rows("training.", TEXT, "template", "optimizer=optim"),
     *rows("training.", FLAG, "group_by_length", "torch_compile", "save_safetensors", "tf32", "predict_with_generate"),
-    *rows("training.", FLAG, "use_liger_kernel=enable_liger_kernel", "unsloth=use_unsloth"),
+    *rows("training.", FLAG, "neat_packing", "use_liger_kernel=enable_liger_kernel", "unsloth=use_unsloth"),
 )
 _DEFAULTS: dict[str, object] = {
     "per_device_train_batch_size": 8,
     "gradient_accumulation_steps": 1,
     "max_grad_norm": 1.0,
+    "neat_packing": False,
 }
 _PRECISIONS = ("training.dtype", "training.mixed_precision")
 _ATTENTIONS = {"fa2": "flash_attention_2", "fa3": "flash_attention_3", "disabled": "eager", "off": "eager"}

@@ -72,6 +72,8 @@ _ARGUMENTS = (
     *rows("training.", FLAG, "use_cache", "predict_with_generate", "use_vllm", "ddp_find_unused_parameters"),
     *rows("training.", FLAG, "deterministic=full_determinism"),
     *rows("training.", RESUME, "resume_from_checkpoint"),
+    *rows("training.sampling.", NUMBER, "temperature", "top_p", "top_k", "min_p", "repetition_penalty"),
+    *rows("training.sampling.", FLAG, "importance_correction=vllm_importance_sampling_correction"),
 )
 _ALWAYS = {
     "gradient_accumulation_steps": 1,
@@ -175,6 +177,18 @@ def _arguments(sheet: Sheet, framework: str, sections: Keys, complete: bool) -> 
     _checkpointing(sheet, sections)
     _parallel(sheet, sections)
     _data(sheet)
+    _sampling(sheet, sections)
+
+
+def _sampling(sheet: Sheet, sections: Keys) -> None:
+    """What an online trainer of TRL that generates with vllm does where it is not told, in every release."""
+    if sheet.fact("training.use_vllm") is not True:
+        return
+    for name, default in (("top_p", 1.0), ("min_p", None), ("repetition_penalty", 1.0)):
+        if not sheet.has(*sections, name):
+            sheet.default(f"training.sampling.{name}", default)
+    if not sheet.has(*sections, "vllm_importance_sampling_correction"):
+        sheet.default("training.sampling.importance_correction", None)
 
 
 def _is_trl_file(sheet: Sheet) -> bool:

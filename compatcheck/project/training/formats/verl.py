@@ -23,6 +23,7 @@ _ARGUMENTS = (
     *rows("training.", FLAG, "use_liger_kernel=use_liger", below=_MODEL),
     *rows("training.", NUMBER, "learning_rate=optim.lr", below=_ACTOR),
     *rows("training.", NUMBER, "num_train_epochs=trainer.total_epochs"),
+    *rows("training.sampling.", NUMBER, "temperature", "top_p", "top_k", below=("actor_rollout_ref", "rollout")),
 )
 _SFT_ARGUMENTS = (
     *rows("training.", FLAG, "gradient_checkpointing=model.enable_gradient_checkpointing"),

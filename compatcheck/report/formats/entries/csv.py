@@ -36,12 +36,14 @@ def render(entries: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _row(entry: Mapping[str, Any]) -> list[str]:
+    if "withdrawn" in entry:
+        kept = {"id": entry["id"], "title": entry["title"], "withdrawn": entry["withdrawn"]["on"]}
+        return [kept.get(column, "") for column in COLUMNS]
     special = {
         "packages": " ".join(entry["packages"]),
         "affected": json.dumps(entry["affected"], ensure_ascii=False),
         "remedies": json.dumps(entry["remedies"], ensure_ascii=False),
         "probe": (entry.get("probe") or {}).get("name", ""),
-        "withdrawn": (entry.get("withdrawn") or {}).get("on", ""),
         "evidence": " ".join(evidence["url"] for evidence in entry["evidence"]),
     }
     return [str(special.get(column, entry.get(column, ""))) for column in COLUMNS]

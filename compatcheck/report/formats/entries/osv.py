@@ -42,12 +42,26 @@ def records(entries: Sequence[Mapping[str, Any]], interval_of: IntervalOf) -> li
     return [_record(entry, affected) for entry, affected in made if affected]
 
 
+def withdrawn_record(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of an entry that is withdrawn, so that whoever took its record learns of it."""
+    withdrawn = entry["withdrawn"]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "id": PREFIX + entry["id"],
+        "modified": _instant(withdrawn["on"]),
+        "withdrawn": _instant(withdrawn["on"]),
+        "summary": entry["title"],
+        "details": withdrawn["reason"],
+        "related": [PREFIX + each for each in withdrawn.get("successors", ())],
+        "database_specific": {"id": entry["id"], "withdrawn_because": withdrawn["reason"]},
+    }
+
+
 def render(shape: Any) -> str:
     return json.dumps(shape, indent=2, ensure_ascii=False) + "\n"
 
 
 def _record(entry: Mapping[str, Any], affected: list[dict[str, Any]]) -> dict[str, object]:
-    withdrawn = entry.get("withdrawn")
     specific = {
         "id": entry["id"],
         "impact": entry["impact"],
@@ -55,14 +69,12 @@ def _record(entry: Mapping[str, Any], affected: list[dict[str, Any]]) -> dict[st
         "symptoms": entry.get("symptoms", []),
         "remedies": entry["remedies"],
         **({"probe": entry["probe"]["name"]} if entry.get("probe") else {}),
-        **({"withdrawn_because": withdrawn["reason"]} if withdrawn else {}),
     }
     return {
         "schema_version": SCHEMA_VERSION,
         "id": PREFIX + entry["id"],
-        "modified": _instant(withdrawn["on"] if withdrawn else entry["reviewed"]),
+        "modified": _instant(entry["reviewed"]),
         "published": _instant(entry["published"]),
-        **({"withdrawn": _instant(withdrawn["on"])} if withdrawn else {}),
         "summary": entry["title"],
         "details": "\n\n".join(_details(entry)),
         "affected": affected,

@@ -30,6 +30,8 @@ def render(source: Source) -> dict[str, str]:
     for entry in source.entries:
         pages[f"entries/{entry['id']}.html"] = _entry.render(entry, source, footer)
         pages[f"entries/{entry['id']}.json"] = _json(entry)
+    for entry in source.withdrawn:
+        pages[f"entries/{entry['id']}.html"] = _entry.render_withdrawn(entry, footer)
     cited = {each["url"] for entry in source.entries for each in entry["evidence"]}
     for path in sorted(cited & set(source.records)):
         pages[path] = _json(source.records[path])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -32,7 +32,6 @@ def render(entry: Entry, source: Source, footer: str) -> str:
         f"{entry['id']} {entry['title']}",
         tag("h1", entry["title"]),
         _facts(entry),
-        _withdrawn(entry),
         section("What you see", tag("p", entry["summary"].strip()), _error_lines(entry)),
         section("Why", tag("p", entry["mechanism"].strip())),
         section("What to do, the best first", listed(map(_remedy, entry["remedies"]), "ol", class_="remedies")),
@@ -40,9 +39,21 @@ def render(entry: Entry, source: Source, footer: str) -> str:
         section("Who is affected", *_affected(entry, source)),
         section("Evidence", listed(_evidence(each, source) for each in entry["evidence"])),
         section("Reproduction", *_reproduction(entry, source)),
-        section("Examples", _examples(entry["examples"])),
         section("Related entries", listed(_related(entry, source))),
         tag("p", link(f"{entry['id']}.json", "The entry as JSON")),
+        root="../",
+        footer=footer,
+    )
+
+
+def render_withdrawn(entry: Entry, footer: str) -> str:
+    """The page that stays of an entry that is withdrawn, to lie where the entry's own did."""
+    withdrawn = entry["withdrawn"]
+    return page(
+        f"{entry['id']} {entry['title']}",
+        tag("h1", entry["title"]),
+        tag("p", tag("strong", f"Withdrawn on {withdrawn['on']}: "), withdrawn["reason"], class_="withdrawn"),
+        section("See instead", listed(link(f"{each}.html", each) for each in withdrawn.get("successors", ()))),
         root="../",
         footer=footer,
     )
@@ -58,13 +69,6 @@ def _facts(entry: Entry) -> Html:
         ("Reviewed", tag("time", entry["reviewed"])),
     ]
     return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in rows), class_="facts")
-
-
-def _withdrawn(entry: Entry) -> Html:
-    if not entry.get("withdrawn"):
-        return Html()
-    withdrawn = entry["withdrawn"]
-    return tag("p", tag("strong", f"Withdrawn on {withdrawn['on']}: "), withdrawn["reason"], class_="withdrawn")
 
 
 def _error_lines(entry: Entry) -> Html:
@@ -119,17 +123,6 @@ def _reproduction(entry: Entry, source: Source) -> Iterator[Html]:
     cited = [each["url"] for each in entry["evidence"] if each["url"].startswith("records/")]
     for url in dict.fromkeys(cited):
         yield record_page_part(url, source.records.get(url))
-
-
-def _examples(examples: Sequence[Mapping[str, Any]]) -> Html:
-    shown = tag("summary", f"The {len(examples)} environments that this entry is proved by")
-    return tag("details", shown, listed(map(_example, examples)))
-
-
-def _example(example: Mapping[str, Any]) -> Html:
-    note = f" ({example['note']})" if example.get("note") else ""
-    facts = json.dumps(example["environment"], ensure_ascii=False)
-    return joined((tag("b", example["expect"]), note, tag("br"), tag("code", facts)))
 
 
 def _related(entry: Entry, source: Source) -> Iterable[Html]:

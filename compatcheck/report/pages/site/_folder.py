@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 
 from compatcheck.errors import InputError
+from compatcheck.files.reading import open_text
 
 MARK = "compatcheck-site.json"
 """The file that tells a site of ours from any other folder; it lists what was written."""
@@ -42,7 +43,7 @@ def require_ours(folder: str) -> set[str]:
     try:
         if not os.path.lexists(real) or (os.path.isdir(real) and not os.listdir(real)):
             return set()
-        with open(os.path.join(real, MARK), encoding="utf-8") as stream:
+        with open_text(os.path.join(real, MARK), errors="strict") as stream:
             return {MARK, *map(str, json.load(stream)["files"])}
     except (OSError, ValueError, KeyError, TypeError):
         seen, advice = "it holds something else than a site of ours", "name another folder, or a new one"

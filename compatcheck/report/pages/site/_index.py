@@ -15,8 +15,7 @@ _SORTS = (("published", "newest first"), ("impact", "worst impact first"), ("id"
 
 
 def render(source: Source, footer: str) -> str:
-    shown = [entry for entry in source.entries if not entry.get("withdrawn")]
-    shown.sort(key=lambda entry: (str(entry["published"]), entry["id"]), reverse=True)
+    shown = sorted(source.entries, key=lambda entry: (str(entry["published"]), entry["id"]), reverse=True)
     possible = {gpu.label: source.suspected(gpu.facts) for gpu in GPUS}
     return page(
         "Entries",
@@ -43,7 +42,6 @@ def search_data(source: Source) -> str:
             [(*js_regex(regex), literal) for regex, literal in source.patterns(entry["id"])],
         ]
         for entry in source.entries
-        if not entry.get("withdrawn")
     }
     return f"window.compatcheckSearch = {in_script(held)};\n"
 

@@ -26,7 +26,7 @@ class Surveyed(Protocol):
 
 
 class Source(NamedTuple):
-    """The matrix and what judges by it.
+    """The matrix and what judges by it; ``entries`` are those in force.
 
     ``releases`` holds the day of each release by package, ``runtimes`` the CUDA of the torch that the package index
     serves by minor release, ``records`` what was measured by the path that entries cite, ``probes`` what each probe
@@ -37,6 +37,7 @@ class Source(NamedTuple):
 
     revision: str
     entries: Sequence[Entry]
+    withdrawn: Sequence[Entry]
     releases: Mapping[str, Mapping[str, object]]
     runtimes: Mapping[str, str]
     records: Mapping[str, Mapping[str, Any]]

@@ -1,0 +1,321 @@
+"""How much of a stranger's input is read, and for how long: every limit by its name, and what happens beyond it.
+
+`docs/reference/limits.md` is made of this file by ``python -m tools.limits_page``. What is refused is one line.
+"""
+
+from __future__ import annotations
+
+# Files that you name or that lie in a folder
+TEXT_BYTES = 16 << 20
+"""Any file of text without a limit of its own: JSON, snapshots, `pyproject.toml`, lock files. Refused."""
+
+HEAD_BYTES = 1 << 16
+"""A file that only tells what it is, or which version. Its beginning counts."""
+
+REQUIREMENTS_BYTES = 4 << 20
+"""A list of requirements. Refused."""
+
+INCLUDES_DEPTH = 10
+"""Lists of requirements that include one another. Refused."""
+
+DOCKERFILE_BYTES = 1 << 20
+"""A Dockerfile. Refused."""
+
+YAML_DEPTH = 60
+"""Nesting of a lock file in YAML. Refused."""
+
+YAML_ALIASED_VALUES = 20_000
+"""Values of a lock file in YAML that aliases repeat. Refused."""
+
+CONFIGURATION_BYTES = 4 << 20
+"""A training configuration. Refused."""
+
+CONFIGURATION_VALUES = 50_000
+"""Values of a training configuration, aliases counted as often as they are used. Refused."""
+
+SCRIPT_BYTES = 1 << 20
+"""A Python script. Refused where it is named, else left unread with the reason."""
+
+NOTEBOOK_BYTES = 64 << 20
+"""A notebook. As a script."""
+
+MET_BYTES = 1 << 20
+"""A configuration that lies in a folder and was not named. Passed over."""
+
+MET_CODE_BYTES = 64 << 20
+"""Code that lies in a folder and was not named. Passed over."""
+
+FOLDER_ENTRIES = 5000
+"""Files and folders of a project folder. Refused."""
+
+FOLDER_DEPTH = 2
+"""Levels below a project folder, and below each folder in it that lists packages. Those below are not entered."""
+
+BASELINE_BYTES = 64 << 20
+"""A baseline. Refused."""
+
+
+# Following scripts and configurations
+NUMBER = 10**18
+"""A number in a configuration or script. A larger one is unknown, with the reason."""
+
+EXPONENT = 64
+"""An exponent that a script computes. The result is unknown."""
+
+VALUE_LENGTH = 10_000
+"""Characters or members of a value that a script computes. The result is unknown."""
+
+CALLS_DEPTH = 12
+"""Calls within calls that are followed in a script. What lies deeper is unknown."""
+
+SCRIPT_STEPS = 300_000
+"""Steps in which a script is followed. What comes later is unknown."""
+
+SCRIPT_ROUNDS = 64
+"""Rounds of a loop that are followed. What it changes is unknown."""
+
+ARGUMENTS_DEPTH = 20
+"""Values within the arguments of a call. Deeper ones are unknown."""
+
+PYTHON_FILES = 50
+"""Files that a configuration in Python builds on. Refused."""
+
+PYTHON_VALUES = 50_000
+"""Values of a configuration in Python. Refused."""
+
+PYTHON_DEPTH = 60
+"""Nesting of a configuration in Python. Refused."""
+
+PYTHON_COPIES = 1_000_000
+"""Values that a configuration in Python copies while it is followed. Refused."""
+
+INTERPOLATED_CHARACTERS = 4096
+"""A value with placeholders. Left as it is."""
+
+INTERPOLATED_DEPTH = 16
+"""Placeholders that stand for placeholders. Left open."""
+
+SHELL_WORD_CHARACTERS = 1 << 14
+"""A word of a shell script, its variables filled in. Left open."""
+
+SHELL_WORDS = 50_000
+"""Words of a shell script. Refused."""
+
+RUNS = 12
+"""Trainings in one folder that are compared. Of more, none decides."""
+
+
+# Models
+HEADER_BYTES = 100 << 20
+"""The header of a safetensors file, as safetensors itself has it. The file is reported as damaged."""
+
+EMBEDDING_ROW_BYTES = 1 << 20
+"""A row of the embedding, which `data` compares with others. They are not compared."""
+
+ZIP_LISTING_BYTES = 64 << 20
+"""The listing of a zip of weights. The file is reported as damaged."""
+
+GGUF_PAIRS = 64
+"""Pairs in the header of a GGUF file. Later ones are not read."""
+
+GGUF_TEXT_BYTES = 1 << 16
+"""A text in the header of a GGUF file. The file is reported as damaged."""
+
+MODEL_CODE_BYTES = 8 << 20
+"""A file of a model's own code. Refused."""
+
+MODEL_FILES = 2000
+"""Files of a model folder. Refused."""
+
+HASHED_BYTES = 256 << 20
+"""A file that is hashed without `--hash-weights`. Not hashed, with the reason."""
+
+TOKENIZER_BYTES = 128 << 20
+"""`tokenizer.json`. Refused."""
+
+REF_BYTES = 200
+"""A ref in a Hugging Face cache. Its beginning counts."""
+
+REFS = 500
+"""Refs of a model in a Hugging Face cache. Others are not read."""
+
+DOWNLOAD_BYTES = 1 << 30
+"""A model's small files together, for `model --online`. Refused."""
+
+REMEMBERED_HASHES = 10_000
+"""Hashes of files that the cache keeps. The oldest go."""
+
+
+# Installed environments
+METADATA_BYTES = 4 << 20
+"""The header of a distribution's metadata. Its beginning counts."""
+
+RECORD_BYTES = 16 << 20
+"""The list of a distribution's files. Not read."""
+
+PTH_BYTES = 1 << 20
+"""A `.pth` or `.egg-link`. Its beginning counts."""
+
+PTH_FOLDERS = 500
+"""Folders that `.pth` files add. Others are not searched."""
+
+EGG_REQUIREMENTS_BYTES = 1 << 20
+"""`requires.txt` of an egg. Its beginning counts."""
+
+MODULE_BYTES = 2 << 20
+"""A module of a release that the tables lack. It counts as unread."""
+
+MODULES_BYTES = 24 << 20
+"""All modules of such a release. The rest counts as unread."""
+
+TOOLKIT_BYTES = 64 << 10
+"""A file that states CUDA's release. Its beginning counts."""
+
+LIBRARY_SECTIONS = 4096
+"""Sections of torch's library. Its architectures are unknown."""
+
+ANSWER_BYTES = 1 << 20
+"""What an interpreter answers when asked for its folders. It is ended, exit status 3."""
+
+ANSWER_SECONDS = 20.0
+"""How long it may take for that. It is ended with all that it started, exit status 3."""
+
+IMPORTED_BYTES = 8 << 20
+"""A file of Python, stubs or records that `--imports` follows. It counts as unknown."""
+
+IMPORTS_SECONDS = 900.0
+"""How long `--imports` follows imports. It ends with an error."""
+
+IMPORTS_STEPS = 20_000
+"""Steps of one module that `--imports` follows. The rest is unknown."""
+
+IMPORTS_ROUNDS = 3000
+"""Rounds of a loop that `--imports` follows. What it changes is unknown."""
+
+IMPORTS_FRAMES = 60_000
+"""Frames of the process that follows imports, in a stack of 256 MiB. The module counts as unread."""
+
+IMPORTS_CALLS_DEPTH = 25
+"""Calls within calls that `--imports` follows. The result is unknown."""
+
+IMPORTS_VALUE_LENGTH = 5000
+"""Members of a value that `--imports` computes. The result is unknown."""
+
+
+# Reports and logs
+REPORT_BYTES = 8 << 20
+"""A pasted report. Of a longer one both ends are read, and a line says so."""
+
+REPORT_FILE_BYTES = 1 << 20
+"""A file that is read as a report. A larger one is read as a log."""
+
+UNNAMED_LIST_BYTES = 1 << 16
+"""A file of requirements whose name does not say so. It is read as a report."""
+
+ISSUE_DEPTH = 6
+"""Nesting of the JSON that GitHub gives of issues and comments. Deeper ones are not read."""
+
+REPORT_LINE_CHARACTERS = 20_000
+"""A line of a report. The rest of it is not read."""
+
+CLAUSE_CHARACTERS = 2_000
+"""A clause of a report's prose. The rest of it is not read."""
+
+LINE_CLAUSES = 200
+"""Clauses of a line. Others are not read."""
+
+PASTED_BLOCKS = 60
+"""Settings pasted into a report. Others are not read."""
+
+PASTED_LINES = 3_000
+"""Lines of settings that are pasted. Later ones are not read."""
+
+GPUS = 1024
+"""GPUs that a line states. More are no statement."""
+
+PROSE_CHARACTERS = 200_000
+"""A text that a person may have written. What follows was printed by programs."""
+
+LOG_LINE_BYTES = 1 << 16
+"""A line of a log. A longer one is read in pieces."""
+
+MATCHED_CHARACTERS = 4_000
+"""A line that is compared with error patterns. Its beginning counts."""
+
+PATTERN_WAYS = 20_000
+"""Ways in which a pattern may share out a line: what a comparison costs at most. `matrix lint` refuses others."""
+
+OBJECT_CHARACTERS = 1 << 16
+"""A reading in JSON that goes over several lines. It is not read."""
+
+LOG_CRASHES = 24
+"""Exceptions of a log that are kept. Others are counted."""
+
+LOG_RUNS = 50
+"""Runs of a log that are kept. The earliest go."""
+
+OPEN_TRACEBACKS = 64
+"""Tracebacks of a log that go on at once, as those of ranks do. The oldest is closed."""
+
+CURVE_POINTS = 600
+"""Points of a curve that are kept. They are thinned out."""
+
+
+# Training data
+ROW_BYTES = 16 << 20
+"""A row of a file of conversations. It is reported as broken."""
+
+ROW_HASHES = 2_000_000
+"""Rows that are compared for repeats. Later ones are not."""
+
+SAMPLED_CHARACTERS = 1 << 18
+"""A row that is drawn for the tokenizer. Larger ones are not drawn."""
+
+
+# Updates, clusters, caches
+ARCHIVE_FILES = 2000
+"""Files of a matrix archive. Refused."""
+
+ARCHIVE_BYTES = 256 << 20
+"""A matrix archive, unpacked. Refused."""
+
+FETCHED_BYTES = 64 << 20
+"""A file of a matrix repository. Refused."""
+
+ROOT_BYTES = 1 << 20
+"""A root file. Refused."""
+
+SILENCE_SECONDS = 20.0
+"""How long a server may say nothing. Given up."""
+
+FETCH_SECONDS = 300.0
+"""How long a file of a matrix repository may take. Given up."""
+
+MESSAGE_BYTES = 64 << 20
+"""What a rank says at once in `cluster`. The rank counts as lost."""
+
+EVENTS_BYTES = 64 << 20
+"""What the process of a probe writes down. The rest is not read, and the probe has no result."""
+
+NOTE_BYTES = 8 << 20
+"""A result in the cache. A larger one is not read."""
+
+HASHES_BYTES = 64 << 20
+"""The cache of hashes. A larger one is not read."""
+
+
+# What is said
+WORD_CHARACTERS = 300
+"""A word of an error line. Shortened, with its length."""
+
+TAIL_BYTES = 4096
+"""What a process of ours said last. Its end counts."""
+
+SIZE_SECONDS = 10.0
+"""How long an index may take to state the size of a wheel. It counts as nothing."""
+
+UV_LINES = 400
+"""Lines of uv that are kept. The last ones."""
+
+UV_CHARACTERS = 500
+"""What uv says in an error line. Shortened."""

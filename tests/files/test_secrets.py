@@ -1,0 +1,131 @@
+"""No credential survives, whatever it stands in; words of language models do. Long texts take no longer than linear."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from compatcheck.files.secrets import HIDDEN, masked, without_homes, without_secrets
+
+SECRET = "Zq3vX9SECRETk7LmW2"
+PLACES = (
+    "https://user:{}@host/simple",
+    "git+https://{}@github.com/a/b.git@v1",
+    "https://host/x?token={}",
+    "https://host/x?a=1&amp;X-Amz-Signature={}&amp;b=2",
+    'login(token="{}")',
+    "wandb.login(key='{}')",
+    "os.environ['HF_TOKEN'] = '{}'",
+    'os.environ.setdefault("WANDB_API_KEY", "{}")',
+    "export OPENAI_API_KEY='{}'",
+    "ENV HF_TOKEN {}",
+    "--hub_token {} --bf16 True",
+    "--hub-token={}",
+    "hub_token: {}",
+    '"hub_token": "{}"',
+    '{{\\"hub_token\\": \\"{}\\"}}',
+    "token=&quot;{}&quot;",
+    "Authorization: Bearer {}",
+    "-H 'Authorization: token {}'",
+    "aws_secret_access_key = {}",
+    "password={}",
+)
+SHAPED = (
+    "hf_AbCdEfGhIjKlMnOpQrStUvWxYz01234567",
+    "ghp_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
+    "github_pat_11ABCDEFG0aBcDeFgHiJkLmNoP_qRsTuV",
+    "glpat-AbCdEfGhIjKlMnOpQrSt",
+    "AKIAIOSFODNN7EXAMPLE",
+    "sk-proj-AbCdEfGhIjKlMnOpQrStUvWx",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N",
+)
+HARMLESS = (
+    "pad_token=tokenizer.eos_token",
+    "eos_token: </s>",
+    "tokenizer.pad_token = '<pad>'",
+    "max_new_tokens=128",
+    "special_tokens=['a']",
+    "git+ssh://git@github.com/a/b.git",
+    "https://github.com/huggingface/peft/pull/3",
+    "hub_token: ${HF_TOKEN}",
+    "--hub_token $HF_TOKEN",
+    "hub_token=None",
+    "use_auth_token=True",
+    "hf_hub_download(repo_id)",
+    "KeyError: 'model.embed_tokens.weight'",
+    "sorted(rows, key=len)",
+    "past_key_values=None",
+    "model@main",
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_secret_is_known_by_its_place(place: str) -> None:
+    text = masked(place.format(SECRET))
+    assert SECRET not in text and HIDDEN in text
+    assert masked(text) == text
+
+
+@pytest.mark.parametrize("secret", SHAPED)
+@pytest.mark.parametrize("around", ["{}", "got {} here", "x='{}'", '["{}"]', "/path/{}.json"])
+def test_a_secret_is_known_by_its_shape(secret: str, around: str) -> None:
+    assert secret not in masked(around.format(secret))
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_words_of_models_and_plain_addresses_stay(text: str) -> None:
+    assert masked(text) == text
+
+
+def test_a_tree_is_masked_by_the_names_of_its_values_too() -> None:
+    tree = {"training": {"hub_token": "abc", "pad_token": "<pad>"}, "seen": ["https://u:p@h/x", 3, None]}
+    assert without_secrets(tree) == {
+        "training": {"hub_token": HIDDEN, "pad_token": "<pad>"},
+        "seen": [f"https://{HIDDEN}@h/x", 3, None],
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('"/home/jane/run/.venv"', '"~/run/.venv"'),
+        ('"/Users/jane/run"', '"~/run"'),
+        ('"C:\\\\Users\\\\jane\\\\run"', '"~\\\\run"'),
+        ("/srv/home-of-models/x", "/srv/home-of-models/x"),
+    ],
+)
+def test_a_home_folder_is_a_tilde(text: str, expected: str) -> None:
+    assert without_homes(text) == expected
+
+
+def test_ones_own_home_is_a_tilde_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/data/users/jane")
+    assert without_homes("/data/users/jane/run /data/users/janet") == "~/run /data/users/janet"
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(PLACES),
+    st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=30),
+    st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=30),
+)
+@example(PLACES[0], "--a-", "@")
+def test_what_stands_around_a_secret_does_not_save_it(place: str, before: str, after: str) -> None:
+    assert SECRET not in masked(f"{before}\n{place.format(SECRET)}\n{after}")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a_", "eyJ-", "?token", ";key", "https://", "api_key ", "bearer ", "--a-", "env ", "token  =  ", "sk-", "\\"],
+)
+def test_time_grows_with_the_text_and_no_faster(unit: str) -> None:
+    def seconds(size: int) -> float:
+        started = time.process_time()
+        masked(unit * (size // len(unit)))
+        return time.process_time() - started
+
+    masked(unit)
+    assert seconds(400_000) < 20 * max(seconds(100_000), 0.02)

@@ -1,0 +1,361 @@
+"""What a stranger's files hold: secrets stay inside, nothing hangs or grows, and each fault is one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import run_command
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="FIFOs, process groups and /proc are Linux's here")
+
+SECRET = "Zq3vX9SECRETk7LmW2"
+REQUIREMENTS = f"""\
+--index-url https://user:{SECRET}@127.0.0.1:9/simple
+torch==2.5.0
+transformers==4.48.0
+peft @ git+https://user:{SECRET}@127.0.0.1:9/huggingface/peft.git@v0.14.0
+flash-attn @ https://127.0.0.1:9/flash_attn-2.5.8-cp310-cp310-linux_x86_64.whl?token={SECRET}
+"""
+LAUNCH = f"""\
+export WANDB_API_KEY={SECRET}
+python train.py --model_name_or_path https://user:{SECRET}@hf.co/a/b --hub_token {SECRET} --bf16 True
+"""
+SETTINGS = f"""\
+model_name_or_path: https://user:{SECRET}@hf.co/a/b
+hub_token: {SECRET}
+bf16: true
+"""
+SCRIPT = f"""\
+from huggingface_hub import login
+from transformers import Trainer, TrainingArguments
+login(token="{SECRET}")
+arguments = TrainingArguments("out", bf16=True, hub_token="{SECRET}", evaluation_strategy="steps")
+"""
+LOG = f"""\
+HF_TOKEN={SECRET}
+{{'loss': 2.5, 'grad_norm': 1.0, 'learning_rate': 1e-5, 'epoch': 0.1}}
+{{'loss': nan, 'grad_norm': nan, 'learning_rate': 1e-5, 'epoch': 0.2}}
+Traceback (most recent call last):
+  File "x.py", line 3, in <module>
+    login(token="{SECRET}")
+requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://user:{SECRET}@h/x?token={SECRET}
+"""
+SNAPSHOT = json.dumps(
+    {
+        "schema_version": 1,
+        "distributions": {"torch": "2.5.0"},
+        "training": {"hub_token": SECRET},
+        "model": {"name": f"https://user:{SECRET}@hf.co/a"},
+    }
+)
+INPUTS = {
+    "requirements.txt": REQUIREMENTS,
+    "train.sh": LAUNCH,
+    "train.yaml": SETTINGS,
+    "train.py": SCRIPT,
+    "train.log": LOG,
+    "node.json": SNAPSHOT,
+}
+
+
+def told(folder: Path, *arguments: str) -> str:
+    """Everything that a command writes: both streams, and the files that it makes."""
+    before = set(folder.iterdir())
+    done = run_command(sys.executable, *arguments, cwd=folder)
+    made = "".join(each.read_text(encoding="utf-8") for each in folder.iterdir() if each not in before)
+    assert "Traceback" not in done.stderr and done.returncode in (0, 1, 2, 3), done.stderr
+    return done.stdout + done.stderr + made
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_secret_in_an_input_is_in_no_output(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(INPUTS[name], encoding="utf-8")
+    if name.endswith(".log"):
+        commands = [["diagnose", name, "--format", each] for each in ("text", "json", "html", "markdown")]
+        commands.append(["diagnose", name, "--snapshot-out", "facts.json"])
+    else:
+        given = ["--snapshot", name] if name == "node.json" else [name]
+        check = ["check", "--no-probe", "--isolated", *given]
+        commands = [[*check, "--format", each] for each in ("text", "json", "html", "sarif", "markdown")]
+        commands += [[*check, "-v"], *([] if name == "node.json" else [["env", name, "-o", "facts.json"]])]
+    for command in commands:
+        assert SECRET not in told(tmp_path, *command), command
+
+
+def test_an_error_line_masks_and_spells_out_and_shortens(tmp_path: Path) -> None:
+    for name in (f"https://user:{SECRET}@h", "no\x1b]0;pwn\x07such.yaml", "a\nb.yaml", "z" * 5000):
+        done = run_command(sys.executable, "check", "--no-probe", name, cwd=tmp_path)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and len(done.stderr) < 600
+        assert SECRET not in done.stderr and "\x1b" not in done.stderr
+
+
+def interpreter(folder: Path, body: str) -> Path:
+    path = folder / "python"
+    path.write_text(f"#!{sys.executable}\n{body}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "print('[' * 200000)",
+        "import json; print(json.dumps({'version': '3.11.1', 'executable': '', 'prefix': '', 'folders': None}))",
+        "import json; print(json.dumps({'version': 3, 'executable': 4, 'prefix': 5, 'folders': [6]}))",
+        "import sys; sys.stderr.write('\\x1b]0;pwn\\x07 bad'); sys.exit(3)",
+        "import json; print(json.dumps({'version': '3', 'executable': 'a\\0b', 'prefix': '', 'folders': []}))",
+    ],
+)
+def test_an_interpreter_that_answers_wrongly_is_one_line(body: str, tmp_path: Path) -> None:
+    python = interpreter(tmp_path, body)
+    done = run_command(sys.executable, "check", "--no-probe", "--isolated", "--python", str(python), cwd=tmp_path)
+    assert done.returncode == 3 and done.stderr.count("\n") == 1, done.stderr
+    assert "\x1b" not in done.stderr and "give a working Python" in done.stderr
+
+
+# Linux counts the memory of whoever starts a process as that process's own peak, so a small parent starts it.
+PEAK = """
+import resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], stderr=subprocess.DEVNULL)
+print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
+def test_an_interpreter_that_never_stops_writing_costs_no_memory(tmp_path: Path) -> None:
+    python = interpreter(tmp_path, "while True: print('x' * 100000)")
+    command = [sys.executable, "-m", "compatcheck", "check", "--no-probe", "--isolated", "--python", str(python)]
+    done = subprocess.run([sys.executable, "-c", PEAK, *command], cwd=tmp_path, capture_output=True, check=True)
+    status, peak_kib = map(int, done.stdout.split()[-2:])
+    assert status == 3
+    assert peak_kib < 1 << 18
+
+
+def test_what_an_interpreter_starts_ends_with_it(tmp_path: Path) -> None:
+    noted = tmp_path / "pid"
+    start = "child = subprocess.Popen(['sleep', '300'])"
+    body = f"import subprocess, sys\n{start}\nopen({str(noted)!r}, 'w').write(str(child.pid))\nsys.exit(1)"
+    run_command(
+        sys.executable, "check", "--no-probe", "--isolated", "--python", str(interpreter(tmp_path, body)), cwd=tmp_path
+    )
+    deadline = time.monotonic() + 5
+    while is_alive(int(noted.read_text())) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_alive(int(noted.read_text()))
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_named_pipes_and_null_bytes_beside_packages_are_passed_over(tmp_path: Path) -> None:
+    packages = tmp_path / "venv/lib/python3.11/site-packages"
+    packages.mkdir(parents=True)
+    (tmp_path / "venv/pyvenv.cfg").write_text("version = 3.11.7\n", encoding="utf-8")
+    (tmp_path / "venv/bin").mkdir()
+    (tmp_path / "venv/bin/python").touch()
+    os.mkfifo(packages / "x.pth")
+    os.mkfifo(packages / "foo.egg-link")
+    (packages / "bar.egg-link").write_text("a\0b\n", encoding="utf-8")
+    (packages / "torch-2.5.0.dist-info").mkdir()
+    (packages / "torch-2.5.0.dist-info/METADATA").write_text("Name: torch\nVersion: 2.5.0\n", encoding="utf-8")
+    command = [sys.executable, "-m", "compatcheck", "check", "--no-probe", "--isolated", "--python", "venv"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0 and "torch 2.5.0" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("requirements.txt", "torch=={}\n"),
+        ("requirements.txt", "torch>=2.{}\n"),
+        ("pyproject.toml", "[project]\nname = 'a'\nversion = '1'\n[tool.poetry]\nx = {}\n"),
+        ("train.toml", "per_device_train_batch_size = {}\n"),
+        ("train.yaml", "per_device_train_batch_size: {}\nbf16: true\n"),
+        ("train.json", '{{"per_device_train_batch_size": {}, "bf16": true}}'),
+        ("train.py", "x = {}\n"),
+        ("node.json", '{{"schema_version": {}}}'),
+        ("report.md", "torch {0}\nTypeError: f() takes {0} positional arguments but 3 were given\n"),
+        ("rows.jsonl", '{{"instruction": "a", "output": "b", "history": {}}}\n'),
+        ("rows.jsonl", '{{"instruction": "a", "output": "b", "history": 5}}\n'),
+    ],
+)
+def test_numbers_of_thousands_of_digits_are_no_bug(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text.format("9" * 5000), encoding="utf-8")
+    verb = {"report.md": ["diagnose"], "rows.jsonl": ["data"], "node.json": ["check", "--no-probe", "--snapshot"]}
+    command = verb.get(name, ["check", "--no-probe", "--isolated"])
+    done = run_command(sys.executable, *command, name, cwd=tmp_path)
+    assert done.returncode in (0, 1, 2, 3) and "Traceback" not in done.stderr, done.stderr
+    assert len(done.stderr) < 800
+
+
+def test_a_zip_that_claims_gigabytes_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}', encoding="utf-8")
+    size = 5 << 30
+    with (tmp_path / "pytorch_model.bin").open("wb") as stream:
+        stream.write(b"PK\x03\x04")
+        stream.truncate(size + 56 + 20 + 22)
+        stream.seek(size)
+        stream.write(struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, 1, 1, size - 4096, 4096))
+        stream.write(struct.pack("<4sLQL", b"PK\x06\x07", 0, size, 1))
+        stream.write(struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0))
+    done = run_command(sys.executable, "model", ".", cwd=tmp_path)
+    assert done.returncode == 1 and "its zip listing claims" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_project_file_of_another_shape_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("tool = true\n", encoding="utf-8")
+    done = run_command(sys.executable, "ignore", "CC-2024-0001", "--reason", "r", "--until", "2099-01-01", cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert (tmp_path / "pyproject.toml").read_text(encoding="utf-8") == "tool = true\n"
+
+
+def test_a_version_of_several_lines_breaks_no_markdown(tmp_path: Path) -> None:
+    version = "4.48.0\n```\n<img src=x onerror=alert(1)>\n::error::pwn\x1b[31m"
+    snapshot = {"schema_version": 1, "distributions": {"torch": "2.3.1", "transformers": version}}
+    (tmp_path / "node.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    check = ("check", "--no-probe", "--snapshot", "node.json", "--format")
+    for name in ("markdown", "text", "github"):
+        done = run_command(sys.executable, *check, name, cwd=tmp_path)
+        assert "\x1b" not in done.stdout and "\n::error::pwn" not in done.stdout and "\n<img" not in done.stdout, name
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_killed_while_a_probe_runs_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "compatcheck", "probe", "attention_masked", "--fresh", "--device", "cpu"]
+    environ = {**os.environ, "TMPDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    running = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (started := descendants(running.pid)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert started
+    running.send_signal(number)
+    running.wait(30)
+    deadline = time.monotonic() + 10
+    while any(map(is_alive, started)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_alive, started))
+
+
+def descendants(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text(encoding="utf-8").split():
+            found += [int(child), *descendants(int(child))]
+    return found
+
+
+BACKEND = """\
+import os
+open({marker!r}, "w").close()
+def prepare_metadata_for_build_wheel(folder, settings=None):
+    os.makedirs(folder + "/stranger-1.0.dist-info")
+    with open(folder + "/stranger-1.0.dist-info/METADATA", "w") as stream:
+        stream.write("Metadata-Version: 2.1\\nName: stranger\\nVersion: 1.0\\n")
+    return "stranger-1.0.dist-info"
+"""
+PROJECT = """\
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+[project]
+name = "stranger"
+dynamic = ["version", "dependencies"]
+"""
+
+
+@pytest.mark.parametrize("line", ["stranger @ {address}", "./stranger", "-e ./stranger", "./nameless"])
+def test_a_local_project_is_built_only_where_that_is_asked_for(line: str, tmp_path: Path) -> None:
+    marker = tmp_path / "built"
+    for name in ("stranger", "nameless"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "backend.py").write_text(BACKEND.format(marker=str(marker)), encoding="utf-8")
+        project = PROJECT if name == "stranger" else PROJECT.partition("[project]")[0]
+        (folder / "pyproject.toml").write_text(project, encoding="utf-8")
+    text = line.format(address=(tmp_path / "stranger").as_uri())
+    (tmp_path / "requirements.txt").write_text(f"{text}\n", encoding="utf-8")
+    pin = ("pin", "--isolated", "--offline", "requirements.txt")
+    done = run_command(sys.executable, *pin, cwd=tmp_path)
+    assert not marker.exists() and "Traceback" not in done.stderr
+    assert done.returncode == 0 and text in done.stdout, done.stderr
+    done = run_command(sys.executable, *pin, "--build", cwd=tmp_path)
+    assert marker.exists() and done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def evil(tmp_path: Path) -> Path:
+    """A folder with a venv whose interpreter leaves a mark beside it, and files that make verbs start one."""
+    folder = tmp_path / "clone"
+    packages = folder / ".venv/lib/python3.11/site-packages"
+    for name, version in (("torch", "2.5.0"), ("transformers", "4.48.0")):
+        about = packages / f"{name}-{version}.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n", encoding="utf-8")
+    (folder / ".venv/pyvenv.cfg").write_text("version = 3.11.7\n", encoding="utf-8")
+    (folder / ".venv/bin").mkdir()
+    (folder / ".venv/bin/python").write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n", encoding="utf-8")
+    (folder / ".venv/bin/python").chmod(0o755)
+    (folder / "model").mkdir()
+    (folder / "model/config.json").write_text('{"model_type": "llama"}', encoding="utf-8")
+    (folder / "rows.jsonl").write_text('{"prompt": "a", "completion": "b"}\n', encoding="utf-8")
+    (folder / "requirements.txt").write_text("torch==2.5.0\ntransformers==4.48.0\n", encoding="utf-8")
+    return folder
+
+
+FACTS = {
+    "gpus": [{"compute_capability": "8.0"}],
+    "training": {"attention": "sdpa", "dtype": "bfloat16", "per_device_train_batch_size": 2},
+}
+CHECK = ("check", "--isolated", "--fresh", *(f"--assume={name}={json.dumps(value)}" for name, value in FACTS.items()))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        CHECK,
+        (*CHECK, "."),
+        (*CHECK, "--python", ".venv"),
+        ("probe", "attention_masked"),
+        ("data", "rows.jsonl", "--model", "model"),
+        ("pin", "requirements.txt", "--offline"),
+        ("pin", "--offline"),
+        ("env", "."),
+        ("diagnose", "requirements.txt", "--python", ".venv"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("linked", [False, True])
+def test_no_verb_starts_the_interpreter_of_the_folder_unasked(
+    command: tuple[str, ...], linked: bool, evil: Path, tmp_path: Path
+) -> None:
+    if linked:
+        (evil / ".venv").rename(evil / "hidden")
+        (evil / ".venv").symlink_to("hidden")
+    done = run_command(sys.executable, *command, cwd=evil, XDG_DATA_HOME=str(tmp_path / "data"))
+    assert not (tmp_path / "started").exists() and "Traceback" not in done.stderr, done.stderr
+
+
+def test_a_trusted_folder_s_interpreter_is_started_from_then_on(evil: Path, tmp_path: Path) -> None:
+    started, home = tmp_path / "started", {"XDG_DATA_HOME": str(tmp_path / "data")}
+    done = run_command(sys.executable, *CHECK, cwd=evil, **home)
+    assert not started.exists() and "--probe starts its interpreter" in done.stderr
+    for more in (["--probe"], ["--trust"], []):
+        run_command(sys.executable, *CHECK, *more, cwd=evil, **home)
+        assert started.exists(), more
+        started.unlink()
+    run_command(sys.executable, *CHECK, cwd=evil, VIRTUAL_ENV=str(evil / ".venv"), XDG_DATA_HOME=str(tmp_path))
+    assert started.exists(), "it is active"

@@ -1,0 +1,53 @@
+"""`compatcheck mcp`, asked by the client of the official SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+mcp = pytest.importorskip("mcp")
+ROOT = Path(__file__).parents[2]
+
+
+def ask(folder: Path, *calls: tuple[str, dict[str, Any]]) -> tuple[list[str], list[Any]]:
+    """The names of the tools, and the answers to some calls: JSON, or the text of an error."""
+
+    async def talk() -> tuple[list[str], list[Any]]:
+        server = mcp.StdioServerParameters(command=sys.executable, args=["-m", "compatcheck", "mcp"], cwd=str(folder))
+        async with mcp.stdio_client(server) as streams, mcp.ClientSession(*streams) as session:
+            await session.initialize()
+            names = [tool.name for tool in (await session.list_tools()).tools]
+            results = [await session.call_tool(name, arguments) for name, arguments in calls]
+        return names, [each.content[0].text if each.is_error else json.loads(each.content[0].text) for each in results]
+
+    return asyncio.run(talk())
+
+
+def test_an_agent_gets_what_the_command_prints(tmp_path: Path) -> None:
+    project = tmp_path / "finetune"
+    shutil.copytree(ROOT / "docs" / "tutorial" / "script", project)
+    log = project / "train.log"
+    log.write_text("ValueError: The generation config instance is invalid -- `.validate()` throws warnings\n")
+    names, (checked, explained, diagnosed) = ask(
+        project,
+        ("check", {"paths": ["."]}),
+        ("explain", {"name": "CC-2024-1429"}),
+        ("diagnose", {"inputs": ["train.log", "requirements.txt"]}),
+    )
+    assert sorted(names) == ["check", "compare", "diagnose", "explain", "pin", "probe"]
+    assert checked["exit_status"] == 1
+    assert "CC-2024-1429" in {each["id"] for each in checked["report"]["findings"] if each["status"] == "affected"}
+    assert explained["report"]["entry"]["id"] == "CC-2024-1429"
+    assert "CC-2024-1429" in json.dumps(diagnosed["report"])
+
+
+def test_bad_input_is_an_error_of_one_line(tmp_path: Path) -> None:
+    _, (unknown, option) = ask(tmp_path, ("explain", {"name": "CC-2024-99999"}), ("check", {"paths": ["--help"]}))
+    assert "the matrix has no such entry" in unknown and unknown.count("\n") == 0
+    assert "there is no such file" in option
