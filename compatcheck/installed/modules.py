@@ -11,7 +11,8 @@ from compatcheck.files import limits
 from compatcheck.files.reading import read_bytes, read_text
 from compatcheck.installed.distributions import Installation
 from compatcheck.interfaces.module_names import COMPILED, module_name
-from compatcheck.interfaces.reading import DEFINED, OPEN, Module, read_module
+from compatcheck.interfaces.reading import read_module
+from compatcheck.interfaces.summary import DEFINED, OPEN, Module
 
 limits.RECORD_BYTES, limits.MODULE_BYTES, limits.MODULES_BYTES = 16 << 20, 2 << 20, 24 << 20
 _LAST_WORD = re.compile(r"(?<=[a-z0-9])[A-Z][a-z]+\Z")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Collection, Mapping
@@ -16,11 +15,9 @@ from compatcheck.errors import InputError
 from compatcheck.files import limits, storage
 from compatcheck.files.reading import open_text
 from compatcheck.installed.distributions import Installation, scan
-from compatcheck.installed.modules import modules_of, record_of
-from compatcheck.interfaces.answers import Question, amended, answer, questions
+from compatcheck.interfaces.answers import Question, amended, questions
 from compatcheck.interfaces.history import Interfaces, Table
-from compatcheck.interfaces.lazy import LazyRelease
-from compatcheck.interfaces.reading import FORMAT
+from compatcheck.interfaces.summary import FORMAT
 from compatcheck.packages.versions import final_release
 
 OnModule = Callable[[str], None]
@@ -64,6 +61,10 @@ def _lacking(table: Table, releases: Mapping[str, Version]) -> list[str]:
 
 def _answers(found: Installation, asked: Collection[Question], on_module: OnModule) -> dict[Question, bool]:
     """What the installed files answer; what no note of them holds yet is looked up now."""
+    from compatcheck.installed.modules import modules_of, record_of
+    from compatcheck.interfaces.lazy import LazyRelease
+    from compatcheck.interfaces.release import gives
+
     record = record_of(found)
     note = os.path.join(storage.cache_folder(), "interfaces", f"{found.name}-{_digest(record)}.json")
     known = _recall(note)
@@ -71,13 +72,15 @@ def _answers(found: Installation, asked: Collection[Question], on_module: OnModu
     if new:
         code, stubs = modules_of(found, record, on_module)
         release = LazyRelease(code, stubs, code.is_written)
-        known |= {question: answer(release, question) for question in new}
+        known |= {question: gives(release, *question) for question in new}
         _remember(note, known)
     return {question: works for question in asked if (works := known[question]) is not None}
 
 
 def _digest(record: str) -> str:
     """The files of a release as one word; what is read of them depends on this version too."""
+    import hashlib
+
     text = "\0".join((str(FORMAT), __version__, record))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

@@ -1,4 +1,4 @@
-"""What one release answers to the rows of links, and tables in which it counts like a release that they know."""
+"""What rows of links ask of one release, and tables in which it counts like a release that they know."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 from packaging.version import Version
 
 from compatcheck.interfaces.history import Table, is_in
-from compatcheck.interfaces.release import BASE, Release
-from compatcheck.interfaces.signature import parse
 
 LINKS, _INDEX = "links/", "interfaces/index"
 Question = tuple[str, str, str]
@@ -27,24 +25,6 @@ def questions(table: Table, consumers: Mapping[str, Version], provider: str) -> 
         if is_in(release, asks.split())
     )
     return tuple(dict.fromkeys(found))
-
-
-def answer(release: Release, question: Question) -> bool | None:
-    """Whether a release gives what is asked; None where its text does not tell."""
-    kind, target, name = question
-    found = release.find(target)
-    if kind in ("import", "attribute"):
-        return None if found.kind in ("open", "foreign") else found.kind != "missing"
-    if kind == "member":
-        is_method = found.kind == "class" and len(found.rest) == 1
-        return release.has_member(found.module, found.name, found.rest[0]) if is_method else None
-    if kind != "keyword":
-        return None
-    signature = release.signature(found)
-    if signature is None or BASE in signature:
-        return None
-    taken = parse(signature)
-    return taken.takes_more or name in taken.keywords
 
 
 def amended(table: Table, read: Mapping[str, tuple[Version, Answers]]) -> Table:

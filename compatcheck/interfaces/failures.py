@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from packaging.version import Version
 
-from compatcheck.interfaces.history import BASE, Interfaces, Table, is_in
-from compatcheck.interfaces.signature import Parameters, parse
+from compatcheck.interfaces.history import Interfaces, Table, is_in, joined_runs
+from compatcheck.interfaces.signature import BASE, Parameters, parse
 from compatcheck.packages.interface_errors import (
     MissingArgument,
     MissingName,
@@ -19,7 +19,6 @@ from compatcheck.packages.interface_errors import (
     last_part,
 )
 from compatcheck.packages.interface_failures import Failure
-from compatcheck.packages.versions import parse_version
 
 _INSTALLED = ("site-packages", "dist-packages")
 _OF_MODELS = "transformers_modules"
@@ -347,19 +346,3 @@ def _is_asked(answer: Answer, kind: str, target: str, name: str) -> bool:
 
 def _ends_with(target: str, key: str) -> bool:
     return f".{target}".endswith(f".{key}")
-
-
-def joined_runs(releases: Sequence[str], is_wanted: Callable[[Version], bool]) -> tuple[str, ...]:
-    """The releases that are wanted as the fewest runs."""
-    known = [version for each in releases if (version := parse_version(each))]
-    wanted = [is_wanted(version) for version in known]
-    found: list[str] = []
-    start = 0
-    for at, inside in enumerate(wanted):
-        if inside and (at == 0 or not wanted[at - 1]):
-            start = at
-        if inside and (at + 1 == len(wanted) or not wanted[at + 1]):
-            least = f">={known[start]}" if start else ""
-            end = f"<{known[at + 1]}" if at + 1 < len(known) else ""
-            found.append(",".join(filter(None, (least, end))))
-    return tuple(filter(None, found))

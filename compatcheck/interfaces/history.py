@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from compatcheck.files.keyed_rows import KeyedRows
-from compatcheck.interfaces.reading import Ask
-from compatcheck.interfaces.signature import ANYTHING, parse, problem
-from compatcheck.packages.versions import contains, parse_range
+from compatcheck.interfaces.signature import ANYTHING, BASE, parse, problem
+from compatcheck.interfaces.summary import Ask
+from compatcheck.packages.versions import contains, parse_range, parse_version
 
 Table = Callable[[str], Mapping[str, Any]]
 """Gives a table of the matrix by its name; ``interfaces/<package>`` and ``links/<package>`` are those of a package."""
 
 ITSELF, _PERHAPS = ".", "?"
 """The row of a module that some releases do not have at all, and the mark of a run that may have the names."""
-BASE, NEEDS = "^", "needs"
+NEEDS = "needs"
 _READ = frozenset(("attribute", "member"))
 _CALLED = frozenset(("call", "method", "super"))
 """What is asked so is no module, whatever module had its name once."""
@@ -343,3 +343,19 @@ _version = cache(Version)
 @cache
 def _range(text: str) -> Any:
     return parse_range(text)
+
+
+def joined_runs(releases: Sequence[str], is_wanted: Callable[[Version], bool]) -> tuple[str, ...]:
+    """The releases that are wanted as the fewest runs."""
+    known = [version for each in releases if (version := parse_version(each))]
+    wanted = [is_wanted(version) for version in known]
+    found: list[str] = []
+    start = 0
+    for at, inside in enumerate(wanted):
+        if inside and (at == 0 or not wanted[at - 1]):
+            start = at
+        if inside and (at + 1 == len(wanted) or not wanted[at + 1]):
+            least = f">={known[start]}" if start else ""
+            end = f"<{known[at + 1]}" if at + 1 < len(known) else ""
+            found.append(",".join(filter(None, (least, end))))
+    return tuple(filter(None, found))

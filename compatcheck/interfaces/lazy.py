@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from compatcheck.interfaces.reading import DEFINED, FOREIGN, OF_PACKAGE, OPEN, Module
 from compatcheck.interfaces.release import Found, Release
+from compatcheck.interfaces.summary import DEFINED, FOREIGN, OF_PACKAGE, OPEN, Module
 
 _MOST_TAKEN = 40
 """A module that takes over every name of more modules than these is wide: they are not all read for it."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from compatcheck.interfaces.reading import DEFINED, FOREIGN, OF_PACKAGE, OPEN, Ask, Class, Module
-from compatcheck.interfaces.signature import ANYTHING, FORWARDED, parse, problem
+from compatcheck.interfaces.signature import ANYTHING, BASE, FORWARDED, parse, problem
+from compatcheck.interfaces.summary import DEFINED, FOREIGN, OF_PACKAGE, OPEN, Ask, Class, Module
 
-BASE = "^"
-"""In a signature, in front of a class of another package whose parameters are taken as well."""
 _OF_EVERY_CLASS = frozenset({"mro", "name", "value", "register"})
 """What a class has by `type`, `Enum` or `ABCMeta`."""
 _PLAIN = frozenset({"object", "ABC", "abc.ABC", "Generic", "typing.Generic", "Protocol", "typing.Protocol"})
@@ -250,6 +248,23 @@ class Release:
         if signature is None or BASE in signature:
             return None
         return problem(parse(signature), ask.places, ask.keywords)
+
+
+def gives(release: Release, kind: str, target: str, name: str) -> bool | None:
+    """Whether a release gives what a link asks of it; None where its text does not tell."""
+    found = release.find(target)
+    if kind in ("import", "attribute"):
+        return None if found.kind in ("open", "foreign") else found.kind != "missing"
+    if kind == "member":
+        is_method = found.kind == "class" and len(found.rest) == 1
+        return release.has_member(found.module, found.name, found.rest[0]) if is_method else None
+    if kind != "keyword":
+        return None
+    signature = release.signature(found)
+    if signature is None or BASE in signature:
+        return None
+    taken = parse(signature)
+    return taken.takes_more or name in taken.keywords
 
 
 def _without_object(signature: str) -> str:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from compatcheck.files.python_syntax import Function, last_name
 from compatcheck.interfaces.conditions import NEVER, UNTOLD
-from compatcheck.interfaces.reading import Ask, _constants, _future_annotations, _Reader, _Where
+from compatcheck.interfaces.reading import _constants, _future_annotations, _Reader, _Where
+from compatcheck.interfaces.summary import Ask
 
 MAIN = "__main__"
 _ASKS = re.compile(r"available|version|TYPE_CHECKING|hasattr|find_spec|signature|platform|installed", re.IGNORECASE)

@@ -14,6 +14,8 @@ from typing import NamedTuple
 from compatcheck.files.python_syntax import Function, is_super, last_name
 
 ANYTHING, FORWARDED = "?", "**^"
+BASE = "^"
+"""In front of a class of another package whose parameters are taken as well."""
 _KEEPS = frozenset(
     {
         *("staticmethod", "classmethod", "abstractmethod", "wraps", "no_grad", "inference_mode", "contextmanager"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compatcheck.interfaces.conditions import atoms_of, opposite
-from compatcheck.interfaces.reading import Module, read_module
+from compatcheck.interfaces.reading import read_module
+from compatcheck.interfaces.summary import Module
 
 _AVAILABLE = "own.part.is_a_available"
 

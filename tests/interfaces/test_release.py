@@ -10,9 +10,10 @@ import numpy
 import pytest
 
 from compatcheck.interfaces.module_names import module_name
-from compatcheck.interfaces.reading import Ask, Module, read_module
+from compatcheck.interfaces.reading import read_module
 from compatcheck.interfaces.release import Release
 from compatcheck.interfaces.signature import parse
+from compatcheck.interfaces.summary import Ask, Module
 
 
 def release(**files: str) -> Release:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from compatcheck.interfaces.reading import Ask, read_module
+from compatcheck.interfaces.reading import read_module
 from compatcheck.interfaces.release import Release
+from compatcheck.interfaces.summary import Ask
 from tools.tables._absent import Undeclared
 from tools.tables._interface_packages import owners
 from tools.tables._reach import Walk, asked, settled

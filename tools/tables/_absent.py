@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from compatcheck.installed.declared import requires_dist
-from compatcheck.interfaces.reading import Ask
+from compatcheck.interfaces.summary import Ask
 from compatcheck.matrix.compile import read_toml
 from tools.tables._interface_packages import owners, packages
 

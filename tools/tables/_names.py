@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from packaging.version import Version
 
-from compatcheck.interfaces.reading import DEFINED, FOREIGN, OF_PACKAGE, OPEN
+from compatcheck.interfaces.summary import DEFINED, FOREIGN, OF_PACKAGE, OPEN
 
 _ITSELF, _PERHAPS = ".", "?"
 NEAR = 3

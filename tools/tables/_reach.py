@@ -14,8 +14,8 @@ from itertools import count
 from typing import NamedTuple
 
 from compatcheck.interfaces.conditions import AVAILABLE, NEVER, OWN, OWN_MORE, UNTOLD, distribution
-from compatcheck.interfaces.reading import Ask
 from compatcheck.interfaces.release import Release
+from compatcheck.interfaces.summary import Ask
 from compatcheck.packages.frameworks import framework_of_distribution
 from tools.tables._interface_packages import tops_of
 from tools.tables._statements import STATEMENTS

@@ -22,7 +22,8 @@ from typing import NamedTuple
 from packaging.version import Version
 
 from compatcheck.interfaces.module_names import COMPILED, module_name
-from compatcheck.interfaces.reading import DEFINED, FORMAT, OPEN, Module, read_module
+from compatcheck.interfaces.reading import read_module
+from compatcheck.interfaces.summary import DEFINED, FORMAT, OPEN, Module
 from tools.tables._interface_packages import packages
 
 _READERS = 2

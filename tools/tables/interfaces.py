@@ -29,9 +29,9 @@ from packaging.version import Version
 from compatcheck.interfaces.conditions import AVAILABLE, FAILS, distribution
 from compatcheck.interfaces.history import Interfaces, is_in
 from compatcheck.interfaces.links import ABSENT
-from compatcheck.interfaces.reading import FORMAT, Ask
-from compatcheck.interfaces.release import BASE, Release
-from compatcheck.interfaces.signature import parse, problem
+from compatcheck.interfaces.release import Release
+from compatcheck.interfaces.signature import BASE, parse, problem
+from compatcheck.interfaces.summary import FORMAT, Ask
 from compatcheck.matrix.compile import read_toml
 from compatcheck.matrix.loading import read_source_table
 from tools.tables import release_sources

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from compatcheck.interfaces.failures import Answer, joined_runs
-from compatcheck.interfaces.history import Interfaces, is_in
+from compatcheck.interfaces.history import Interfaces, is_in, joined_runs
 from compatcheck.language import marked
 from compatcheck.matrix.matching.match import Occurrence
 from compatcheck.packages.versions import parse_version
+
+if TYPE_CHECKING:
+    from compatcheck.interfaces.failures import Answer
 
 WHY = marked("the releases that fit what is asked")
 _WHAT = {

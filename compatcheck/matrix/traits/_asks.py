@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from packaging.version import Version
@@ -11,8 +11,8 @@ from packaging.version import Version
 from compatcheck.environment import Environment, Location, Unknown
 from compatcheck.interfaces.history import NEEDS, Interfaces, Refusal, is_in
 from compatcheck.interfaces.links import holds
-from compatcheck.interfaces.reading import Ask
 from compatcheck.interfaces.signature import parse
+from compatcheck.interfaces.summary import Ask
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.matrix._traits import Table
@@ -279,7 +279,7 @@ def _rewritten(told: Told) -> str:
     new = told.refusal.instead
     if not told.is_key:
         return f"{_callable(told.refusal.target)}(..., {new}=...)"
-    return _KEYS.get(PurePath(told.location.file).suffix, "--{} ...").format(new)
+    return _KEYS.get(os.path.splitext(told.location.file)[1], "--{} ...").format(new)
 
 
 def _sentence(told: Told) -> str:

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.version import Version
 
 from compatcheck.environment import Environment
 from compatcheck.inference.infer import bounds_of
 from compatcheck.inference.inferred import Inferred
-from compatcheck.interfaces.failures import Answer, answers, joined_runs
-from compatcheck.interfaces.history import Interfaces, is_in
+from compatcheck.interfaces.history import Interfaces, is_in, joined_runs
 from compatcheck.matrix._traits import Table, trait_finder
 from compatcheck.matrix.matching.match import Occurrence, TraitFinder, Verdict, any_of, is_reported, match_table
 from compatcheck.matrix.traits._answered import occurrence
 from compatcheck.matrix.traits._link_notes import Reach, reaches
-from compatcheck.packages.interface_failures import read_failure
 from compatcheck.packages.versions import final_release
+
+if TYPE_CHECKING:
+    from compatcheck.interfaces.failures import Answer
 
 
 class ReachedLink(NamedTuple):
@@ -86,6 +87,9 @@ def _verdict(
 @cache
 def _answers(table: Table, line: str, provider: str, package: str) -> tuple[Answer, ...]:
     """What the tables say to the error that a link ends in."""
+    from compatcheck.interfaces.failures import answers
+    from compatcheck.packages.interface_failures import read_failure
+
     failure = read_failure([line])
     found = answers(failure, table, {provider: None}, {provider, package} - {""}) if failure else ()
     return tuple(each._replace(caller=package) for each in found if each.package == provider)

@@ -7,7 +7,7 @@ from typing import Any
 
 from compatcheck.environment import Environment, Unknown
 from compatcheck.interfaces.history import Interfaces
-from compatcheck.interfaces.reading import Ask
+from compatcheck.interfaces.summary import Ask
 from compatcheck.language import marked
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict

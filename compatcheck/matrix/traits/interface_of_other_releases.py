@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from packaging.version import Version
 
 from compatcheck.environment import Environment, Unknown
-from compatcheck.interfaces.failures import Answer, answers
 from compatcheck.interfaces.history import Interfaces, around, is_in
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.matrix.traits._answered import occurrence
 from compatcheck.matrix.traits._link_notes import link_note, reaches
-from compatcheck.packages.interface_failures import from_fact
 from compatcheck.packages.versions import final_release
+
+if TYPE_CHECKING:
+    from compatcheck.interfaces.failures import Answer
 
 _FACT, _NAMES = "interface_errors", "missing_names"
 
@@ -91,6 +92,9 @@ def _fits(release: Version, answer: Answer, interfaces: Interfaces) -> bool:
 def _answers(
     errors: Sequence[Mapping[str, object]], table: Table, versions: Mapping[str, Version | None]
 ) -> Iterator[Answer]:
+    from compatcheck.interfaces.failures import answers
+    from compatcheck.packages.interface_failures import from_fact
+
     for each in errors:
         failure = from_fact(each)
         named = dict.fromkeys(cast(Sequence[str], each.get("named", ())))
