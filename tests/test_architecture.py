@@ -140,6 +140,7 @@ finally:
 
 
 OPENS = {
+    "files/_remover.py": "what the system tells of a process",
     "bug_report/_input.py": "a pipe that is named is waited for",
     "symptoms/_stream.py": "a pipe that is named is waited for",
     "files/reading.py": "where it is made safe",
@@ -167,6 +168,41 @@ def test_a_stranger_s_file_is_opened_without_waiting_for_it() -> None:
         if room(path.relative_to(PACKAGE.parent).with_suffix("").parts) != "probes"
     }
     assert found == {*OPENS}
+
+
+WRITERS = {
+    "files/storage.py": "writes whole or not at all",
+    "cli.py": "a standard error that is closed",
+    "delivery/_archive.py": "into a new folder, to which a pointer is turned when all is there",
+    "report/pages/site/_folder.py": "into a new folder, which is moved into place when all is there",
+    "matrix/compile.py": "the same",
+    "matrix/_build_hook.py": "into the folder of a build",
+    "advice/resolver/_compile.py": "into a temporary folder, for uv",
+    "integrations/_running.py": "into a temporary folder",
+}
+"""Where something is written without `storage.write`, and why nobody finds it half written."""
+
+
+def test_files_are_written_whole_or_not_at_all() -> None:
+    """What probes write lies in the temporary folder of their process."""
+    found = {
+        relative(path)
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and room(path.relative_to(PACKAGE.parent).with_suffix("").parts) != "probes"
+        if (isinstance(node.func, ast.Attribute) and node.func.attr in ("write_bytes", "copy2", "copyfile", "move"))
+        or (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr == "write_text"
+            and relative(path) != "verbs/_help.py"
+        )
+        or (
+            isinstance(node.func, ast.Name)
+            and node.func.id == "open"
+            and any(isinstance(each, ast.Constant) and str(each.value)[:1] in "wxa" for each in node.args[1:2])
+        )
+    }
+    assert found - {"delivery/_lock.py"} == {*WRITERS}
 
 
 _LIMITS_OF_OUTPUT = (

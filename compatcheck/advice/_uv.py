@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from compatcheck.advice._credentials import redacted
 from compatcheck.errors import InputError
-from compatcheck.files import limits
+from compatcheck.files import leftovers, limits
 
 _GRACE_SECONDS = 5.0
 _FULL = ("No space left on device", "os error 28", "Disk quota exceeded", "os error 122")
@@ -94,10 +94,12 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     except OSError as error:
         seen = error.strerror or str(error)
         raise InputError("starting", command[0], seen, "install uv anew: pip install uv") from None
+    leftovers.hold(process.pid)
     try:
         yield process
     finally:
         _end(process)
+        leftovers.drop(process.pid)
 
 
 def _talk(process: subprocess.Popen[str], stdin: str) -> str:

@@ -2,44 +2,77 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+import time
+from contextlib import suppress
 
 from compatcheck.errors import InputError
 
+_UNFINISHED = ".compatcheck-unfinished"
+_ABANDONED_SECONDS = 600.0
+_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
-def write(path: str, text: str) -> None:
+
+def write(path: str, content: str | bytes, *, make_folder: bool = False) -> None:
     """Replace the file's content in one step, so that what was there before is never half lost.
 
     A link is followed; a pipe or a device is written to as it is. Line ends stay those of the text. Raises InputError
-    where the folder cannot be written or the disk is full; nothing is left behind then.
+    where the folder cannot be written or the disk is full; nothing is left behind then. What a killed process left
+    unfinished in the folder is removed.
     """
     real = os.path.realpath(path)
+    raw = content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")
     try:
         if os.path.exists(real) and not os.path.isfile(real):
-            with open(real, "w", encoding="utf-8", errors="replace", newline="") as stream:
-                stream.write(text)
+            with open(real, "wb") as stream:
+                stream.write(raw)
         else:
-            _replace(real, text)
+            if make_folder:
+                os.makedirs(os.path.dirname(real), exist_ok=True)
+            _replace(real, raw)
     except OSError as error:
-        seen = error.strerror or str(error)
-        raise InputError("writing", path, seen, "name a file in a folder you can write to") from None
+        advice = (
+            "make room, or name a file elsewhere"
+            if error.errno in _FULL
+            else "name a file in a folder you can write to"
+        )
+        raise InputError("writing", path, error.strerror or str(error), advice) from None
 
 
-def _replace(path: str, text: str) -> None:
+def write_note(path: str, content: str | bytes) -> None:
+    """Write what can be made again, in the cache; where nothing can be written it is made again next time."""
+    with suppress(InputError):
+        write(path, content, make_folder=True)
+
+
+def _replace(path: str, raw: bytes) -> None:
     import tempfile
 
-    handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path))
+    folder, name = os.path.split(path)
+    _remove_abandoned(folder)
+    handle, temporary = tempfile.mkstemp(prefix=f".{name[:40]}.", suffix=_UNFINISHED, dir=folder)
     try:
-        with open(handle, "w", encoding="utf-8", errors="replace", newline="") as stream:
-            stream.write(text)
+        with open(handle, "wb") as stream:
+            stream.write(raw)
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(temporary, _mode(path))
         os.replace(temporary, path)
     finally:
-        if os.path.exists(temporary):
+        with suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+def _remove_abandoned(folder: str) -> None:
+    """Remove what processes that were killed left unfinished; what is younger may still be written to."""
+    limit = time.time() - _ABANDONED_SECONDS
+    for entry in os.scandir(folder):
+        if entry.name.endswith(_UNFINISHED):
+            with suppress(OSError):
+                if entry.stat(follow_symlinks=False).st_mtime < limit:
+                    os.unlink(entry.path)
 
 
 def _mode(path: str) -> int:
@@ -63,11 +96,14 @@ def data_folder() -> str:
 
 
 def _folder(kind: str, variable: str, otherwise: str) -> str:
-    """On Linux without platformdirs: loading that on every check costs more than the whole answer."""
+    """On Linux without platformdirs: loading that on every check costs more than the whole answer.
+
+    A user without a home folder has none: where nothing can be written, nothing is remembered.
+    """
     system = sys.platform
     if system == "linux":
-        base = os.environ.get(variable, "").strip() or os.path.expanduser(otherwise)
-        return os.path.join(base, "compatcheck")
+        bases = (os.environ.get(variable, "").strip(), os.path.expanduser(otherwise))
+        return os.path.join(next(filter(os.path.isabs, bases), os.devnull), "compatcheck")
     import platformdirs
 
     folder: str = getattr(platformdirs, f"user_{kind}_dir")("compatcheck", appauthor=False)

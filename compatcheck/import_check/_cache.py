@@ -34,15 +34,8 @@ def recall(target: Target) -> list[dict[str, object]] | None:
 
 def remember(target: Target, found: Sequence[dict[str, object]]) -> None:
     """Keep the result; where nothing can be written it is computed again next time."""
-    from compatcheck.errors import InputError
-
-    path = _path(target)
     note = {"state": _state(target), "unresolved_imports": list(found)}
-    try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        storage.write(path, json.dumps(note, ensure_ascii=False))
-    except (OSError, InputError):
-        return
+    storage.write_note(_path(target), json.dumps(note, ensure_ascii=False))
 
 
 def _state(target: Target) -> str:

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from compatcheck.environment import Target
 from compatcheck.errors import CompatcheckError
-from compatcheck.files import limits
+from compatcheck.files import leftovers, limits
 
 _PROGRAM = """
 import json, sys
@@ -56,6 +56,7 @@ def _child(target: Target, errors: IO[bytes]) -> Iterator[subprocess.Popen[str]]
         )
     except OSError as error:
         raise _error(target, f"{sys.executable} does not start: {error.strerror or error}") from error
+    leftovers.hold(child.pid)
     timer = threading.Timer(limits.IMPORTS_SECONDS, child.kill)
     timer.daemon = True
     timer.start()
@@ -63,8 +64,10 @@ def _child(target: Target, errors: IO[bytes]) -> Iterator[subprocess.Popen[str]]
         yield child
     finally:
         timer.cancel()
+        timer.join()
         child.kill()
         child.wait()
+        leftovers.drop(child.pid)
         for stream in (child.stdin, child.stdout):
             with suppress(OSError):
                 if stream:

@@ -10,7 +10,7 @@ from threading import Thread
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from compatcheck.errors import NothingInspectedError
-from compatcheck.files import limits
+from compatcheck.files import leftovers, limits
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -60,6 +60,7 @@ def _output(executable: str) -> bytes:
         child = Popen(command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True)
     except OSError as error:
         raise _failure(executable, f"it cannot be started ({error.strerror or error})") from None
+    leftovers.hold(child.pid)
     answer, errors = _Start(child.stdout), _Start(child.stderr)
     deadline = time.monotonic() + limits.ANSWER_SECONDS
     try:
@@ -108,6 +109,7 @@ def _end(child: Popen[bytes]) -> None:
             os.killpg(child.pid, signal.SIGKILL)
     child.kill()
     child.wait()
+    leftovers.drop(child.pid)
 
 
 def _answer(executable: str, output: bytes) -> dict[str, Any]:

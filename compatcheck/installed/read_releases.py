@@ -73,7 +73,7 @@ def _answers(found: Installation, asked: Collection[Question], on_module: OnModu
         code, stubs = modules_of(found, record, on_module)
         release = LazyRelease(code, stubs, code.is_written)
         known |= {question: gives(release, *question) for question in new}
-        _remember(note, known)
+        storage.write_note(note, json.dumps([[*question, works] for question, works in known.items()]))
     return {question: works for question in asked if (works := known[question]) is not None}
 
 
@@ -92,12 +92,3 @@ def _recall(note: str) -> dict[Question, bool | None]:
         return {(str(kind), str(target), str(name)): works for kind, target, name, works in rows}
     except (OSError, ValueError, TypeError, RecursionError):
         return {}
-
-
-def _remember(note: str, known: Mapping[Question, bool | None]) -> None:
-    """Keep the answers; where nothing can be written they are looked up again next time."""
-    try:
-        os.makedirs(os.path.dirname(note), exist_ok=True)
-        storage.write(note, json.dumps([[*question, works] for question, works in known.items()]))
-    except (OSError, InputError):
-        return

@@ -40,8 +40,7 @@ def require(target: Target, doing: str, environ: Mapping[str, str]) -> None:
 def trust(folder: str) -> None:
     """Remember that the interpreters in a folder may be started. Raises `InputError` where that cannot be written."""
     places = sorted({*_trusted(), os.path.realpath(folder)})
-    os.makedirs(os.path.dirname(_file()), exist_ok=True)
-    storage.write(_file(), json.dumps(places, indent=1) + "\n")
+    storage.write(_file(), json.dumps(places, indent=1) + "\n", make_folder=True)
 
 
 def _file() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from compatcheck.files.storage import cache_folder
+from compatcheck.files.storage import cache_folder, write_note
 
 
 def compiled(path: str) -> bytes:
@@ -21,14 +21,5 @@ def compiled(path: str) -> bytes:
     from compatcheck.language import po_files
 
     content = po_files.compiled(path)
-    with suppress(OSError):
-        _keep(content, place)
+    write_note(place, content)
     return content
-
-
-def _keep(content: bytes, place: str) -> None:
-    os.makedirs(os.path.dirname(place), exist_ok=True)
-    temporary = f"{place}.{os.getpid()}"
-    with open(temporary, "wb") as stream:
-        stream.write(content)
-    os.replace(temporary, place)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 from compatcheck import data, matrix, probes
 from compatcheck.data import Survey
 from compatcheck.errors import InputError, NothingInspectedError
-from compatcheck.files import storage
+from compatcheck.files import leftovers, storage
 from compatcheck.installed import trust
 from compatcheck.installed.target import find_target
 from compatcheck.pipelines.check import OnProbe
@@ -86,7 +85,7 @@ def _run_tokenizer(sample: Sequence[tuple[int, object]], options: Options, progr
         raise InputError("reading the model folder", model, "there is no such folder", "give a folder with a tokenizer")
     target = find_target(options.python, os.environ)
     trust.require(target, "running the tokenizer in", os.environ)
-    with tempfile.TemporaryDirectory(prefix="compatcheck-data-", ignore_cleanup_errors=True) as folder:
+    with leftovers.temporary_folder("compatcheck-data-") as folder:
         path = os.path.join(folder, "rows.jsonl")
         rows = (json.dumps({"number": number, "messages": messages}) for number, messages in sample)
         storage.write(path, "".join(f"{row}\n" for row in rows))

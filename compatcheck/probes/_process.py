@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple, Protocol
 
 from compatcheck.environment import Target
 from compatcheck.errors import CompatcheckError, InputError
-from compatcheck.files import limits
+from compatcheck.files import leftovers, limits
 from compatcheck.files.reading import open_bytes
 from compatcheck.probes._clock import Clock
 from compatcheck.probes._criterion import Request
@@ -94,12 +94,13 @@ def attempt(
 @contextlib.contextmanager
 def control_folder() -> Iterator[Path]:
     """A private folder, removed with whatever the child left in it."""
+    opening = contextlib.ExitStack()
     try:
-        folder = tempfile.TemporaryDirectory(prefix="compatcheck-probe-", ignore_cleanup_errors=True)
+        folder = opening.enter_context(leftovers.temporary_folder("compatcheck-probe-"))
     except OSError as error:
         raise _unwritable(tempfile.tempdir or "the temporary folder", error) from error
-    with folder as path:
-        yield Path(path)
+    with opening:
+        yield Path(folder)
 
 
 def write_order(
@@ -165,7 +166,7 @@ def start(command: list[str], control: Path, stdin: int = subprocess.DEVNULL) ->
     if "-B" not in command:
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
-        return subprocess.Popen(
+        child = subprocess.Popen(
             command,
             cwd=control,
             env={**kept, **_private(control)},
@@ -181,6 +182,8 @@ def start(command: list[str], control: Path, stdin: int = subprocess.DEVNULL) ->
             error.strerror or str(error),
             "name a working interpreter with --python",
         ) from error
+    leftovers.hold(child.pid)
+    return child
 
 
 def _from_here(search_path: str) -> str:
@@ -215,6 +218,7 @@ def end(child: Child) -> None:
         _await_end(child)
     _signal_group(child.pid, forced=True)
     _await_end(child)
+    leftovers.drop(child.pid)
 
 
 def _await_end(child: Child) -> None:

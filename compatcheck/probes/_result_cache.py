@@ -12,11 +12,11 @@ import os
 import platform
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 
 from compatcheck import __version__
 from compatcheck.environment import Target
-from compatcheck.errors import InputError
 from compatcheck.files import limits, storage
 from compatcheck.files.reading import open_text
 from compatcheck.probes._criterion import Request
@@ -48,7 +48,7 @@ def remember(result: ProbeResult, target: Target, request: Request, environment:
     """Keep a verdict; where nothing can be written it is measured again next time."""
     if result.outcome not in _KEPT or not getattr(unit(result.probe), "LASTING", True):
         return
-    try:
+    with suppress(OSError):
         note = {
             "state": _state(result.probe, target, request, environment),
             "when": time.strftime("%Y-%m-%d %H:%M:%S"),
@@ -56,11 +56,7 @@ def remember(result: ProbeResult, target: Target, request: Request, environment:
             "why": result.why,
             "measured": result.measured,
         }
-        path = _path(result.probe, target, request)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        storage.write(path, json.dumps(note, ensure_ascii=False))
-    except (OSError, InputError):
-        return
+        storage.write_note(_path(result.probe, target, request), json.dumps(note, ensure_ascii=False))
 
 
 def _path(name: str, target: Target, request: Request) -> str:

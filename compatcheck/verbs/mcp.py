@@ -6,12 +6,12 @@ import io
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from typing import Literal
 
 from compatcheck import __version__
 from compatcheck.errors import InputError
+from compatcheck.files import leftovers
 from compatcheck.files.reading import open_bytes
 from compatcheck.language import gettext as _
 from compatcheck.verbs import _help
@@ -21,6 +21,8 @@ EXAMPLES = (
     "compatcheck mcp --lang zh",
 )
 _LONGEST_SECONDS = 1800
+_PROGRAM = "import sys; sys.path[:] = {path}; from compatcheck.cli import main; main()"
+"""With our own search path: `-m` and `-c` put the present folder first, where a stranger's modules may lie."""
 _NO_NETWORK = {"UV_OFFLINE": "1", "PIP_NO_INDEX": "1", "HF_HUB_OFFLINE": "1"}
 
 
@@ -132,10 +134,10 @@ async def _run(
     import anyio
     from mcp.server.mcpserver.exceptions import ToolError
 
-    with tempfile.TemporaryDirectory() as folder:
+    with leftovers.temporary_folder("compatcheck-mcp-") as folder:
         file = os.path.join(folder, "report.json")
         form = ["--report", f"json={file}"] if writes_pins else ["--format", "json"]
-        line = [sys.executable, "-m", "compatcheck", verb, *form, *options, "--", *arguments]
+        line = [sys.executable, "-c", _PROGRAM.format(path=sys.path), verb, *form, *options, "--", *arguments]
         with anyio.fail_after(_LONGEST_SECONDS):
             done = await anyio.run_process(line, check=False, env={**os.environ, **({} if online else _NO_NETWORK)})
         try:

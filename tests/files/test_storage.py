@@ -136,5 +136,5 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, existing: bool) -> No
     if existing:
         out.write_text("old", encoding="utf-8")
     done = subprocess.run([sys.executable, "-c", FULL_DISK, str(out)], capture_output=True, text=True, check=True)
-    assert done.stdout == f"writing {out}: File too large; name a file in a folder you can write to\n"
+    assert done.stdout == f"writing {out}: File too large; make room, or name a file elsewhere\n"
     assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == (["old"] if existing else [])

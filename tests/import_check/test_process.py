@@ -27,7 +27,8 @@ def children(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[str]]:
     class Popen(subprocess.Popen[str]):
         def __init__(self, *args: object, **options: object) -> None:
             super().__init__(*args, **options)  # type: ignore[call-overload]
-            started.append(self)
+            if "_remover" not in str(self.args):
+                started.append(self)
 
     monkeypatch.setattr(_process.subprocess, "Popen", Popen)
     return started

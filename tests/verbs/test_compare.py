@@ -85,7 +85,8 @@ def test_release_that_repairs_accumulation_is_named(stacks: Path) -> None:
 
 
 @pytest.mark.network
-def test_interrupt_leaves_nothing_behind(stacks: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_interrupted_or_killed_leaves_nothing_behind(stacks: Path, number: signal.Signals, status: int) -> None:
     kept = subprocess.run([find_uv_bin(), "cache", "dir"], check=True, capture_output=True, text=True).stdout.strip()
     environ = {**os.environ, "XDG_CACHE_HOME": str(stacks), "TMPDIR": str(stacks), "UV_CACHE_DIR": kept}
     command = [sys.executable, "-m", "compatcheck", "compare", "old.txt", "new.txt"]
@@ -95,9 +96,10 @@ def test_interrupt_leaves_nothing_behind(stacks: Path) -> None:
             if line.startswith("probing"):
                 break
         time.sleep(1)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == status
+    time.sleep(2)
     left = [path for path in stacks.rglob("compatcheck-*") if path.is_dir()]
     assert not left

@@ -232,21 +232,61 @@ def test_a_version_of_several_lines_breaks_no_markdown(tmp_path: Path) -> None:
         assert "\x1b" not in done.stdout and "\n::error::pwn" not in done.stdout and "\n<img" not in done.stdout, name
 
 
+ASLEEP = """\
+import os, subprocess, time
+subprocess.Popen(["sleep", "300"])
+open({marker!r}, "w").close()
+time.sleep(300)
+"""
+"""What a stranger's package or interpreter may do: start others, and never end."""
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_killed_while_a_probe_runs_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "compatcheck", "probe", "attention_masked", "--fresh", "--device", "cpu"]
-    environ = {**os.environ, "TMPDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    running = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("probe", "matmul", "--python", "venv", "--fresh"),
+        ("probe", "package_imports", "--python", "venv", "--fresh"),
+        ("data", "rows.jsonl", "--model", "model", "--python", "venv"),
+        ("check", "--no-probe", "--isolated", "--python", "./python"),
+    ],
+    ids=" ".join,
+)
+def test_ended_while_it_waits_for_another_process_leaves_nothing(
+    command: tuple[str, ...], number: signal.Signals, tmp_path: Path
+) -> None:
+    marker, folder = tmp_path / "asleep", tmp_path / "temporary"
+    folder.mkdir()
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    for name in ("torch", "transformers"):
+        (site / f"{name}.py").write_text(ASLEEP.format(marker=str(marker)), encoding="utf-8")
+        (site / f"{name}-4.0.dist-info").mkdir()
+        (site / f"{name}-4.0.dist-info/METADATA").write_text(f"Name: {name}\nVersion: 4.0\n", encoding="utf-8")
+    interpreter(tmp_path, ASLEEP.format(marker=str(marker)))
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/config.json").write_text('{"model_type": "llama"}', encoding="utf-8")
+    (tmp_path / "rows.jsonl").write_text('{"messages": [{"role": "user", "content": "a"}]}\n', encoding="utf-8")
+    environ = {
+        **os.environ,
+        "TMPDIR": str(folder),
+        "XDG_DATA_HOME": str(tmp_path),
+        "VIRTUAL_ENV": str(tmp_path / "venv"),
+    }
+    line = [sys.executable, "-m", "compatcheck", *command]
+    quiet = subprocess.DEVNULL
+    running = subprocess.Popen(line, cwd=tmp_path, env=environ, stdin=quiet, stdout=quiet, stderr=quiet)
     deadline = time.monotonic() + 60
-    while not (started := descendants(running.pid)) and time.monotonic() < deadline:
+    while not marker.exists() and running.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert started
+    started = descendants(running.pid)
+    assert len(started) >= 3, "the program, what it starts, and the one that removes them"
     running.send_signal(number)
-    running.wait(30)
-    deadline = time.monotonic() + 10
-    while any(map(is_alive, started)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(is_alive, started))
+    assert running.wait(30) == {signal.SIGINT: 130, signal.SIGTERM: running.returncode}.get(number, -number)
+    deadline = time.monotonic() + 2
+    while (any(map(is_alive, started)) or any(folder.iterdir())) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not [each for each in started if is_alive(each)] and not [*folder.iterdir()]
 
 
 def descendants(pid: int) -> list[int]:

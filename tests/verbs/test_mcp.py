@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,16 @@ mcp = pytest.importorskip("mcp")
 ROOT = Path(__file__).parents[2]
 
 
-def ask(folder: Path, *calls: tuple[str, dict[str, Any]]) -> tuple[list[str], list[Any]]:
+COMMAND = (sys.executable, "-m", "compatcheck", "mcp")
+
+
+def ask(
+    folder: Path, *calls: tuple[str, dict[str, Any]], command: Sequence[str] = COMMAND
+) -> tuple[list[str], list[Any]]:
     """The names of the tools, and the answers to some calls: JSON, or the text of an error."""
 
     async def talk() -> tuple[list[str], list[Any]]:
-        server = mcp.StdioServerParameters(command=sys.executable, args=["-m", "compatcheck", "mcp"], cwd=str(folder))
+        server = mcp.StdioServerParameters(command=command[0], args=list(command[1:]), cwd=str(folder))
         async with mcp.stdio_client(server) as streams, mcp.ClientSession(*streams) as session:
             await session.initialize()
             names = [tool.name for tool in (await session.list_tools()).tools]
@@ -45,6 +51,17 @@ def test_an_agent_gets_what_the_command_prints(tmp_path: Path) -> None:
     assert "CC-2024-1429" in {each["id"] for each in checked["report"]["findings"] if each["status"] == "affected"}
     assert explained["report"]["entry"]["id"] == "CC-2024-1429"
     assert "CC-2024-1429" in json.dumps(diagnosed["report"])
+
+
+def test_modules_of_the_present_folder_are_not_imported(tmp_path: Path) -> None:
+    """Not those that compatcheck imports either: the folder may be a stranger's."""
+    for name in ("compatcheck", "click", "packaging", "json", "sitecustomize"):
+        text = f"open({str(tmp_path / 'started')!r}, 'w').close()\nraise SystemExit(7)\n"
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    program = shutil.which("compatcheck", path=str(Path(sys.executable).parent))
+    _, (explained,) = ask(tmp_path, ("explain", {"name": "CC-2024-1429"}), command=[str(program), "mcp"])
+    assert explained["report"]["entry"]["id"] == "CC-2024-1429"
+    assert not (tmp_path / "started").exists()
 
 
 def test_bad_input_is_an_error_of_one_line(tmp_path: Path) -> None:

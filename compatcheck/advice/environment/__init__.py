@@ -17,6 +17,7 @@ from compatcheck.advice._credentials import redacted
 from compatcheck.advice.environment import _room
 from compatcheck.advice.model import Demands, Line, Place, Solution, Wanted
 from compatcheck.errors import InputError
+from compatcheck.files import leftovers
 from compatcheck.files.storage import cache_folder
 from compatcheck.language import gettext as _
 
@@ -76,12 +77,12 @@ def change(
 @contextlib.contextmanager
 def _folder(cache: str) -> Iterator[str]:
     """A new folder on the file system of uv's cache, where files are linked and not copied."""
-    path = tempfile.mkdtemp(prefix="compatcheck-environment-", dir=_folder_near(cache))
-    try:
-        yield path
-    finally:
-        with _undisturbed():
-            shutil.rmtree(path, ignore_errors=True)
+    with leftovers.temporary_folder("compatcheck-environment-", _folder_near(cache)) as path:
+        try:
+            yield path
+        finally:
+            with _undisturbed():
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _cache() -> str:

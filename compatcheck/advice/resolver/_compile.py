@@ -15,6 +15,7 @@ from compatcheck.advice.model import Demands, Line, Place, Solution, Unsolvable,
 from compatcheck.advice.requirement_text import version_of
 from compatcheck.advice.resolver._failures import failure, unbuildable
 from compatcheck.errors import CompatcheckError, InputError
+from compatcheck.files import leftovers
 from compatcheck.packages.names import edge, normalised
 
 _PINNED = re.compile(r"^([a-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)(?:[^#]*)(?:# via (.*))?$")
@@ -203,11 +204,12 @@ def _add_kept(solution: Solution, wanted: Wanted, demands: Demands, kept: Mappin
 @contextlib.contextmanager
 def _folder() -> Iterator[str]:
     """A private folder for what uv reads and writes."""
+    opening = contextlib.ExitStack()
     try:
-        folder = tempfile.TemporaryDirectory(prefix="compatcheck-pin-", ignore_cleanup_errors=True)
+        path = opening.enter_context(leftovers.temporary_folder("compatcheck-pin-"))
     except OSError as error:
         raise _unwritable(tempfile.gettempdir(), error) from None
-    with folder as path:
+    with opening:
         yield path
 
 

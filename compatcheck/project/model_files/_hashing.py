@@ -160,12 +160,7 @@ def _is_entry(value: object) -> bool:
 
 def _save(cache: str, files: Mapping[str, list[Any]]) -> None:
     """Replace the cache in one step; a full disk or a folder that cannot be written leaves things as they were."""
-    from compatcheck.errors import InputError
-    from compatcheck.files import storage
+    from compatcheck.files.storage import write_note
 
     newest = sorted(files.items(), key=lambda item: -item[1][1])[: limits.REMEMBERED_HASHES]
-    try:
-        os.makedirs(os.path.dirname(cache), mode=0o700, exist_ok=True)
-        storage.write(cache, json.dumps({"version": _VERSION, "files": dict(newest)}))
-    except (OSError, InputError):
-        return
+    write_note(cache, json.dumps({"version": _VERSION, "files": dict(newest)}))
