@@ -1,11 +1,16 @@
 """Make compatcheck one file that Python runs, for machines where nothing can be installed.
 
     python .github/build_zipapp.py dist/compatcheck-0.1.0-py3-none-any.whl --platform linux-x86_64 --out dist
+    python .github/build_zipapp.py dist/compatcheck-0.1.0-py3-none-any.whl --sbom --out dist
+    python .github/build_zipapp.py --lock
+
+What goes in is pinned by hash in zipapp-requirements.txt, which ``--lock`` makes anew from pyproject.toml; a file with
+another hash is refused. ``--sbom`` lists the same in CycloneDX's form.
 
 One file serves one platform and every Python of `--python`: what is compiled for each of them lies side by side under
 its own name. Left out are uv, which is larger than all the rest and needed by `pin` alone (it
-takes the one on PATH), and hf-xet, which fetches large model files. Needs uv and shiv beside the interpreter that runs
-this.
+takes the one on PATH), and hf-xet, which fetches large model files. Needs uv, shiv and, for ``--sbom``, cyclonedx-bom
+beside the interpreter that runs this.
 
 The first start unpacks the file into ~/.shiv, or below SHIV_ROOT; name a local disk there where the home is on a
 network or cannot be written. Two starts at once do not disturb one another.
@@ -16,7 +21,6 @@ from __future__ import annotations
 import argparse
 import filecmp
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -33,42 +37,77 @@ PLATFORMS = {
 """The names of the files, and what uv calls the same platform."""
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
-LEFT_OUT = re.compile(r"(uv|hf-xet)==")
+LEFT_OUT = ("uv", "hf-xet")
+PINNED = Path(__file__).with_name("zipapp-requirements.txt")
+HEADER = "# Made by: python .github/build_zipapp.py --lock\n"
+ROOT = """[project]
+name = "compatcheck"
+version = "{version}"
+description = "Find the combinations of versions, GPUs, settings and model files that break language-model training"
+license = "Apache-2.0"
+"""
+"""What the bill of materials is of."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build the file and print its path."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("wheel", type=Path)
+    parser.add_argument("wheel", type=Path, nargs="?")
+    parser.add_argument("--lock", action="store_true", help="pin the newest dependencies by hash")
+    parser.add_argument("--sbom", action="store_true", help="write the bill of materials")
+    parser.add_argument("--pinned", type=Path, default=PINNED, help=argparse.SUPPRESS)
     parser.add_argument("--platform", choices=PLATFORMS, default="linux-x86_64")
     parser.add_argument("--python", nargs="+", default=PYTHONS, metavar="VERSION", help="oldest first")
     parser.add_argument("--out", type=Path, default=Path("dist"))
     given = parser.parse_args(arguments)
+    if given.lock:
+        lock(given.pinned)
+        return
+    if given.wheel is None:
+        parser.error("give the wheel, or --lock")
     version = given.wheel.name.split("-")[1]
     given.out.mkdir(parents=True, exist_ok=True)
-    target = given.out.resolve() / f"compatcheck-{version}-{given.platform}.pyz"
+    name = f"{version}.cdx.json" if given.sbom else f"{version}-{given.platform}.pyz"
+    target = given.out.resolve() / f"compatcheck-{name}"
     with tempfile.TemporaryDirectory(prefix="compatcheck-zipapp-") as folder:
-        build(given.wheel.resolve(), PLATFORMS[given.platform], given.python, Path(folder), target)
+        if given.sbom:
+            write_sbom(given.pinned, version, Path(folder), target)
+        else:
+            build(given.wheel.resolve(), given.pinned, PLATFORMS[given.platform], given.python, Path(folder), target)
     print(target)
 
 
-def build(wheel: Path, platform: str, pythons: Sequence[str], folder: Path, target: Path) -> None:
-    """Install the wheel and one set of its dependencies for each Python, lay them over one another, and pack them."""
-    asked, pinned, merged = folder / "asked.txt", folder / "pinned.txt", folder / "merged"
-    asked.write_text(f"compatcheck @ {wheel.as_uri()}\n", encoding="utf-8")
+def lock(pinned: Path) -> None:
+    """Resolve the dependencies of pyproject.toml for every platform and Python, with the hashes of all their files."""
+    without = [word for name in LEFT_OUT for word in ("--no-emit-package", name)]
     compiled = _run(
-        *("uv", "pip", "compile", "--universal", "--fork-strategy", "fewest", "--python-version", pythons[0]),
-        *("--no-annotate", "--no-header", str(asked)),
+        *("uv", "pip", "compile", "--universal", "--fork-strategy", "fewest", "--python-version", PYTHONS[0]),
+        *("--generate-hashes", "--no-annotate", "--no-header", *without),
+        str(Path(__file__).parents[1] / "pyproject.toml"),
     )
-    kept = [line for line in compiled.splitlines() if not LEFT_OUT.match(line)]
-    pinned.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    pinned.write_text(HEADER + compiled, encoding="utf-8")
+
+
+def write_sbom(pinned: Path, version: str, folder: Path, target: Path) -> None:
+    """Write what the file holds, the same bytes for the same pins."""
+    root = folder / "pyproject.toml"
+    root.write_text(ROOT.format(version=version), encoding="utf-8")
+    _run(
+        *("cyclonedx-py", "requirements", "--pyproject", str(root), "--output-reproducible", "--spec-version", "1.6"),
+        *("--index-url", "https://pypi.org/simple", "--output-file", str(target), str(pinned)),
+    )
+
+
+def build(wheel: Path, pinned: Path, platform: str, pythons: Sequence[str], folder: Path, target: Path) -> None:
+    """Install the wheel and its pinned dependencies for each Python, lay them over one another, and pack them."""
+    merged = folder / "merged"
     for python in reversed(pythons):
         installed = folder / python
-        _run(
-            *("uv", "pip", "install", "--no-deps", "--only-binary", ":all:", "--link-mode", "copy"),
-            *("--python-version", python, "--python-platform", platform),
-            *("--target", str(installed), "--requirements", str(pinned)),
-        )
+        for what in (("--require-hashes", "--requirements", str(pinned)), (str(wheel),)):
+            _run(
+                *("uv", "pip", "install", "--no-deps", "--only-binary", ":all:", "--link-mode", "copy"),
+                *("--python-version", python, "--python-platform", platform, "--target", str(installed), *what),
+            )
         lay_over(installed, merged)
     shutil.rmtree(merged / "bin", ignore_errors=True)
     _run(

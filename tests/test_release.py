@@ -13,11 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from compatcheck import __version__
 from compatcheck.matrix.compile import read_entries
+from tests.advice.tiny_wheels import write_wheel
 from tests.conftest import ROOT, Wheel, bare_environment, build
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ZIPAPP = ROOT / ".github" / "build_zipapp.py"
 NOTES = ROOT / ".github" / "release_notes.py"
 CHANGELOG = "# Changelog\n\n## 0.2.0 (2026-12-01)\n\n- New.\n\n## 0.1.0\n\nFirst.\n\n- Old.\n"
 
@@ -99,7 +107,7 @@ class Zipapp:
     def __init__(self, folder: Path, wheel: Path) -> None:
         mine = f"{sys.version_info[0]}.{sys.version_info[1]}"
         done = script(
-            ROOT / ".github" / "build_zipapp.py",
+            ZIPAPP,
             str(wheel),
             "--python",
             mine,
@@ -160,3 +168,66 @@ def test_the_zipapp_says_that_uv_is_not_in_it(zipapp: Zipapp, tmp_path: Path) ->
     (tmp_path / "requirements.txt").write_text("numpy==1.26.4\n", encoding="utf-8")
     done = zipapp.run("pin", "requirements.txt", cwd=tmp_path, PATH=str(tmp_path))
     assert done.returncode == 2 and "uv" in done.stderr and "Traceback" not in done.stderr
+
+
+def tiny(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The script with tiny wheels in the place of the index."""
+    environ = {**os.environ, "UV_NO_INDEX": "1", "UV_FIND_LINKS": str(folder)}
+    command = [sys.executable, str(ZIPAPP), *arguments, "--out", str(folder)]
+    return subprocess.run(command, env=environ, capture_output=True, encoding="utf-8", check=False)
+
+
+@pytest.mark.parametrize("is_tampered_with", [False, True])
+def test_a_dependency_with_another_hash_is_refused(is_tampered_with: bool, tmp_path: Path) -> None:
+    wheel = write_wheel(
+        tmp_path, "compatcheck", "0.1.0", code="def main():\n    import helper\n    print(helper.__version__)\n"
+    )
+    with zipfile.ZipFile(wheel, "a") as archive:
+        points = "[console_scripts]\ncompatcheck = compatcheck:main\n"
+        archive.writestr("compatcheck-0.1.0.dist-info/entry_points.txt", points)
+    helper = write_wheel(tmp_path, "helper", "1.0")
+    pinned = tmp_path / "pinned.txt"
+    pinned.write_text(f"helper==1.0 --hash=sha256:{digest(helper)}\n", encoding="utf-8")
+    if is_tampered_with:
+        write_wheel(tmp_path, "helper", "1.0", code="print('a stranger')\n")
+    mine = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    given = ("--pinned", str(pinned), "--python", mine, "--platform", _platform())
+    done = tiny(tmp_path, str(wheel), *given)
+    if is_tampered_with:
+        assert done.returncode == 1 and "Hash mismatch for `helper==1.0`" in done.stderr
+        assert not [*tmp_path.glob("*.pyz")]
+    else:
+        (made,) = tmp_path.glob("*.pyz")
+        run = subprocess.run(
+            [sys.executable, str(made)], env={"SHIV_ROOT": str(tmp_path)}, capture_output=True, text=True
+        )
+        assert run.stdout == "1.0\n", done.stderr + run.stderr
+
+
+def test_each_dependency_of_the_zipapp_is_pinned_by_hash() -> None:
+    """What pyproject.toml asks for, but for what the zipapp leaves out."""
+    pins, pinned = {}, (ROOT / ".github" / "zipapp-requirements.txt").read_text(encoding="utf-8")
+    for line in pinned.replace("\\\n", "").splitlines()[1:]:
+        requirement, _, hashes = line.partition(" --hash=sha256:")
+        assert hashes, line
+        pins[Requirement(requirement).name] = next(iter(Requirement(requirement).specifier)).version
+    with (ROOT / "pyproject.toml").open("rb") as stream:
+        asked = [Requirement(each) for each in tomllib.load(stream)["project"]["dependencies"]]
+    for each in asked:
+        name = each.name.lower().replace("_", "-")
+        assert name == "uv" or each.specifier.contains(pins[name]), f"{each}: build_zipapp.py --lock"
+
+
+def test_the_bill_of_materials_lists_each_pin_with_its_hashes(tmp_path: Path) -> None:
+    pytest.importorskip("cyclonedx_py")
+    done = script(ZIPAPP, "dist/compatcheck-1.2.3-py3-none-any.whl", "--sbom", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    made = json.loads((tmp_path / "compatcheck-1.2.3.cdx.json").read_text(encoding="utf-8"))
+    about = made["metadata"]["component"]
+    assert (made["bomFormat"], about["name"], about["version"]) == ("CycloneDX", "compatcheck", "1.2.3")
+    parts = {each["name"]: each for each in made["components"]}
+    assert {"click", "pydantic-core", "rich", "pyyaml"} <= {*parts} and not {"uv", "hf-xet"} & {*parts}
+    assert parts["rich"]["purl"].startswith("pkg:pypi/rich@")
+    (place,) = parts["rich"]["externalReferences"]
+    assert all(len(each["content"]) == 64 for each in place["hashes"])
+    assert str(tmp_path) not in json.dumps(made)

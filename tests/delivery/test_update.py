@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 from http.server import SimpleHTTPRequestHandler
@@ -163,6 +164,42 @@ def test_a_full_disk_leaves_the_old_matrix(
     assert done.returncode == 2 and "File too large" in done.stderr, done.stderr
     assert "the matrix in use stays" in done.stderr and len(done.stderr.splitlines()) == 1
     assert client.listed() == IDS[:2]
+    assert run("update").status == 0
+    assert client.listed() == IDS
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+@pytest.mark.parametrize("most_bytes", [300, 2500, 4700], ids=["the trusted files", "the archive", "a file of it"])
+def test_a_killed_update_leaves_the_old_matrix_and_the_next_one_tidies_up(
+    client: Client, publisher: Publisher, bundled: Path, data: Path, most_bytes: int
+) -> None:
+    client.update()
+    publisher.publish(3)
+    code = "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n" + FULL_DISK
+    command = [sys.executable, "-c", code, str(bundled), str(most_bytes), "matrix", "update"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGXFSZ, done.stderr
+    assert client.listed() == IDS[:2]
+    assert run("update").status == 0
+    assert client.listed() == IDS
+    pointer = json.loads((data / "current.json").read_text(encoding="utf-8"))
+    assert {path.name for path in (data / "revisions").iterdir()} == {pointer["folder"], pointer["previous"]}
+
+
+def test_a_mirror_serves_the_same_and_half_a_copy_changes_nothing(
+    client: Client, publisher: Publisher, server: Server, tmp_path: Path
+) -> None:
+    """A mirror is a copy of the files; one that was stopped midway lacks what its newest dates name."""
+    mirror = tmp_path / "mirror"
+    shutil.copytree(publisher.repo, mirror)
+    server.folder = mirror
+    assert "now in use" in client.update().text
+    publisher.publish(3)
+    shutil.copy(publisher.repo / "metadata" / "timestamp.json", mirror / "metadata")
+    done = run("update")
+    assert done.status == 2 and "the matrix in use stays" in done.text, done.text
+    assert client.listed() == IDS[:2]
+    shutil.copytree(publisher.repo, mirror, dirs_exist_ok=True)
     assert run("update").status == 0
     assert client.listed() == IDS
 
