@@ -30,9 +30,9 @@ def may_start(target: Target, folders: Iterable[str], environ: Mapping[str, str]
     return not held or any(_is_below(os.path.realpath(target.prefix), each) for each in _trusted())
 
 
-def require(target: Target, doing: str, environ: Mapping[str, str]) -> None:
+def require(target: Target, doing: str, environ: Mapping[str, str], folders: Iterable[str] = ()) -> None:
     """Raise `NothingInspectedError` where the interpreter may not be started."""
-    if not may_start(target, (), environ):
+    if not may_start(target, folders, environ):
         seen = "it lies in this folder, so its interpreter may be a stranger's program"
         raise NothingInspectedError(doing, target.prefix, seen, "activate it, or start it with --trust")
 

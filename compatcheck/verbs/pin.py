@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from compatcheck.results.pins import PinReport
 
 _SUBJECT_OPTIONS = (
-    "python", "snapshot", "python_version", "platform", "torch_backend", "output", "offline", "build", "strict",
-    "latest", "prefer",
+    "python", "snapshot", "python_version", "platform", "torch_backend", "output", "offline", "build", "verify",
+    "strict", "latest", "prefer",
 )  # fmt: skip
 
 SECTION = "fix"

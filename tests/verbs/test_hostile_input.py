@@ -389,6 +389,15 @@ def test_no_verb_starts_the_interpreter_of_the_folder_unasked(
     assert not (tmp_path / "started").exists() and "Traceback" not in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize("command", [("pin", "requirements.txt", "--verify"), ("probe", "matmul")], ids=" ".join)
+def test_what_needs_the_interpreter_of_the_folder_names_the_option(
+    command: tuple[str, ...], evil: Path, tmp_path: Path
+) -> None:
+    done = run_command(sys.executable, *command, cwd=evil, XDG_DATA_HOME=str(tmp_path / "data"))
+    assert done.returncode == 3 and done.stderr.count("\n") == 1 and "--trust" in done.stderr, done.stderr
+    assert not (tmp_path / "started").exists()
+
+
 def test_a_trusted_folder_s_interpreter_is_started_from_then_on(evil: Path, tmp_path: Path) -> None:
     started, home = tmp_path / "started", {"XDG_DATA_HOME": str(tmp_path / "data")}
     done = run_command(sys.executable, *CHECK, cwd=evil, **home)

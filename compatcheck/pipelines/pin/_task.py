@@ -16,10 +16,10 @@ from compatcheck.environment.assumptions import assume_all
 from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.errors import NothingInspectedError
 from compatcheck.inference.torch_builds import backend_of
+from compatcheck.installed import trust
 from compatcheck.installed.collect import collect, collect_machine
 from compatcheck.installed.declared import marker_environment, top_level
 from compatcheck.installed.target import NoEnvironmentError, find_target, is_active, own_target
-from compatcheck.installed.trust import may_start
 from compatcheck.project.overlay import over
 from compatcheck.project.package_lists import requirements_of
 from compatcheck.project.projects import Project, project
@@ -74,6 +74,7 @@ def subject(
     output: str | None = None,
     offline: bool = False,
     build: bool = False,
+    verify: bool = False,
     strict: bool = False,
     latest: bool = False,
     ignore: Sequence[str] = (),
@@ -82,7 +83,8 @@ def subject(
 ) -> Subject:
     """What to pin: of the files, of ``texts`` by the names of their places, or else of the environment.
 
-    Raises NothingInspectedError where none of them asks for anything.
+    Raises NothingInspectedError where none of them asks for anything, or where to ``verify`` the pins takes an
+    interpreter that may not be started.
     """
     asking = project(paths) if paths else None
     target, here = (None, read_snapshot(snapshot)) if snapshot else _machine(known, asking, python)
@@ -92,7 +94,9 @@ def subject(
     sources = requirements_of(asking) if asking else ()
     resolving = None if snapshot else target or own_target(os.environ)
     folders = asking.folders if asking else ()
-    started = resolving if resolving and may_start(resolving, folders, os.environ) else None  # uv starts it
+    if verify and resolving:
+        trust.require(resolving, "verifying pins with", os.environ, folders)
+    started = resolving if resolving and trust.may_start(resolving, folders, os.environ) else None  # uv starts it
     if sources or texts:
         asked = wanted.read(sources, _markers(resolving, python_version), texts)
         asked = wanted.preferring(asked, wanted.pins_in(output) if output and os.path.isfile(output) else {})
