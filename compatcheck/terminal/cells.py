@@ -42,8 +42,12 @@ def fold(text: str, width: int, first: int | None = None) -> list[str]:
 
 def visible(text: str) -> str:
     """The text with white space as single spaces, and spelled out what would steer a terminal."""
-    flat = " ".join(text.split())
-    return flat if flat.isprintable() else re.sub(_UNSEEN, lambda found: repr(found[0])[1:-1], flat)
+    return spelled_out(" ".join(text.split()))
+
+
+def spelled_out(text: str) -> str:
+    """The text with its white space, and spelled out what would steer a terminal."""
+    return text if text.isprintable() else re.sub(_UNSEEN, lambda found: repr(found[0])[1:-1], text)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from typing import NoReturn
 import click
 
 from compatcheck import language
+from compatcheck.files.json_text import written_json
 from compatcheck.language import gettext as _
 from compatcheck.results import exit_status
 from compatcheck.verbs import _help, _options
@@ -61,7 +62,6 @@ def command(
     TensorBoard event file, a traceback, a script, a configuration, requirements or a project folder; - is standard
     input. All of it is one case. Exits with 1 if a fault was seen or explained, with 3 if nothing could be read.
     """
-    import json
 
     from compatcheck import matrix
     from compatcheck.pipelines.diagnose import Given, explain, read_case
@@ -78,7 +78,7 @@ def command(
     reading = read_case(Given(paths, python, snapshot, assume), known)
     _speak_as(text for _name, text in reading.case.texts)
     if env_only or snapshot_out is not None:
-        facts = json.dumps(reading.case.environment.dump(), indent=2, ensure_ascii=False) + "\n"
+        facts = written_json(reading.case.environment.dump())
         if snapshot_out is not None:
             write(facts, snapshot_out)
         if env_only:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from compatcheck.files.json_text import written_json
 from compatcheck.files.secrets import without_homes
 from compatcheck.pipelines.environment import Request
 from compatcheck.pipelines.environment import environment as environment_of
@@ -41,7 +42,6 @@ def command(
 
     `check --snapshot` reads it back, on any machine.
     """
-    import json
 
     from compatcheck import matrix
 
@@ -49,6 +49,6 @@ def command(
     subject = environment_of(matrix.load(), (*paths, *configs), request)
     for remark in subject.remarks:
         say(str(remark))
-    text = json.dumps(subject.environment.dump(), indent=2, ensure_ascii=False) + "\n"
+    text = written_json(subject.environment.dump())
     shared = output is not None if share is None else share
     write(without_homes(text) if shared else text, output)

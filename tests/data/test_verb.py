@@ -80,6 +80,16 @@ def test_a_tokenizer_that_cannot_be_run_exits_with_4_and_the_rows_are_told_all_t
     assert done.returncode == 4 and "timeout: no result within 2 s" in done.stdout and "broken-line" in done.stdout
 
 
+@needs_stack
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells what a process has taken")
+@pytest.mark.parametrize("bomb", ["{{ ('x' * 3000000000)|length }}", "{% set a = ['x' * 1000] * 400000000 %}"])
+def test_a_template_that_takes_gigabytes_is_a_problem_of_its_rows(
+    bomb: str, write: Write, make_model: MakeModel, tmp_path: Path
+) -> None:
+    done = run(write(chat()), "--model", make_model(CHATML + bomb), cwd=tmp_path)
+    assert done.returncode == 1 and "MemoryError" in done.stdout, done.stdout + done.stderr
+
+
 def test_plain_text_needs_no_tokenizer_and_is_no_failure(write: Write, tmp_path: Path) -> None:
     done = run(write({"text": "once"}, {"text": "upon"}), "--model", tmp_path, cwd=tmp_path)
     assert done.returncode == 0 and "no row of the file is a conversation" in done.stdout

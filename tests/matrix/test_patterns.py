@@ -121,13 +121,24 @@ def test_no_pattern_of_the_matrix_takes_long_on_a_hostile_line(known: matrix.Mat
     slow = []
     for pattern in matrix.patterns(known):
         compiled = re.compile(pattern.regex, re.IGNORECASE)
-        for seed in (pattern.regex[:12], re.sub(r"\W", "a", pattern.regex), "a", " ", "'", "cannot import name '"):
-            line = (seed * MATCHED_CHARACTERS)[:MATCHED_CHARACTERS]
+        for line in hostile_lines(pattern.regex):
             start = time.process_time()
             compiled.search(line)
             if time.process_time() - start > 0.1:
-                slow.append((pattern.entry, seed))
+                slow.append((pattern.entry, line[:80]))
     assert slow == []
+
+
+def hostile_lines(regex: str) -> set[str]:
+    """Lines that begin to match again and again and never end to: made of what stands between the repeats."""
+    repeat = r"(?:\\.|\[[^\]]*\]|[^\\\])])(?:[*+]|\{\d+,\d*\})\??"
+    parts = [re.sub(r"\\(.)|[()?:^$]", r"\1", part) for part in re.split(repeat, regex)]
+    seeds = {"".join(parts[:number]) for number in range(1, len(parts) + 1)} | set(parts)
+    seeds |= {f"{seed}{letter}" for seed in seeds for letter in "a0 ."}
+    seeds |= {regex[:12], re.sub(r"\W", "a", regex), "a", " ", "'", "cannot import name '"}
+    made = {seed * MATCHED_CHARACTERS for seed in seeds}
+    made |= {parts[0] + part * MATCHED_CHARACTERS for part in (*parts[1:], *"a0 .")}
+    return {line[:MATCHED_CHARACTERS] for line in made if line}
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,31 @@ time.sleep(300)
 """What a stranger's package or interpreter may do: start others, and never end."""
 
 
+@pytest.mark.parametrize(
+    "format_name", ["text", "json", "html", "markdown", "sarif", "github", "gitlab", "junit", "csv"]
+)
+def test_no_output_holds_a_character_that_steers_or_turns_text_round(format_name: str, tmp_path: Path) -> None:
+    odd = "\x1b[31m\x9b31m\u202egnp\u2066\x7f"
+    (tmp_path / "model").mkdir()
+    config = {"model_type": f"llama{odd}", "_name_or_path": odd, "torch_dtype": odd}
+    (tmp_path / "model/config.json").write_text(json.dumps(config, ensure_ascii=False), encoding="utf-8")
+    (tmp_path / "requirements.txt").write_text(f"torch==2.5.0\npeft{odd}==1 # {odd}\n", encoding="utf-8")
+    (tmp_path / "l.log").write_text(f"ImportError: cannot import name 'x{odd}' from 'transformers'\n", encoding="utf-8")
+    (tmp_path / f"{odd}.yaml").write_text(f"bf16: true\noptim: '{odd[5:]}'\n", encoding="utf-8")
+    check, given = ("check", "--no-probe", "--isolated"), ("--format", format_name)
+    for command in (
+        (*check, "."),
+        (*check, "model", "requirements.txt"),
+        ("model", "model"),
+        ("diagnose", "l.log", "."),
+    ):
+        done = run_command(sys.executable, *command, *given, cwd=tmp_path)
+        text = done.stdout + done.stderr
+        assert done.returncode in (0, 1, 2, 3) and not set(odd) & set(text) - set("[31mgnp"), (command, text)
+    done = run_command(sys.executable, "env", "model", cwd=tmp_path)
+    assert done.returncode == 0 and json.loads(done.stdout) and not set(odd) & set(done.stdout) - set("[31mgnp")
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize(
     "command",

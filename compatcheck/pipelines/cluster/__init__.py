@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from collections.abc import Callable, Collection
@@ -11,6 +10,7 @@ from compatcheck import cluster, matrix, probes
 from compatcheck.environment.snapshot import read_snapshot
 from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.files import storage
+from compatcheck.files.json_text import written_json
 from compatcheck.language import marked
 from compatcheck.pipelines.check import check
 from compatcheck.pipelines.cluster._live import Live, Trials, follow, lead
@@ -91,7 +91,7 @@ def record(
     found, _ = here(known, paths, python, hash_weights)
     name = ".".join(str(part) for part in node.values())
     path = os.path.join(folder, f"{name}.json")
-    text = json.dumps({**found.dump(), "node": node}, indent=2, ensure_ascii=False) + "\n"
+    text = written_json({**found.dump(), "node": node})
     storage.write(path, text)
     return path
 

@@ -34,7 +34,11 @@ SEEDED = False
 
 MOST_ANSWERS = 16
 MOST_PIECES = 48
-TEMPLATE_ERRORS = (ValueError, TypeError, KeyError, AttributeError, IndexError, AssertionError, RuntimeError)
+TEMPLATE_BYTES = 1 << 30
+TEMPLATE_ERRORS = (
+    *(ValueError, TypeError, KeyError, AttributeError, IndexError, AssertionError, RuntimeError),
+    *(MemoryError, OverflowError),
+)
 LOADING_ERRORS = (OSError, ImportError, *TEMPLATE_ERRORS)
 MARKER = re.compile(r"<\|[^|<>\s]{1,40}\|>|<(?:start|end)_of_turn>")
 ROLE_MARKERS = (
@@ -58,6 +62,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     tokenizer, why = _tokenizer(folder, bool(request.get("trust_remote_code")))
     if tokenizer is None:
         return {"unreadable": why}
+    _limit_memory()
     stage("template")
     special = _special_ids(tokenizer)
     try:
@@ -108,6 +113,18 @@ def _stay_offline() -> None:
 
     for name in ("connect", "connect_ex", "sendto"):
         setattr(socket.socket, name, refuse)
+
+
+def _limit_memory() -> None:
+    """A template is a stranger's program: where Linux tells what is taken, it gets a GiB more and no further."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as stream:
+            taken = next(int(line.split()[1]) << 10 for line in stream if line.startswith("VmData:"))
+    except (OSError, StopIteration):
+        return
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_DATA, (taken + TEMPLATE_BYTES, resource.RLIM_INFINITY))
 
 
 def _tokenizer(folder: str, trusted: bool) -> Tuple[Any, str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
+from compatcheck.files.json_text import written_json
 from compatcheck.report.document import Document
 from compatcheck.report.shapes import finite
 from compatcheck.terminal.screen import Screen
@@ -18,4 +18,4 @@ def render(document: Document, screen: Screen) -> str:
 
 
 def write(shape: Mapping[str, Any]) -> str:
-    return json.dumps(finite(shape), indent=2, ensure_ascii=False) + "\n"
+    return written_json(finite(shape))

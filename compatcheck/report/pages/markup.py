@@ -6,6 +6,9 @@ import json
 from collections.abc import Iterable
 from html import escape
 
+from compatcheck.files.json_text import without_unseen
+from compatcheck.terminal.cells import spelled_out
+
 _VOID = {"meta", "link", "input", "br"}
 
 
@@ -19,7 +22,7 @@ def tag(name: str, /, *children: str | None, **attributes: str | float | bool | 
     An attribute of None or False is left out, one of True stands without a value.
     """
     stated = "".join(
-        f" {_attribute(key)}" if value is True else f' {_attribute(key)}="{escape(str(value))}"'
+        f" {_attribute(key)}" if value is True else f' {_attribute(key)}="{escape(spelled_out(str(value)))}"'
         for key, value in attributes.items()
         if value is not None and value is not False
     )
@@ -32,7 +35,11 @@ def _attribute(key: str) -> str:
 
 def joined(children: Iterable[str | None]) -> Html:
     return Html(
-        "".join(each if isinstance(each, Html) else escape(each, quote=False) for each in children if each is not None)
+        "".join(
+            each if isinstance(each, Html) else escape(spelled_out(each), quote=False)
+            for each in children
+            if each is not None
+        )
     )
 
 
@@ -75,6 +82,6 @@ def data_block(identifier: str, value: object) -> Html:
 
 def in_script(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-    for character in "<>&\u2028\u2029":
+    for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+    return without_unseen(text)

@@ -14,6 +14,8 @@ from typing import Any
 
 from packaging.version import Version
 
+from compatcheck.files.json_text import written_json
+
 SCHEMA_VERSION = "1.7.5"
 
 PREFIX = "x_"
@@ -58,7 +60,7 @@ def withdrawn_record(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def render(shape: Any) -> str:
-    return json.dumps(shape, indent=2, ensure_ascii=False) + "\n"
+    return written_json(shape)
 
 
 def _record(entry: Mapping[str, Any], affected: list[dict[str, Any]]) -> dict[str, object]:

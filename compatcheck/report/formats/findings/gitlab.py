@@ -5,10 +5,10 @@ https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
 from compatcheck.files import repository
+from compatcheck.files.json_text import written_json
 from compatcheck.language import gettext as _
 from compatcheck.report import because
 from compatcheck.report._places import place
@@ -34,7 +34,7 @@ def render(document: Document, screen: Screen) -> str:
         mark = fingerprint(finding)
         seen[mark] += 1
         issues.append(_issue(finding, report, root, mark if seen[mark] == 1 else f"{mark}-{seen[mark]}"))
-    return json.dumps(issues, indent=2, ensure_ascii=False) + "\n"
+    return written_json(issues)
 
 
 def _issue(finding: Finding, report: Report, root: str, mark: str) -> dict[str, object]:

@@ -15,6 +15,7 @@ from compatcheck.report._places import place
 from compatcheck.report._plain_text import lines, undecided
 from compatcheck.report.document import Document
 from compatcheck.results.findings import BAD, Finding, Report
+from compatcheck.terminal.cells import spelled_out
 from compatcheck.terminal.screen import Screen
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -75,4 +76,4 @@ def _reason(case: Element, kind: str, message: str, finding: Finding) -> Element
 
 def _clean(text: str) -> str:
     """XML has no way to write most control characters."""
-    return _NOT_IN_XML.sub("\ufffd", text)
+    return _NOT_IN_XML.sub("\ufffd", spelled_out(text))

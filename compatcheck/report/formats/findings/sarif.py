@@ -6,7 +6,6 @@ The format is that of https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -15,6 +14,7 @@ from urllib.parse import quote
 
 from compatcheck import __version__
 from compatcheck.files import repository
+from compatcheck.files.json_text import written_json
 from compatcheck.language import gettext as _
 from compatcheck.report import because
 from compatcheck.report._places import Place, below, place
@@ -51,7 +51,7 @@ def render(document: Document, screen: Screen) -> str:
         "results": list(_results(report, shown, [rule["id"] for rule in rules], root)),
     }
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(finite(log), indent=2, ensure_ascii=False) + "\n"
+    return written_json(finite(log))
 
 
 def _driver(report: Report, rules: list[dict[str, object]]) -> dict[str, Any]:
