@@ -26,6 +26,7 @@ EXAMPLES = (
 @_help.verb()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @_help.option("--snapshots", metavar="FOLDER", help="Judge the machines whose snapshots are in this folder.")
+@_options.trust
 @_help.option("--record", metavar="FOLDER", help="Only write this machine's snapshot to this folder.")
 @_options.python
 @_options.config("PATH")

@@ -7,9 +7,11 @@ import re
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from compatcheck import errors, settings
+from compatcheck.cli import cli
 from compatcheck.environment import Unknown
 from compatcheck.inference.inferred import Inference, Inferred
 from compatcheck.report.shapes import inferred_shape
@@ -69,3 +71,44 @@ def test_pages_name_what_is_there() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert Path(target).name in generated or (page.parent / target).exists(), (page, target)
+
+
+WRITING = {"--output", "--report", "--write", "--draft", "--record", "--svg", "--snapshot-out", "--trust"}
+"""Options that make a file, as the table of what is written names them."""
+
+
+def _promises() -> dict[str, list[str]]:
+    """The row of each verb in the table of what it reads, runs, writes and sends."""
+    text = (ROOT / "docs" / "explanation" / "limits.md").read_text(encoding="utf-8")
+    found = {}
+    for line in text.partition("| verb | reads |")[2].partition("\n\n")[0].splitlines()[2:]:
+        first, *cells = line.strip("| ").split(" | ")
+        found.update(dict.fromkeys(re.findall(r"`([a-z ]+)`", first), cells))
+    return found
+
+
+def _verbs() -> dict[str, click.Command]:
+    context = click.Context(cli)
+    verbs = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
+    group = verbs.pop("matrix")
+    assert isinstance(group, click.Group)
+    below = {f"matrix {name}": group.get_command(context, name) for name in group.list_commands(context)}
+    return {name: verb for name, verb in (verbs | below).items() if verb and not verb.hidden}
+
+
+def test_each_verb_says_what_it_reads_runs_writes_and_sends() -> None:
+    assert _promises().keys() == _verbs().keys()
+    assert all(len(cells) == 4 and all(cells) for cells in _promises().values())
+
+
+@pytest.mark.parametrize("name", sorted(_verbs()))
+def test_what_a_verb_can_write_and_whom_it_can_ask_is_promised(name: str) -> None:
+    options = {text for each in _verbs()[name].params for text in each.opts if text.startswith("--")}
+    _, runs, writes, sends = _promises()[name]
+    named = {"-o": "--output"}
+    said = {named.get(text, text) for text in re.findall(r"`(-[-a-z]+)", writes)}
+    missing = {each for each in options & WRITING if each not in said and f"{each}`" not in writes}
+    assert not missing, writes
+    assert ("--online" in options) == ("`--online`" in sends)
+    assert ("--resolve" in options) == ("`--resolve`" in sends and "`--resolve`" in runs)
+    assert ("--trust-remote-code" in options) == ("`--trust-remote-code`" in runs)

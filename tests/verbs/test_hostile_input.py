@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster import ranks
 from tests.conftest import run_command
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="FIFOs, process groups and /proc are Linux's here")
@@ -421,6 +422,12 @@ def test_what_needs_the_interpreter_of_the_folder_names_the_option(
     done = run_command(sys.executable, *command, cwd=evil, XDG_DATA_HOME=str(tmp_path / "data"))
     assert done.returncode == 3 and done.stderr.count("\n") == 1 and "--trust" in done.stderr, done.stderr
     assert not (tmp_path / "started").exists()
+
+
+def test_ranks_of_a_cluster_do_not_start_the_interpreter_of_the_folder(evil: Path, tmp_path: Path) -> None:
+    said = ranks.run(evil, [ranks.Rank(environ={"XDG_DATA_HOME": str(tmp_path / "data")})] * 2)
+    assert not (tmp_path / "started").exists()
+    assert "no probe was run" in said.text and "give --trust" in said.errors[0], said
 
 
 def test_a_trusted_folder_s_interpreter_is_started_from_then_on(evil: Path, tmp_path: Path) -> None:

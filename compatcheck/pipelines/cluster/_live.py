@@ -211,6 +211,8 @@ class _Part:
     def _look(self) -> tuple[Has, Mapping[str, object]]:
         presented = self.look()
         self.executable = presented.target.executable if presented.target else ""
+        if presented.refused and not self.hello.local_rank:
+            say(f"probes do not run in {presented.refused}: it lies in this folder; activate it, or give --trust")
         return presented.has, presented.snapshot
 
     def _start(self, work: Work) -> probes.RankProcess:

@@ -12,6 +12,7 @@ from compatcheck.environment import Environment, Target
 from compatcheck.errors import CompatcheckError
 from compatcheck.installed.gpu_state import collect_gpu_state
 from compatcheck.installed.target import NoEnvironmentError, find_target, own_target
+from compatcheck.installed.trust import may_start
 from compatcheck.pipelines.environment import Request, environment
 
 # Variables of communication and of the loader; none that holds a secret or is each rank's own.
@@ -34,11 +35,15 @@ _EACH_RANKS_OWN = ("CUDA_VISIBLE_DEVICES", "NCCL_HOSTID", "CUDA_MPS_PIPE_DIRECTO
 
 
 class Presented(NamedTuple):
-    """What a rank has, its snapshot, and the interpreter its probes run in, None where that cannot be inspected."""
+    """What a rank has, its snapshot, and the interpreter its probes run in, None where there is none.
+
+    ``refused`` is the environment whose interpreter may not be started.
+    """
 
     has: Has
     snapshot: Mapping[str, Any]
     target: Target | None
+    refused: str | None = None
 
 
 def hello(launch: cluster.Launch) -> Hello:
@@ -55,6 +60,8 @@ def present(known: matrix.Matrix, paths: tuple[str, ...], python: str | None, ha
     except CompatcheckError as error:
         return Presented(Has(unread=str(error)), {}, None)
     snapshot = found.dump()
+    if target is not None and not may_start(target, (), os.environ):
+        return Presented(Has(digest=cluster.digest(snapshot)), snapshot, None, target.prefix)
     torch = found.section("distributions").get("torch")
     gpus = len(found.facts.get("gpus") or ()) if found.section("torch_build").get("cuda") else 0
     return Presented(Has(digest=cluster.digest(snapshot), torch=torch, gpus=gpus), snapshot, target)
