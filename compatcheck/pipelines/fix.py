@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from compatcheck.advice import fixes
 from compatcheck.environment import Environment
 from compatcheck.errors import CompatcheckError
-from compatcheck.files import storage
+from compatcheck.files import repository, storage
 from compatcheck.files.reading import open_bytes, replaced
 from compatcheck.results.findings import Finding, Remedy, Report
 
@@ -146,12 +146,21 @@ def _key(finding: Finding) -> tuple[str, str]:
 
 
 def _read(path: str) -> str | None:
-    """The text with its line ends; None for what is no text."""
+    """The text with its line ends; None for what is no text, and where a link leads out of the folder."""
+    if _leads_out(path):
+        return None
     try:
         with open_bytes(path) as stream:
             return stream.read().decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def _leads_out(path: str) -> bool:
+    """Whether the file is a link to one that lies neither in the repository nor below the link's folder."""
+    folders = {repository.root(), os.path.realpath(os.path.dirname(os.path.abspath(path)))}
+    real = os.path.realpath(path)
+    return os.path.islink(path) and not any(real.startswith(os.path.join(folder, "")) for folder in folders)
 
 
 def _still_parses(path: str, text: str) -> bool:

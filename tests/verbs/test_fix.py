@@ -99,6 +99,22 @@ def test_a_setting_is_changed_only_if_unsafe_fixes_are_allowed(tmp_path: Path) -
     assert (tmp_path / "sft.yaml").read_text() == CONFIG
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links")
+@pytest.mark.parametrize("is_outside", [True, False])
+def test_a_link_that_leads_out_of_the_folder_is_left_alone(is_outside: bool, tmp_path: Path) -> None:
+    """The folder may be a stranger's, and what it links to somebody else's."""
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    (project / "inside").mkdir()
+    place = lay(tmp_path if is_outside else project / "inside", ds__json=DEEPSPEED)
+    (project / "ds.json").symlink_to(place / "ds.json")
+    lay(project, sft__yaml=CONFIG)
+    options = ("--assume", "distributions.deepspeed=0.14.4", "--select", OVERLAP, "--unsafe-fixes", "--write")
+    done = fix(project, *options, verb=("ds.json", "sft.yaml", "--no-probe"))
+    assert ((place / "ds.json").read_text() == DEEPSPEED) is is_outside, done.stderr
+    assert done.returncode == int(is_outside) and (project / "ds.json").is_symlink()
+
+
 def test_a_generation_setting_is_changed_in_the_model_folder(tmp_path: Path) -> None:
     project = ROOT / "docs/tutorial/script"
     shutil.copytree(project, tmp_path, dirs_exist_ok=True)

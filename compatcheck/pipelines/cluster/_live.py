@@ -14,6 +14,7 @@ from compatcheck import __version__, cluster, probes
 from compatcheck.cluster import Conductor, Has, Hub, Leader, Participant, Plan, Stopped, Work
 from compatcheck.environment import Environment
 from compatcheck.errors import CompatcheckError
+from compatcheck.language import gettext as _
 from compatcheck.pipelines.cluster._present import Presented, hello
 from compatcheck.results.cluster import Link
 from compatcheck.results.findings import ProbeResult
@@ -212,7 +213,8 @@ class _Part:
         presented = self.look()
         self.executable = presented.target.executable if presented.target else ""
         if presented.refused and not self.hello.local_rank:
-            say(f"probes do not run in {presented.refused}: it lies in this folder; activate it, or give --trust")
+            said = _("probes do not run in {prefix}: it lies in this folder; activate it, or give --trust")
+            say(said.format(prefix=presented.refused))
         return presented.has, presented.snapshot
 
     def _start(self, work: Work) -> probes.RankProcess:
