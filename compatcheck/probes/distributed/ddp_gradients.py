@@ -4,7 +4,8 @@ The gradients of a small network on two ranks are compared with the exact ones o
 in buckets smaller than the network, with gradient_as_bucket_view, with a static graph, with find_unused_parameters
 and a layer that takes no part, with no_sync around all but the last of four backward passes, and, in torch's join
 context, with a rank that has run out of data. The second rank begins with other weights, which DDP has to replace by
-those of the first. One process of plain torch with the whole batch is the control.
+those of the first; so it has to replace a buffer that drifted on the second rank, as running statistics do, before
+the forward pass that reads it. One process of plain torch with the whole batch is the control.
 
 Bound: the relative distance to the float64 gradient, over all parameters or for one, is at most 64 u in float32 and
 16 u in bfloat16 (u = 2^-24, 2^-8: some dozens of roundings in a gradient of a few layers) and at most twice that of
@@ -66,12 +67,23 @@ def work(case: Case, rank: Rank) -> Row:
             for parameter in model.parameters():
                 parameter.add_(1)
     devices = None if rank.device == "cpu" else [rank.device]
+    if case["drifted"]:
+        _add_buffer(model)
     parallel = torch.nn.parallel.DistributedDataParallel(model, device_ids=devices, **case["options"])
+    if case["drifted"] and rank.number:
+        model.offset.add_(1)
     if case["uneven"]:
         _one_rank_short(parallel, problem, rank)
     else:
         _accumulate(parallel, problem, rank, case["passes"])
     return _toy.answer(_toy.gradients(model), problem)
+
+
+def _add_buffer(model: Module) -> None:
+    """A buffer of zeros, which the network adds to its inputs."""
+    weight = next(model.parameters())
+    model.register_buffer("offset", weight.new_zeros(_toy.WIDTH))
+    model.register_forward_pre_hook(lambda module, inputs: (inputs[0] + module.offset,))
 
 
 def _accumulate(parallel: Module, problem: _toy.Problem, rank: Rank, passes: int) -> None:
@@ -108,6 +120,7 @@ def _cases(request: Request, device: str) -> List[Row]:
         _case(request, variant, passes, dtype, options) for dtype in dtypes for variant, passes, options in VARIANTS
     ]
     cases.append(_case(request, "find_unused_parameters", 1, "float32", {"find_unused_parameters": True}, unused=True))
+    cases.append(_case(request, "broadcast_buffers", 1, "float32", {}, drifted=True))
     cases.append(_case(request, "join", 1, "float32", {}, uneven=True))
     return cases
 
@@ -120,8 +133,9 @@ def _case(
     options: Settings,
     unused: bool = False,
     uneven: bool = False,
+    drifted: bool = False,
 ) -> Row:
-    words = ", a layer unused" if unused else ", one rank without data" if uneven else ""
+    words = {unused: ", a layer unused", uneven: ", one rank without data", drifted: ", a buffer apart"}.get(True, "")
     return {
         "case": _ranks.passes(passes) + words,
         "variant": "DDP, " + variant,
@@ -131,4 +145,5 @@ def _case(
         "options": dict(options),
         "unused": unused,
         "uneven": uneven,
+        "drifted": drifted,
     }

@@ -40,7 +40,7 @@ TIMEOUT: float = 60.0
 PROFILE: str = "smoke"
 SECONDS: float = 0.5
 
-LR, DECAY, BETA1, BETA2, EPSILON = 1e-2, 0.1, 0.9, 0.999, 1e-8
+LR, DECAY, BETA1, BETA2, EPSILON = 1e-2, 5.0, 0.9, 0.999, 1e-8
 STEPS = 5
 SHAPES: Dict[str, Tuple[int, ...]] = {"matrix": (65, 33), "vector": (1025,), "small": (7,), "square": (64, 64)}
 VARIANTS: Dict[str, Dict[str, bool]] = {
