@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from tools.faults._plant import MISSED, WATCHED, Fault, Plant, replaced
+from tools.faults._plant import MISSED, Fault, Plant, replaced
 from tools.faults.models import NEEDS, method
 
 PROBE = "gradient_checkpointing"
@@ -123,7 +123,7 @@ FAULTS = (
     ),
     Fault("blocks recomputed in bfloat16", PROBE, narrow_recomputation, SINGLE, needs=NEEDS),
     Fault("gradient of a block counted twice", PROBE, recomputed(gradient_counted_twice), needs=NEEDS),
-    Fault("every second block kept", PROBE, recomputed(every_second_block), {}, WATCHED, needs=NEEDS),
+    Fault("every second block kept", PROBE, recomputed(every_second_block), needs=NEEDS),
     Fault(
         "enable_input_require_grads has no effect",
         PROBE,
