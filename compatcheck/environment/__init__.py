@@ -140,7 +140,7 @@ class Environment(NamedTuple):
 
     def _reason(self, path: str) -> str | None:
         """The reason recorded for the path or for the nearest of its parents."""
-        while path:
+        while path and self.reasons:
             if path in self.reasons:
                 return self.reasons[path]
             path = path.rpartition(".")[0]

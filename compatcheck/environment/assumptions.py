@@ -53,11 +53,9 @@ def assumed_paths(statements: Iterable[str]) -> tuple[str, ...]:
     return tuple(".".join(_parts(statement.partition("=")[0])) for statement in statements)
 
 
-def _parts(key: str) -> list[str]:
-    parts = paths.parts(key.strip())
-    if parts[0].startswith("distribution") and len(parts) == 2:
-        parts[1] = normalised(parts[1])
-    return parts
+def _parts(key: str) -> tuple[str, ...]:
+    first, *rest = paths.parts(key.strip())
+    return (first, *map(normalised, rest)) if first.startswith("distribution") and len(rest) == 1 else (first, *rest)
 
 
 def _require_name(path: str) -> None:

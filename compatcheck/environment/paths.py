@@ -5,18 +5,20 @@ Names below `NAMED` may hold dots themselves, so what follows there is one name:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 NAMED = ("distributions.", "distribution_ranges.", "environ.", "model.files.", "training.calls.")
 
 
-def parts(path: str) -> list[str]:
+@lru_cache(4096)
+def parts(path: str) -> tuple[str, ...]:
     """The keys of a path, outermost first."""
     for section in NAMED:
         if path.startswith(section):
-            return [*section[:-1].split("."), path[len(section) :]]
-    return path.split(".")
+            return *section[:-1].split("."), path[len(section) :]
+    return tuple(path.split("."))
 
 
 def distribution_of(path: str) -> str | None:
@@ -55,7 +57,7 @@ def nest(flat: Mapping[str, Any]) -> dict[str, object]:
     return result
 
 
-def with_value(known: Mapping[str, object], keys: list[str], value: object) -> dict[str, object]:
+def with_value(known: Mapping[str, object], keys: Sequence[str], value: object) -> dict[str, object]:
     """A copy in which the value stands at these keys; a parent that is none gives way."""
     key, *rest = keys
     if not rest:
@@ -64,7 +66,7 @@ def with_value(known: Mapping[str, object], keys: list[str], value: object) -> d
     return {**known, key: with_value(inner if isinstance(inner, Mapping) else {}, rest, value)}
 
 
-def without_value(known: Mapping[str, Any], keys: list[str]) -> dict[str, object]:
+def without_value(known: Mapping[str, Any], keys: Sequence[str]) -> dict[str, object]:
     """A copy without what stands at these keys, and without a parent that is empty then."""
     key, *rest = keys
     inner = known.get(key)
