@@ -117,8 +117,9 @@ def _offers(environment: Environment, major: int) -> bool:
 
 def listed_build(torch: str, runtime: str, machine: object, table: Table) -> Build | None:
     """What the project's own build of a release for a CUDA runtime is compiled for; None where it was not looked up."""
+    wanted = minor(torch), minor(runtime), machine
     for row in table("torch-architectures")["build"]:
-        if (row["torch"], row["cuda"], row["machine"]) == (minor(torch), minor(runtime), machine):
+        if (row["torch"], row["cuda"], row["machine"]) == wanted:
             capabilities = tuple(_capability(text) for text in row["architectures"])
             return Build(capabilities, capabilities[-1:] if row["ptx"] else ())
     return None
