@@ -159,6 +159,9 @@ PTH_BYTES = 1 << 20
 PTH_FOLDERS = 500
 """Folders that `.pth` files add. Others are not searched."""
 
+DISTRIBUTION_REQUIREMENTS = 5000
+"""Requirements that a distribution declares. Others are not read."""
+
 EGG_REQUIREMENTS_BYTES = 1 << 20
 """`requires.txt` of an egg. Its beginning counts."""
 

@@ -153,7 +153,7 @@ def _declared_by(found: Installation, problems: list[dict[str, str]]) -> Iterato
     lines = requires_dist(header)
     if not lines and not found.metadata.endswith(".dist-info"):
         lines = list(_requires_txt(os.path.join(found.metadata, "requires.txt")))
-    for line in lines:
+    for line in lines[: limits.DISTRIBUTION_REQUIREMENTS]:
         yield _Line(found, line)
 
 
@@ -200,15 +200,15 @@ def _unmet(
     lines: list[_Line], inventory: Inventory, markers: Mapping[str, str], problems: list[dict[str, str]]
 ) -> list[dict[str, object]]:
     installed = {found.name: found.version for found in inventory.installed}
-    unmet: list[dict[str, Any]] = []
+    unmet: dict[tuple[object, ...], dict[str, Any]] = {}
     for line in lines:
         simple = parse(line.requirement)
         if simple is not None and acquits(simple, installed, markers):
             continue
         broken = _broken(line, simple, installed, markers, problems)
-        if broken and broken not in unmet:
-            unmet.append(broken)
-    return sorted(unmet, key=lambda each: (each["distribution"], each["requirement"]))
+        if broken:
+            unmet[tuple(broken.values())] = broken
+    return sorted(unmet.values(), key=lambda each: (each["distribution"], each["requirement"]))
 
 
 def _broken(

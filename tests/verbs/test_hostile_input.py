@@ -177,6 +177,21 @@ def test_named_pipes_and_null_bytes_beside_packages_are_passed_over(tmp_path: Pa
     assert done.returncode == 0 and "torch 2.5.0" in done.stdout, done.stderr
 
 
+def test_a_distribution_that_declares_a_hundred_thousand_requirements_costs_seconds(tmp_path: Path) -> None:
+    about = tmp_path / "venv/lib/python3.11/site-packages/torch-2.5.0.dist-info"
+    about.mkdir(parents=True)
+    (tmp_path / "venv/pyvenv.cfg").write_text("version = 3.11.7\n", encoding="utf-8")
+    (tmp_path / "venv/bin").mkdir()
+    (tmp_path / "venv/bin/python").touch()
+    lines = "".join(f"Requires-Dist: a{number}>1,<2\n" for number in range(100_000))
+    (about / "METADATA").write_text(f"Name: torch\nVersion: 2.5.0\n{lines}", encoding="utf-8")
+    code = "import resource; print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime)"
+    start = "import subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True); "
+    command = [sys.executable, "-m", "compatcheck", "env", "--python", "venv"]
+    done = subprocess.run([sys.executable, "-c", start + code, *command], cwd=tmp_path, capture_output=True, check=True)
+    assert float(done.stdout) < 10
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
