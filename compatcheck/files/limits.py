@@ -239,6 +239,9 @@ GPUS = 1024
 PROSE_CHARACTERS = 200_000
 """A text that a person may have written. What follows was printed by programs."""
 
+LONGEST_LOG_LINE_BYTES = 256 << 20
+"""A line of a log, with all that overwrote itself in it. Refused."""
+
 LOG_LINE_BYTES = 1 << 16
 """A line of a log. A longer one is read in pieces."""
 

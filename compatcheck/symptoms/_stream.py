@@ -80,7 +80,7 @@ def _decode(stream: IO[bytes], source: str, chunk: int, notes: list[str] | None)
         start = b""
     elif b"\0" in start[:4096]:
         raise InputError(_DOING, source, "it is not text", "give a log, trainer_state.json or TensorBoard event file")
-    yield from _lines(_chain(start.removeprefix(codecs.BOM_UTF8), parts))
+    yield from _lines(_chain(start.removeprefix(codecs.BOM_UTF8), parts), source)
 
 
 def _chain(start: bytes, parts: Iterator[bytes]) -> Iterator[bytes]:
@@ -121,20 +121,23 @@ def _transcoded(parts: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     yield decoder.decode(b"", final=True).encode("utf-8", "replace")
 
 
-def _lines(parts: Iterator[bytes]) -> Iterator[Batch]:
+def _lines(parts: Iterator[bytes], source: str) -> Iterator[Batch]:
     """Cut at newlines, and a long line at fixed places of its own: the sizes of the parts never show."""
-    number, rest = 1, b""
+    number, rest, given = 1, b"", 0
     for part in parts:
         rest += part
         end = rest.rfind(b"\n") + 1
         if end:
             yield from _whole(number, rest[:end])
             number += rest.count(b"\n", 0, end)
-            rest = rest[end:]
+            rest, given = rest[end:], 0
         while len(rest) > limits.LOG_LINE_BYTES:
             cut = _cut(rest)
             yield Batch(number, _decoded(rest[:cut]))
-            rest = rest[cut:]
+            rest, given = rest[cut:], given + cut
+            if given > limits.LONGEST_LOG_LINE_BYTES:
+                seen = f"line {number} is longer than {limits.LONGEST_LOG_LINE_BYTES >> 20} MiB"
+                raise InputError(_DOING, source, seen, "give a log with line ends")
     if rest:
         yield Batch(number, _decoded(rest))
 

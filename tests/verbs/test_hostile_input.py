@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -280,6 +281,15 @@ def test_no_output_holds_a_character_that_steers_or_turns_text_round(format_name
         assert done.returncode in (0, 1, 2, 3) and not set(odd) & set(text) - set("[31mgnp"), (command, text)
     done = run_command(sys.executable, "env", "model", cwd=tmp_path)
     assert done.returncode == 0 and json.loads(done.stdout) and not set(odd) & set(done.stdout) - set("[31mgnp")
+
+
+def test_a_line_that_unpacks_to_gigabytes_is_no_log(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "train.log.gz", "wb", 1) as stream:
+        for _ in range(2000):
+            stream.write(b" " * 1_000_000)
+    done = run_command(sys.executable, "diagnose", "train.log.gz", cwd=tmp_path)
+    assert done.returncode == 2 and "line 1 is longer than 256 MiB" in done.stderr, done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

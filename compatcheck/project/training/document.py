@@ -209,7 +209,10 @@ def _construct(loader: Any, node: Any, keys: Keys, lines: dict[Keys, int], merge
     path = merges.path
     if len(lines) > limits.CONFIGURATION_VALUES:
         raise OversizeError(
-            _DOING, path, f"its aliases make more than {limits.CONFIGURATION_VALUES} values", "give an ordinary file"
+            _DOING,
+            path,
+            f"with its aliases it holds more than {limits.CONFIGURATION_VALUES} values",
+            "give an ordinary file",
         )
     lines.setdefault(keys, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
