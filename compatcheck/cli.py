@@ -13,6 +13,7 @@ from compatcheck import __version__, language
 from compatcheck.errors import CompatcheckError
 from compatcheck.files.secrets import masked
 from compatcheck.results import exit_status
+from compatcheck.terminal import usage_errors
 from compatcheck.terminal.messages import one_line, say
 from compatcheck.terminal.screen import write_readably
 from compatcheck.verbs._group import VerbGroup
@@ -60,7 +61,7 @@ def main() -> NoReturn:
         sys.exit(error.exit_status)
     except click.ClickException as error:
         vars(error).update(message=one_line(error.message))
-        error.show()
+        usage_errors.show(error)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         say(language.gettext("interrupted"))

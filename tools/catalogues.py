@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import get_args
 
@@ -16,7 +17,7 @@ import click
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import write_po
 
-from compatcheck import bug_report, errors
+from compatcheck import bug_report, errors, probes
 from compatcheck.cli import cli
 from compatcheck.language import po_files
 from compatcheck.matrix.compile import read_entries, read_toml
@@ -41,6 +42,25 @@ _TERMS = (
 )
 _ERRORS = {name for name, value in vars(errors).items() if inspect.isclass(value)}
 
+_OF_DEVELOPERS = (
+    *("bug_report/", "symptoms/", "explanation/", "matrix/entry", "matrix/lint", "matrix/compile", "matrix/_"),
+    *("environment/vocabulary", "verbs/matrix/", "import_check/_entry_points", "import_check/_child", "advice/_marks"),
+    *("packages/interface_errors", "probes/imports/", "pipelines/compare/_draft", "__init__", "interfaces/"),
+    *("report/pages/site/", "report/formats/entries/", "results/logs"),
+)
+"""Modules whose sentences nobody reads in a report: patterns to look for, and what the authors of entries are told."""
+_LEAST_WORDS = 2
+_WORD = re.compile(r"[A-Za-z]{2,}|\ba\b")
+_PLACE = re.compile(r"\{\w*\}")
+_PERCENT = re.compile(r"%%|%(?:\.\d+)?[sdgfr]")
+_PATTERN = re.compile(r"[\\^$|]|\(\?|\n")
+_CODE = ("compatcheck ", "from ", "import ", "#", "--", "[", "Traceback", "CUDA used", "ROCM used")
+_FUNCTION_WORDS = frozenset(
+    ("the", "is", "are", "not", "no", "and", "with", "of", "for", "to", "in", "a", "an", "but", "which", "has", "have")
+    + ("does", "from", "cannot", "on", "or", "by", "that", "only", "than", "was", "it", "its", "be", "as", "at")
+    + ("into", "without", "where")
+)
+
 _HEADER = r"""msgid ""
 msgstr ""
 "Language: {catalogue.locale}\n"
@@ -57,7 +77,9 @@ Text = str | tuple[str, ...]
 def interface() -> dict[Text, list[str]]:
     """Every text the program says in another language, a plural with its singular, with the places it comes from."""
     helped = _of_help(cli, "compatcheck")
-    return _gathered((*_marked(), *_of_errors(), *helped, *_of_formats(), *_of_tables(), *_terms()))
+    return _gathered(
+        (*_marked(), *_of_errors(), *helped, *_of_formats(), *_of_tables(), *_terms(), *_of_probes(), *_sentences())
+    )
 
 
 def asked_for() -> dict[Text, list[str]]:
@@ -116,6 +138,58 @@ def _literals(value: ast.expr) -> Iterator[str]:
         yield from _literals(value.orelse)
     elif isinstance(value, ast.Constant) and isinstance(value.value, str) and value.value:
         yield value.value
+
+
+def _sentences() -> Iterator[tuple[str, Text]]:
+    """What else reads as a sentence: reasons, and what a probe or a reader says, shown far from where it is written.
+
+    A text that is put together stands as a template, its parts numbered.
+    """
+    for file, tree in _modules():
+        if not file.startswith(_OF_DEVELOPERS):
+            yield from ((file, text) for text in _sentences_of(tree))
+
+
+def _sentences_of(tree: ast.Module) -> Iterator[str]:
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        parent = parents.get(node)
+        if isinstance(node, ast.JoinedStr):
+            text = _template(node)
+        elif isinstance(node, ast.Constant) and not isinstance(parent, (ast.JoinedStr, ast.Expr)):
+            text = _numbered(node.value) if isinstance(node.value, str) else ""
+        else:
+            continue
+        if _is_sentence(text) and not _is_handed_over(node, parent):
+            yield text
+
+
+def _is_handed_over(node: ast.AST, parent: ast.AST | None) -> bool:
+    return isinstance(parent, ast.Call) and node in parent.args and _name(parent) in _TEXTS
+
+
+def _template(joined: ast.JoinedStr) -> str:
+    places = count()
+    return "".join(
+        part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else f"{{{next(places)}}}"
+        for part in joined.values
+    )
+
+
+def _numbered(text: str) -> str:
+    places = count()
+    return _PERCENT.sub(lambda found: "%" if found[0] == "%%" else f"{{{next(places)}}}", text)
+
+
+def _is_sentence(text: str) -> bool:
+    words = _WORD.findall(_PLACE.sub("", text))
+    return (
+        len(words) >= _LEAST_WORDS
+        and " " in text.strip()
+        and not _FUNCTION_WORDS.isdisjoint(words)
+        and not text.startswith(_CODE)
+        and not _PATTERN.search(text)
+    )
 
 
 def _calls() -> Iterator[tuple[str, ast.Call]]:
@@ -180,12 +254,19 @@ def _of_help(command: click.Command, name: str) -> Iterator[tuple[str, Text]]:
             yield from _of_help(found, f"{name} {each}")
 
 
+def _of_probes() -> Iterator[tuple[str, Text]]:
+    """What a probe measures, in a line."""
+    for name in probes.names():
+        yield f"probe {name}", probes.describe(name)[0]
+
+
 def entries() -> dict[Text, list[str]]:
     """What people read of the entries of the matrix, by the ids of those that say it."""
     found: dict[Text, list[str]] = {}
     for entry in matrix_entries():
         whys = [remedy.why for remedy in entry.remedies]
-        for text in (entry.title, entry.summary, *whys, entry.mechanism, *entry.misleading):
+        actions = [remedy.action for remedy in entry.remedies if remedy.action]
+        for text in (entry.title, entry.summary, *actions, *whys, entry.mechanism, *entry.misleading):
             found.setdefault(text, []).append(entry.id)
     for note in read_toml(ROOT / "matrix" / "tables" / "link-notes.toml")["notes"]:
         for text in (note["note"], *(way["why"] for way in note.get("remedies", ()))):

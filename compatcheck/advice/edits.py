@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from compatcheck.environment import Environment, vocabulary
+from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.results.findings import Remedy, Step, StepKind
 
@@ -30,7 +31,9 @@ def steps(remedy: Remedy, environment: Environment) -> Iterator[Step]:
         yield Step("export", (f"export {name}={value}",))
     if remedy.code:
         yield Step("code", (remedy.code,))
-    if not (remedy.pins or remedy.config or remedy.environ or remedy.code):
+    if remedy.action:
+        yield Step("words", (remedy.action,))
+    if not (remedy.pins or remedy.config or remedy.environ or remedy.code or remedy.action):
         yield Step("words", (remedy.why,))
 
 
@@ -49,7 +52,7 @@ def setting(path: str, value: object, environment: Environment) -> Step:
         return Step("set", (path.removeprefix(_ARGUMENTS),), environment.locations[path].file, json.dumps(value))
     if fact and fact.python:
         return Step("set", (fact.python.format(_python_line(path, value)),))
-    return Step("set", (f"{path} = {json.dumps(value)}",))
+    return Step("words", (_("set {fact} to {value}").format(fact=path, value=json.dumps(value)),))
 
 
 def _python_line(path: str, value: Any) -> str:

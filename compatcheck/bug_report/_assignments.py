@@ -9,6 +9,7 @@ from typing import Any
 from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
 from compatcheck.files.lazy_patterns import LazyPattern
+from compatcheck.language import marked
 
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "float16": "float16", "half": "float16", "bfloat16": "bfloat16"}
 _DTYPES |= {"float32": "float32", "fp32": "float32"}
@@ -122,7 +123,7 @@ def _number(word: str) -> int | float | None:
 
 
 def _typed(path: str, value: object, number: int) -> Claim:
-    return Claim(path, value, number, None if value is not None else "does not give it as a plain value")
+    return Claim(path, value, number, None if value is not None else marked("does not give it as a plain value"))
 
 
 def _value(text: str) -> object:

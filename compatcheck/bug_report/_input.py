@@ -9,6 +9,7 @@ from typing import BinaryIO
 from compatcheck.bug_report import _encoding, _html, _web_page
 from compatcheck.errors import InputError
 from compatcheck.files import limits
+from compatcheck.language import gettext as _
 
 _CHUNK = 1 << 20
 _DOING = "reading the report"
@@ -19,7 +20,7 @@ def read_input(path: str) -> tuple[str, str]:
 
     Raises `InputError` where it cannot be read or is no text.
     """
-    source = "standard input" if path == "-" else path
+    source = _("standard input") if path == "-" else path
     try:
         if path == "-":
             raw = _head_and_tail(sys.stdin.buffer)

@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from compatcheck.errors import CompatcheckError, InputError
 
 if TYPE_CHECKING:
     from gettext import NullTranslations
+
+    from compatcheck.language.composed import Template
 
 ENGLISH = "en"
 LANGUAGES = (ENGLISH, "zh")
@@ -34,8 +37,28 @@ _catalogue: NullTranslations | None = None
 
 
 def gettext(text: str) -> str:
-    """The text in the language in use; in English where no catalogue has it."""
-    return text if _catalogue is None or not text else _catalogue.gettext(text)
+    """The text in the language in use, also one made from a template; in English where no catalogue has it."""
+    if _catalogue is None or not text:
+        return text
+    told = _catalogue.gettext(text)
+    return told if told != text or text.isidentifier() else _composed(text)
+
+
+@lru_cache(maxsize=4096)
+def _composed(text: str) -> str:
+    from compatcheck.language import composed
+
+    if _catalogue is None:
+        return text
+    return composed.translated(text, _templates(), _catalogue.gettext)
+
+
+@cache
+def _templates() -> list[Template]:
+    from compatcheck.language import composed
+
+    texts = vars(_catalogue).get("_catalog", {})
+    return composed.templates(text for text in texts if isinstance(text, str))
 
 
 def ngettext(one: str, many: str, count: int) -> str:

@@ -190,7 +190,7 @@ def _finding(
         impact=raw["impact"],
         confidence=raw["confidence"],
         packages=occurrence.packages if occurrence else tuple(raw["packages"]),
-        summary=" ".join((occurrence.summary if occurrence else raw["summary"], *_partly(verdict))),
+        summary=" ".join((_(occurrence.summary) if occurrence else raw["summary"], *_partly(verdict))),
         missing=tuple(dict.fromkeys(verdict.missing)),
         remedies=existing_first(remedies, day_of_report(judged.view), releases),
         evidence=tuple(dict.fromkeys(filter(None, (source, *(evidence["url"] for evidence in raw["evidence"]))))),
@@ -206,7 +206,8 @@ def _finding(
 
 def _remedy(stated: Mapping[str, Any]) -> Remedy:
     contents = {key: stated[key] for key in ("pins", "config", "environ", "code") if stated.get(key)}
-    return Remedy(next(iter(contents), stated.get("kind") or "code"), stated["why"], **contents)
+    kind = next(iter(contents), stated.get("kind") or "code")
+    return Remedy(kind, stated["why"], **contents, action=stated.get("action"))
 
 
 def _partly(verdict: Verdict) -> Iterator[str]:

@@ -95,7 +95,8 @@ class RemedyEntry(_Part):
     )
     config: dict[str, Any] = Field({}, description="settings by the path of their fact, as `training.packing`")
     environ: dict[str, str] = Field({}, description="environment variables")
-    code: str | None = Field(None, description="a line of code, or what to do by hand")
+    code: str | None = Field(None, description="code or a command to paste, and no words around it")
+    action: str | None = Field(None, description="what to do by hand, as a sentence that begins with a verb")
     kind: RemedyKind | None = Field(None, description="only for `driver` and `rebuild`; the others show by their key")
 
     @field_validator("pins")

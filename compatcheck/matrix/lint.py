@@ -7,6 +7,7 @@ left out, and every remedy must clear the examples it is for without walking int
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from bisect import bisect_left
@@ -40,6 +41,11 @@ REVIEW_DAYS = 180
 _EXPECTATIONS = {True: "affected", False: "unaffected", None: "undetermined"}
 _RUN_FACTS = ("training.", "model.")
 _QUIET_IMPACTS = ("silent-wrong", "divergence", "hang", "oom")
+_NOT_WORDS = re.compile(r"(?:^|\s)#\s.*|\"[^\"]*\"|'[^']*'|\([^()]*\)")
+_SENTENCE = re.compile(
+    r"(?<![\w./'-])(?:the|an?|of|in|with|without|or|before|after|into"
+    r"|its|which|where|that|from|then|than|instead)(?=[ ,;])"
+)
 _SUPPORTED_PARTS = ("affected", "impact", "mechanism", "misleading", "probe", "remedies", "summary", "symptoms")
 
 
@@ -103,6 +109,7 @@ def lint(
             _false_neighbours(entry, around, table),
             _idle_conditions(entry, around, table),
             _bad_remedies(entry, active, table),
+            _words_in_code(entry),
             _bad_remedies_beside(entry, around, table),
             _loose_pins(entry, table),
             _skipped_fixes(entry, active, table),
@@ -162,11 +169,27 @@ def _withdrawn(path: Path, entry: WithdrawnEntry, ids: Set[str]) -> Iterator[str
 def _unfinished(path: Path, entry: Entry) -> Iterator[str]:
     """What a draft leaves to be filled in, and what it asks in comments."""
     texts = {"title": [entry.title], "summary": [entry.summary], "mechanism": [entry.mechanism]}
-    texts |= {f"remedies.{n}": [each.why, each.code or ""] for n, each in enumerate(entry.remedies, 1)}
+    texts |= {f"remedies.{n}": [each.why, each.action or ""] for n, each in enumerate(entry.remedies, 1)}
     yield from (f"{part} is still to be written" for part, parts in texts.items() if any("TODO" in t for t in parts))
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     notes = (line.strip() for line in lines if line.lstrip().startswith("# TODO"))
     yield from (f"settle and drop the comment {note!r}" for note in notes)
+
+
+def _words_in_code(entry: Entry) -> Iterator[str]:
+    """A copy button copies ``code``: what reads as a sentence belongs into ``action``."""
+    for number, remedy in enumerate(entry.remedies, 1):
+        if remedy.code and not _is_python(remedy.code) and _SENTENCE.search(_NOT_WORDS.sub("", remedy.code)):
+            yield f"remedies.{number}: {remedy.code!r} has words around the code; write it as action"
+
+
+def _is_python(code: str) -> bool:
+    elided = re.sub(r", \.\.\.\)", ")", code)
+    try:
+        body = ast.parse(elided).body
+    except SyntaxError:
+        return False
+    return not any(isinstance(each, ast.Assign) and isinstance(each.value, (ast.Compare, ast.BoolOp)) for each in body)
 
 
 def _unsupported(entry: Entry) -> Iterator[str]:

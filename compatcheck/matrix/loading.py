@@ -6,7 +6,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -375,24 +375,33 @@ def in_language(matrix: Matrix, entry: dict[str, Any], language: str | None = No
         return entry
     texts = matrix.texts(language)
     prose = {field: texts.get(entry[field], entry[field]) for field in ("title", "summary", "mechanism")}
-    remedies = [{**remedy, "why": texts.get(remedy["why"], remedy["why"])} for remedy in entry["remedies"]]
+    remedies = [
+        {key: texts.get(value, value) if key in ("why", "action") else value for key, value in remedy.items()}
+        for remedy in entry["remedies"]
+    ]
     misleading = [texts.get(advice, advice) for advice in entry.get("misleading", ())]
     return {**entry, **prose, "remedies": remedies, **({"misleading": misleading} if misleading else {})}
 
 
-def search(matrix: Matrix, words: Iterable[str]) -> list[dict[str, Any]]:
+def search(matrix: Matrix, words: Iterable[str], symptoms: Set[str] = frozenset()) -> list[dict[str, Any]]:
     """The entries whose text holds all of the words, in any letter case, or that explain them as a line of an error.
 
-    Words that are not ASCII are looked for in the translations as well.
+    Words that are not ASCII are looked for in the translations as well; ``symptoms`` are those that the words name,
+    and an entry that has all of them is found if its text holds the words that are ASCII.
     """
     line = " ".join(words)
     wanted = line.casefold().split()
-    languages = (ENGLISH,) if line.isascii() else LANGUAGES
+    ascii_only = line.isascii()
+    named = set() if ascii_only else set(symptoms)
+    names = [word for word in wanted if word.isascii()]
+    languages = (ENGLISH,) if ascii_only else LANGUAGES
     explained = {pattern.entry for pattern in matrix.patterns() if re.search(pattern.regex, line, re.IGNORECASE)}
     found = []
     for entry in all_entries(matrix):
         text = "\n".join(_text(in_language(matrix, entry, language)) for language in languages)
-        if entry["id"] in explained or all(word in text for word in wanted):
+        has_symptom = bool(named) and named <= set(entry.get("symptoms", ()))
+        needed = names if has_symptom else wanted
+        if entry["id"] in explained or all(word in text for word in needed):
             found.append(entry)
     return found
 

@@ -129,7 +129,7 @@ def parse_posting(text: str) -> list[tuple[int, int]]:
 def _prose(entry: Entry, texts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """What an entry says, in English and in each language it is translated to; its title counts three times."""
     said = [*[entry.title] * _TITLE, entry.summary, entry.mechanism, *entry.misleading]
-    said += [remedy.why for remedy in entry.remedies]
+    said += [text for remedy in entry.remedies for text in (remedy.why, remedy.action) if text]
     yield from said
     for language in texts.values():
         yield from (language.get(text, "") for text in said)

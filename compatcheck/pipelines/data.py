@@ -16,6 +16,7 @@ from compatcheck.errors import InputError, NothingInspectedError
 from compatcheck.files import leftovers, storage
 from compatcheck.installed import trust
 from compatcheck.installed.target import find_target
+from compatcheck.matrix import Matrix
 from compatcheck.pipelines.check import OnProbe
 from compatcheck.project.reading import read_paths
 from compatcheck.results import exit_status
@@ -112,7 +113,7 @@ def _report(
         problems += data.judge_embedding(model, _special_tokens(measured))
     known = matrix.load()
     failure = tuple(_known_failure(unread or "", matrix.patterns(known)))
-    explained = data.explained((*failure, *problems), matrix.all_entries(known) if failure or problems else ())
+    explained = data.explained((*failure, *problems), _titled(known) if failure or problems else ())
     shown = measured.get("shown")
     return DataReport(
         file,
@@ -125,6 +126,11 @@ def _report(
         _lengths(measured.get("rows", ())),
         (shown["number"], tuple(map(tuple, shown["pieces"]))) if shown else None,
     )
+
+
+def _titled(known: Matrix) -> Iterator[Mapping[str, Any]]:
+    """The entries, with their titles in the language in use."""
+    return (matrix.in_language(known, entry) for entry in matrix.all_entries(known))
 
 
 def _known_failure(unread: str, patterns: Iterable[Pattern]) -> Iterator[DataProblem]:

@@ -41,9 +41,9 @@ def lines(report: Report, verbose: bool = False) -> Iterator[Line]:
 def text(area: Area, report: Report, verbose: bool = True) -> str:
     """Where its facts come from and what they are in short, or why it was not judged."""
     if not area.judged and area.name in INPUTS:
-        return _("not judged: {why}").format(why=area.why) if area.why else _("not given")
+        return _("not judged: {why}").format(why=_(area.why)) if area.why else _("not given")
     if not area.judged:
-        return area.why
+        return _(area.why)
     sources = "" if _is_told(area, report.areas) else ", ".join(map(_source, area.sources))
     return ": ".join(filter(None, (sources, ", ".join(_in_short(area.name, report, verbose)))))
 

@@ -83,6 +83,7 @@ def _remedy(remedy: Remedy) -> dict[str, Any]:
         "config": remedy.config,
         "environ": remedy.environ,
         "code": remedy.code,
+        "action": remedy.action,
         "steps": step_texts(remedy),
         "why": remedy.why,
     }

@@ -41,7 +41,7 @@ class Step(NamedTuple):
 class Remedy(NamedTuple):
     """One way out of a finding; the fields that do not apply are empty.
 
-    ``steps`` are what to do in the user's own files.
+    ``action`` is what to do by hand, in words; ``steps`` are what to do in the user's own files.
     """
 
     kind: str
@@ -50,6 +50,7 @@ class Remedy(NamedTuple):
     config: Mapping[str, Any] = {}
     environ: Mapping[str, str] = {}
     code: str | None = None
+    action: str | None = None
     steps: tuple[Step, ...] = ()
 
 

@@ -15,6 +15,8 @@ from compatcheck.language.suggestion import did_you_mean
 MOST_SHOWN = 12
 """How many options ``--help`` lists; a verb with more marks the others as rare."""
 
+_PIECES = (marked("[OPTIONS]"), marked("COMMAND [ARGS]..."))
+"""Of a usage line, what click writes in English."""
 _HELP_NAMES = ["-h", "--help"]
 
 
@@ -31,6 +33,10 @@ class Option(click.Option):
         self.common = common
         self.rare = rare
         self.aliases = aliases
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        return record and (record[0], record[1].replace("[default: ", _("[default: ")))
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         shown = self.opts
@@ -84,7 +90,7 @@ def language_option() -> Option:
 
 
 def write_usage(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    pieces = " ".join(command.collect_usage_pieces(ctx))
+    pieces = " ".join(map(_, command.collect_usage_pieces(ctx)))
     formatter.write_usage(ctx.command_path, pieces, _("Usage: "))
 
 

@@ -127,7 +127,7 @@ def command(
         project=project,
         baseline=baseline,
         require=(*require, "numerics") if require_probe else require,
-        given=Given("standard input" if snapshot == "-" else snapshot or "", assumed_paths(assume)),
+        given=Given(_("standard input") if snapshot == "-" else snapshot or "", assumed_paths(assume)),
         probes=probe,
     )
 

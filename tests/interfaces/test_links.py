@@ -154,7 +154,7 @@ def test_undeclared_package_that_is_not_installed(
     assert found.holds is holds
     if holds:
         (told,) = found.occurrences
-        assert "imports scipy, which neither is installed nor declared" in told.summary and told.pins == {"scipy": ""}
+        assert "imports scipy, which is neither installed nor declared" in told.summary and told.pins == {"scipy": ""}
 
 
 def test_a_list_with_all_that_is_required_tells_what_is_not_installed(known: matrix.Matrix) -> None:

@@ -32,7 +32,7 @@ def test_a_catalogue_holds_every_text_that_the_code_asks_for(path: Path) -> None
 def test_a_catalogue_keeps_up_with_errors_and_help(path: Path) -> None:
     """A new error or option is shown in English until somebody translates it; a few may wait or be left over."""
     texts, told = catalogues.interface(), _told(path)
-    assert len(set(texts) - told) < 0.1 * len(texts), sorted(map(str, set(texts) - told))
+    assert len(set(texts) - told) < 0.02 * len(texts), sorted(map(str, set(texts) - told))
     assert len(told - set(texts)) < 0.1 * len(texts), sorted(map(str, told - set(texts)))
 
 

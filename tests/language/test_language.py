@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -154,9 +155,28 @@ def test_an_entry_is_explained_in_chinese_and_found_by_chinese_words(tmp_path: P
     assert found.returncode == 0 and "CC-2024-0003" in found.stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "symptom", "least"),
+    [
+        (["显存溢出"], "out-of-memory", 20),
+        (["爆显存"], "out-of-memory", 20),
+        (["损失为0"], "loss-zero", 10),
+        (["训练卡住"], "hang", 10),
+        (["deepspeed", "卡住"], "hang", 3),
+    ],
+)
+def test_a_symptom_is_searched_in_chinese(words: list[str], symptom: str, least: int, tmp_path: Path) -> None:
+    done = run_command(sys.executable, "matrix", "search", *words, "--lang", "zh", cwd=tmp_path)
+    found = re.findall(r"^CC-\d{4}-\d{4}", done.stdout, re.M)
+    entries = {entry["id"]: entry for entry in matrix.all_entries(matrix.load())}
+    assert done.returncode == 0 and len(found) >= least
+    assert sum(symptom in entries[each].get("symptoms", ()) for each in found) >= least
+    assert words[0] != "deepspeed" or all("deepspeed" in json.dumps(entries[each]).lower() for each in found)
+
+
 def test_help_is_read_in_chinese(tmp_path: Path) -> None:
     done = run_command(sys.executable, "matrix", "search", "--help", "--lang", "zh", cwd=tmp_path)
-    assert done.returncode == 0 and "按词语或报错行搜索条目" in done.stdout and "--lang [en|zh]" in done.stdout
+    assert done.returncode == 0 and "按词语、症状或报错行搜索条目" in done.stdout and "--lang [en|zh]" in done.stdout
 
 
 def test_a_sentence_that_was_edited_is_told_in_english(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def agrees_with(remedy: Remedy, fix: Mapping[str, Any]) -> bool:
             remedy.kind,
             *_flat_words(remedy.config),
             *_flat_words(remedy.environ),
-            *([remedy.code] if remedy.code else []),
+            *filter(None, (remedy.code, remedy.action)),
             *step_texts(remedy),
             *([remedy.why] if remedy.kind == "rebuild" else []),
         )

@@ -11,6 +11,8 @@ from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.report_date import day_of_report
 from compatcheck.interfaces.history import Interfaces, is_in
 from compatcheck.interfaces.links import ABSENT, Link, broken_links
+from compatcheck.language import gettext as _
+from compatcheck.language import marked
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
 from compatcheck.matrix.traits._declared import declared
@@ -198,15 +200,37 @@ def _note(link: Link, table: Table) -> LinkNote:
     return link_note(table, link.package, link.provider, link.name or link.target)
 
 
+_UNDECLARED = marked("{package} imports {target}, which is neither installed nor declared as a requirement ({file})")
+_USED = marked("{package} uses {target}, which {provider} does not have ({file})")
+_SENTENCES = {
+    "import": marked("{package} imports {target}, which {provider} does not have ({file})"),
+    "attribute": _USED,
+    "member": _USED,
+    "keyword": marked("{package} gives {target} the argument {name}, which {provider} does not take ({file})"),
+    "missing": marked("{package} calls {target} without {name}, which {provider} requires ({file})"),
+    "positional": marked(
+        "{package} gives {target} more than {name} positional arguments, which {provider} does not take ({file})"
+    ),
+    "twice": marked("{package} gives {target} {name} twice, which {provider} does not take ({file})"),
+    "override-positional": marked(
+        "{package} overrides {target} with {name} parameters, and {provider} calls it with more ({file})"
+    ),
+    "override": marked("{package} overrides {target} without {name}, and {provider} passes it ({file})"),
+}
+
+
 def _occurrence(link: Link, releases: dict[str, Version], interfaces: Interfaces, note: LinkNote) -> Occurrence:
     here, there = releases[link.package], releases.get(link.provider)
-    if there is None:
-        what = f"which neither is installed nor declared as a requirement ({link.file})"
-        summary = f"{link.package} {here} imports {link.target}, {what}"
-    else:
-        summary = f"{link.package} {here} {_asks(link)}, which {link.provider} {there} {_refuses(link)} ({link.file})"
+    template = _UNDECLARED if there is None else _SENTENCES.get(link.kind, _SENTENCES["override"])
+    summary = _(template).format(
+        package=f"{link.package} {here}",
+        target=link.target,
+        name=link.name,
+        provider=f"{link.provider} {there}",
+        file=link.file,
+    )
     if _is_of_import(link):
-        summary = f"`{link.entry}` fails in this environment: {summary}"
+        summary = _("`{statement}` fails in this environment: {why}").format(statement=link.entry, why=summary)
     pins = ""
     if there is not None:
         pins = _nearest(interfaces.releases(link.provider), there, lambda other: is_in(other, link.accepts)) or ""
@@ -220,30 +244,6 @@ def _occurrence(link: Link, releases: dict[str, Version], interfaces: Interfaces
         source=note.source,
         remedies=note.remedies,
     )
-
-
-def _asks(link: Link) -> str:
-    target = link.target
-    return {
-        "import": f"imports {target}",
-        "attribute": f"uses {target}",
-        "member": f"uses {target}",
-        "keyword": f"gives {target} the argument {link.name}",
-        "missing": f"calls {target} without {link.name}",
-        "positional": f"gives {target} more than {link.name} arguments by place",
-        "twice": f"gives {target} {link.name} twice",
-        "override-positional": f"overrides {target} with {link.name} parameters",
-    }.get(link.kind, f"overrides {target} without {link.name}")
-
-
-def _refuses(link: Link) -> str:
-    if link.kind in ("import", "attribute", "member"):
-        return "does not have"
-    if link.kind == "missing":
-        return "requires"
-    if link.kind == "override-positional":
-        return "calls with more"
-    return "gives it" if link.kind.startswith("override") else "does not take"
 
 
 def _nearest(releases: Sequence[str], here: Version, is_good: Callable[[Version], bool]) -> str | None:

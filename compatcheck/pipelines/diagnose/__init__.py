@@ -45,7 +45,7 @@ def explain(
     run = (log.last or _run_from_hits(log)) if log else None
     if not (case.environment.facts or case.sightings or case.hits or case.said or run):
         seen = "no version, setting, loss or error is in it"
-        subject = ", ".join("standard input" if path == "-" else path for path in inputs)
+        subject = ", ".join(_("standard input") if path == "-" else path for path in inputs)
         raise NothingInspectedError("diagnosing", subject, seen, "paste the versions, the log or the error")
     context, weighed = rank(case, known)
     ranked = questions.answered(weighed, answers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from compatcheck.report.steps import step_texts
+from compatcheck.report.steps import step_text, to_copy
 from compatcheck.results.findings import Finding, Remedy
 from compatcheck.terminal.cells import visible
 
@@ -44,8 +44,10 @@ def ways_out(finding: Finding) -> Iterator[str]:
 
 
 def _to_copy(remedy: Remedy) -> Iterator[str]:
+    words = [to_copy(step) for step in remedy.steps if step.kind == "words" and step.what != (remedy.why,)]
+    yield from (line for each in words for line in (cell(each), ""))
     text, language = _copied(remedy)
-    if text and text != remedy.why:
+    if text:
         for line in block(text, language):
             yield from line.split("\n")
         yield ""
@@ -58,7 +60,7 @@ def _copied(remedy: Remedy) -> tuple[str, str]:
         return "\n".join(f"export {name}={value}" for name, value in remedy.environ.items()), "sh"
     if remedy.code:
         return remedy.code, "python" if "(" in remedy.code else "text"
-    return "\n".join(step_texts(remedy)), "text"
+    return "\n".join(step_text(step) for step in remedy.steps if step.kind != "words"), "text"
 
 
 def evidence(addresses: Iterable[str]) -> Iterator[str]:

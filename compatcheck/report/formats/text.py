@@ -120,7 +120,7 @@ def _brief_lines(findings: Sequence[Finding], lead: str, verbose: bool) -> Itera
         yield Line(finding.title, "", f"{'':10}{finding.id}", "", 24, _links(finding))
         if finding.seen:
             yield Line(finding.summary, "", indent=24)
-        detail = finding.probe.why if finding.probe and status == "refuted" else _missing(finding)
+        detail = _(finding.probe.why) if finding.probe and status == "refuted" else _missing(finding)
         rests_on = because.sentence(finding, None if verbose else _MOST_FACTS_IN_BRIEF)
         if rests_on or detail:
             yield Line("; ".join(filter(None, (rests_on, detail))), "dim", indent=24)
@@ -137,5 +137,5 @@ def _missing(finding: Finding) -> str:
     if finding.probe.outcome == "fail":
         known = _("fails on this machine; the missing facts say whether your run meets it")
     else:
-        known = f"{finding.probe.outcome}, {finding.probe.why}"
+        known = f"{finding.probe.outcome}, {_(finding.probe.why)}"
     return missing + _("; probe {probe}: {outcome}").format(probe=finding.probe.probe, outcome=known)

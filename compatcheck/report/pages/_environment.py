@@ -129,7 +129,7 @@ def everything(environment: Environment, inferred: Inferred) -> Html:
         (_("Training settings"), list(_rows(environment, "training"))),
         (_("Model"), list(_rows(environment, "model"))),
         (_("Environment variables"), list(_rows(environment, "environ"))),
-        (_("Inferred"), [(path, f"{_json(each.value)} ({each.why})") for path, each in inferred.facts.items()]),
+        (_("Inferred"), [(path, f"{_json(each.value)} ({_(each.why)})") for path, each in inferred.facts.items()]),
     ]
     return section(_("All that was read"), *(_folded(name, rows) for name, rows in groups if rows))
 
@@ -163,7 +163,9 @@ def unknown(environment: Environment) -> Html:
         return Html()
     more = len(rows) - _MOST_REASONS
     left = _("{count} more, see compatcheck env").format(count=more) if more > 0 else None
-    body = [tag("tr", tag("th", tag("code", path), scope="row"), tag("td", why)) for path, why in rows[:_MOST_REASONS]]
+    body = [
+        tag("tr", tag("th", tag("code", path), scope="row"), tag("td", _(why))) for path, why in rows[:_MOST_REASONS]
+    ]
     head = tag("thead", tag("tr", tag("th", _("Fact"), scope="col"), tag("th", _("Why it is not known"), scope="col")))
     return section(
         _("What is not known"),

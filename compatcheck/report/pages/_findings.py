@@ -104,7 +104,9 @@ def remedy(way: Remedy) -> Html:
 
 
 def _step(step: Step) -> Html:
-    """A step as what to copy, behind the words that say where it goes."""
+    """A step as what to copy, behind the words that say where it goes; one in words has nothing to copy."""
+    if step.kind == "words":
+        return tag("p", to_copy(step), class_="step")
     words = lead(step)
     above = tag("p", f"{words[:1].upper()}{words[1:]}", class_="step") if words else None
     return joined((above, copied(to_copy(step))))
@@ -133,7 +135,7 @@ def _missing(finding: Finding) -> Html:
 def _probe(result: ProbeResult | None) -> Html:
     if result is None:
         return Html()
-    outcome = tag("p", tag("code", result.probe), f" {_(_OUTCOMES[result.outcome])}: {result.why}")
+    outcome = tag("p", tag("code", result.probe), f" {_(_OUTCOMES[result.outcome])}: {_(result.why)}")
     return joined((tag("h4", _("What its probe measured here")), outcome, details(result)))
 
 

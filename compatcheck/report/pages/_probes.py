@@ -74,4 +74,4 @@ def _each(result: ProbeResult) -> Html:
         (sign(result.outcome), " ", tag("code", result.probe), f" {_(result.outcome)}, {result.seconds:.1f} s")
     )
     is_open = result.outcome not in ("pass", "skip")
-    return tag("details", tag("summary", name), tag("p", result.why), charts, open=is_open)
+    return tag("details", tag("summary", name), tag("p", _(result.why)), charts, open=is_open)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compatcheck.environment import Location
+from compatcheck.language import gettext as _
 from compatcheck.report.shapes import finding_shape, inferred_shape, matrix_shape
 from compatcheck.results.diagnoses import Diagnosis, Evidence, Explanation
 from compatcheck.results.logs import Moment, Run
@@ -54,7 +55,7 @@ def _run_shape(run: Run) -> dict[str, Any]:
     signature = run.signature
     return {
         "signature": signature.name,
-        "words": signature.words,
+        "words": _(signature.words),
         "symptoms": sorted(signature.symptoms),
         "benign": signature.benign,
         "details": signature.details,

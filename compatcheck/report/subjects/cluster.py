@@ -118,7 +118,7 @@ def _failures(failures: Sequence[Failure]) -> Iterator[Line]:
     if failures:
         yield Line()
     for failure in failures:
-        yield Line(f"{members(failure.members)}: {failure.what}", "", _(failure.fault), "bold red", 15)
+        yield Line(f"{members(failure.members)}: {_(failure.what)}", "", _(failure.fault), "bold red", 15)
 
 
 def members(of: Sequence[Member]) -> str:
@@ -164,7 +164,7 @@ def _tried(report: ClusterReport) -> Iterator[Line]:
     if report.trials or report.links:
         yield Line()
     for trial in report.trials:
-        text = f"{trial.probe}, {trial.seconds:.1f} s: {trial.why}"
+        text = f"{trial.probe}, {trial.seconds:.1f} s: {_(trial.why)}"
         yield Line(text, "", trial.outcome, STYLES[trial.outcome], 9)
     slow = [link for link in report.links if link.slow]
     for text in _slow(report.links):
@@ -180,7 +180,7 @@ def _tried(report: ClusterReport) -> Iterator[Line]:
         text = _("{pairs} of nodes at {speed} each way").format(pairs=pairs, speed=spread)
         yield Line(text, "dim", _("links"), "dim", 9)
     for limit in report.limits:
-        yield Line(limit, "dim")
+        yield Line(_(limit), "dim")
 
 
 def _slow(links: Sequence[Link]) -> Iterator[str]:

@@ -22,7 +22,7 @@ def document(report: DataReport, exit: Exit) -> Document:
 def failing(report: DataReport) -> Document:
     """A row for each problem, with its file and first line first, as editors read it."""
     return rows(
-        Line(f"{each.name}: {each.seen}", "", f"{report.file}:{each.rows[0] if each.rows else 1}: ")
+        Line(f"{each.name}: {_(each.seen)}", "", f"{report.file}:{each.rows[0] if each.rows else 1}: ")
         for each in report.problems
         if each.level == "problem"
     )
@@ -76,7 +76,7 @@ def _lines(report: DataReport) -> Iterator[Line]:
         yield _pieces(report)
     yield Line()
     if report.unread:
-        unread = _("what the tokenizer makes of the rows ({reason})").format(reason=report.unread)
+        unread = _("what the tokenizer makes of the rows ({reason})").format(reason=_(report.unread))
         yield Line(unread, "dim", _("not known:"), "dim", 11)
 
 
@@ -91,13 +91,13 @@ def _verdict(report: DataReport) -> Line:
 
 
 def _problem_rows(problem: DataProblem) -> Iterator[Line]:
-    yield Line(f"{problem.name}: {problem.seen}", "", _(problem.level), STYLES[problem.level], 9)
+    yield Line(f"{problem.name}: {_(problem.seen)}", "", _(problem.level), STYLES[problem.level], 9)
     if problem.rows:
         more = ", ..." if problem.total > len(problem.rows) else ""
         yield _labelled(_("rows"), ", ".join(map(str, problem.rows)) + more)
     for entry_id, title in problem.entries:
         yield _labelled(_("see"), f"{entry_id} {title}")
-    yield _labelled(_("fix"), problem.fix, "green")
+    yield _labelled(_("fix"), _(problem.fix), "green")
 
 
 def _labelled(label: str, text: str, style: str = "") -> Line:

@@ -226,7 +226,7 @@ def _plain_facts(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
 
 def _mention(said: Said, diagnosis: Diagnosis) -> str:
     value = _("absent") if said.value is None else said.value
-    doubt = f", {said.doubt}" if said.doubt else ""
+    doubt = f", {_(said.doubt)}" if said.doubt else ""
     return f"{place_of(said.location, diagnosis)}: {_(said.how)}: {said.path} {value}{doubt}"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from compatcheck.language import ENGLISH, current, marked
 from compatcheck.language import gettext as _
-from compatcheck.language import marked
 from compatcheck.report.document import Document
 from compatcheck.terminal.lines import Line
 
@@ -37,8 +37,10 @@ def document(entry: Mapping[str, Any], probe: Sequence[str] = (), unprobed: str 
 
 def document_of_probe(name: str, described: tuple[str, str]) -> Document:
     """The page of one probe: its title, and what is measured, within which bound, and what a failure means."""
-    title, body = described
+    title, body = _(described[0]), described[1]
     lines = [Line(title, "bold", f"{name}  ", "bold", plain=f"{name}  {title}")]
+    if current() != ENGLISH:
+        lines += [Line(), Line(_("The explanation is available in English only:"), "dim")]
     for paragraph in body.split("\n\n"):
         lines += [Line(), Line(paragraph)]
     return Document(Line(), tuple(lines), lambda: {"probe": name, "title": title, "about": body}, width=WIDTH)
@@ -81,7 +83,7 @@ def _page(entry: Mapping[str, Any], probe: Sequence[str], unprobed: str) -> Iter
     yield from _ways_out(entry["remedies"])
     yield from _section(_("Advice that misleads"), entry.get("misleading", ()))
     if probe:
-        yield from _section(_("Probe {name}").format(name=entry["probe"]["name"]), probe[:1])
+        yield from _section(_("Probe {name}").format(name=entry["probe"]["name"]), map(_, probe[:1]))
     yield from _section(_("Why no probe shows it"), [_(unprobed)] if unprobed else [])
     yield from _evidence(entry["evidence"])
     yield from _commands(entry, probe)
@@ -131,7 +133,7 @@ def _action(remedy: Mapping[str, Any]) -> str:
     actions = [f"{name}{specifier}" for name, specifier in remedy.get("pins", {}).items()]
     actions += [f"{path} = {value}" for path, value in remedy.get("config", {}).items()]
     actions += [f"{name}={value}" for name, value in remedy.get("environ", {}).items()]
-    actions += [remedy["code"]] if remedy.get("code") else []
+    actions += [remedy[key] for key in ("code", "action") if remedy.get(key)]
     return ", ".join(actions) or str(remedy.get("kind"))
 
 
@@ -139,7 +141,7 @@ def _evidence(evidence: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
     """Each source with what it bears out."""
     yield from (Line(), Line(_("Evidence"), "bold"))
     for each in evidence:
-        note = f": {each['note']}" if each.get("note") else ""
+        note = f": {each['note']}" if each.get("note") and current() == ENGLISH else ""
         parts = ", ".join(map(_part, each["supports"]))
         yield Line(each["url"], indent=2)
         kind = _(_KINDS.get(each["kind"], each["kind"]))

@@ -124,7 +124,7 @@ def _proof(move: Moved, report: PinReport, most: int | None) -> str:
     if move.why == report.refusal:
         return _("as they cannot be installed together, see above")
     short = move.why if most is None or len(move.why) <= _LONGEST else f"{move.why[:_LONGEST]} ..."
-    return _("uv refuses it with the rest: {why}").format(why=short)
+    return _("uv refuses it with the rest: {why}").format(why=_(short))
 
 
 def _some(moves: Sequence[Moved], most: int | None) -> str:
@@ -170,7 +170,7 @@ def _trial(trial: Trial) -> Iterator[Line]:
     for when, result in ((_("before"), trial.before), (_("after"), trial.after)):
         if result is not None:
             style = STYLES[result.outcome]
-            yield Line(f"{result.outcome}: {result.why}", style, f"  {when}", "dim", 14)
+            yield Line(f"{result.outcome}: {_(result.why)}", style, f"  {when}", "dim", 14)
 
 
 def verdict(report: PinReport) -> str:
@@ -192,7 +192,7 @@ def verdict(report: PinReport) -> str:
     if report.trials is None:
         return moved
     if report.unverified:
-        return moved + _("; NOT verified: {why}").format(why=report.unverified)
+        return moved + _("; NOT verified: {why}").format(why=_(report.unverified))
     return moved + _("; verified: the set was built and every probe passes there") + _before(report.trials)
 
 

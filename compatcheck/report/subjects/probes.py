@@ -51,13 +51,13 @@ def document(results: Sequence[ProbeResult], *, verbose: bool = False) -> Docume
 
 
 def _row(each: ProbeResult, width: int, times: str) -> Line:
-    plain = f"{each.outcome:<8}{each.probe:<{width}} {each.seconds:6.1f} s  {each.why}{times}"
-    return Line(f"{each.probe}, {each.seconds:.1f} s: {each.why}{times}", "", *_margin(each), plain=plain)
+    plain = f"{each.outcome:<8}{each.probe:<{width}} {each.seconds:6.1f} s  {_(each.why)}{times}"
+    return Line(f"{each.probe}, {each.seconds:.1f} s: {_(each.why)}{times}", "", *_margin(each), plain=plain)
 
 
 def failing(results: Sequence[ProbeResult]) -> Document:
     """A row for each and nothing else."""
-    return rows(Line(f"{each.probe}: {each.why}", "", *_margin(each)) for each in results)
+    return rows(Line(f"{each.probe}: {_(each.why)}", "", *_margin(each)) for each in results)
 
 
 def _page(results: Sequence[ProbeResult]) -> Iterator[str | None]:
@@ -117,7 +117,7 @@ def document_of_cards(cards: Sequence[Card]) -> Document:
 
 
 def _card_row(each: Card, width: int) -> Line:
-    about = f"{each.title} {_needs(each)}"
+    about = f"{_(each.title)} {_needs(each)}"
     plain = f"{each.name:<{width}} {each.profile:<5} {each.seconds:5.1f} s  {about}"
     return Line(f"{each.profile}, {each.seconds:g} s. {about}", "", each.name, "bold", width + 2, plain=plain)
 

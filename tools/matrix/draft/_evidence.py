@@ -124,9 +124,9 @@ def _remedies(package: str, span: Range, helps: str) -> Iterator[Mapping[str, An
     elif span.below:
         yield {"pins": {package: f"<={span.below}"}, "why": f"reported to work with {span.below}"}
     if helps:
-        yield {"code": _line(helps, _LONGEST_SUMMARY), "why": "the reporter says that it helps"}
+        yield {"action": _line(helps, _LONGEST_SUMMARY), "why": "the reporter says that it helps"}
     elif not (span.above or span.below):
-        yield {"code": f"{TODO}: what helps", "why": f"{TODO}: why it helps"}
+        yield {"action": f"{TODO}: what helps", "why": f"{TODO}: why it helps"}
 
 
 def _error(text: str) -> tuple[str, str] | None:

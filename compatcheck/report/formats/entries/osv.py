@@ -141,7 +141,8 @@ def _remedy(remedy: Mapping[str, Any]) -> str:
     steps = [f"{name} {asked}" for name, asked in remedy.get("pins", {}).items()]
     steps += [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
     steps += [remedy["code"]] if remedy.get("code") else []
-    return ": ".join([", ".join(f"`{step}`" for step in steps), remedy["why"]] if steps else [remedy["why"]])
+    shown = ", ".join(filter(None, (*(f"`{step}`" for step in steps), remedy.get("action"))))
+    return f"{shown}: {remedy['why']}" if shown else str(remedy["why"])
 
 
 def _references(entry: Mapping[str, Any]) -> Iterator[dict[str, str]]:

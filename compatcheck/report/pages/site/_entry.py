@@ -92,11 +92,14 @@ def _affected(entry: Entry, source: Source) -> Iterator[Html]:
 
 def _remedy(remedy: Mapping[str, Any]) -> Html:
     lines = [f"{name}{specifier}" for name, specifier in remedy.get("pins", {}).items()]
-    lines += [f"{path} = {json.dumps(value)}" for path, value in remedy.get("config", {}).items()]
     lines += [f"export {name}={value}" for name, value in remedy.get("environ", {}).items()]
     lines += [remedy["code"]] if remedy.get("code") else []
-    copied = tag("pre", tag("code", "\n".join(lines)), class_="copied") if lines else tag("p", remedy.get("kind") or "")
-    return joined((copied, tag("p", remedy["why"])))
+    settings = (f"Set {path} to {json.dumps(value)}." for path, value in remedy.get("config", {}).items())
+    words = [*settings, *filter(None, [remedy.get("action")])]
+    if not (words or lines):
+        words = [remedy.get("kind") or ""]
+    copied = tag("pre", tag("code", "\n".join(lines)), class_="copied") if lines else None
+    return joined((copied, *(tag("p", each, class_="step") for each in words), tag("p", remedy["why"])))
 
 
 def _evidence(evidence: Mapping[str, Any], source: Source) -> Html:
