@@ -15,7 +15,7 @@ _KEPT = 80
 
 def say(text: str) -> None:
     """Print the line, with the program's name before it."""
-    print(f"compatcheck: {one_line(text)}", file=sys.stderr, flush=True)
+    print(f"compatcheck: {one_line(_(text))}", file=sys.stderr, flush=True)
 
 
 def one_line(text: str) -> str:

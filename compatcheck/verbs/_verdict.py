@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
+from compatcheck.language import error_line
 from compatcheck.results import exit_status
 from compatcheck.terminal.messages import say
 from compatcheck.terminal.stopwatch import print_times
@@ -72,7 +73,7 @@ def judge_each_and_exit(
 
     judged, unjudged = projects.judge(subjects, known, options._replace(maps=view.is_page), probing)
     for error in unjudged:
-        say(str(error))
+        say(error_line(error))
     _report_and_exit(judged, view)
 
 

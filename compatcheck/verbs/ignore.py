@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from compatcheck.language import gettext as _
 from compatcheck.verbs import _help
 
 if TYPE_CHECKING:
@@ -45,18 +46,22 @@ def command(entry: str, reason: str | None, until: str | None, paths: tuple[str,
         path, text, same = settings.without_ignore(".", entry.upper(), paths)
         _require_removed(same, path, entry.upper(), paths)
         storage.write(path, text)
-        click.echo(f"{path}: {entry.upper()} is ignored no more{_path_scope(paths)}")
+        text = _("{path}: {entry} is no longer ignored{scope}")
+        click.echo(text.format(path=path, entry=entry.upper(), scope=_path_scope(paths)))
         return
-    found = matrix.find_entry(matrix.load(), entry)
+    known = matrix.load()
+    found = matrix.in_language(known, matrix.find_entry(known, entry))
     ignore = settings.Ignore(found["id"], *_parse_reason_and_day(found["id"], reason, until), paths)
     path, text, same = settings.with_ignore(".", ignore)
     storage.write(path, text)
-    again = "now " if same else ""
-    click.echo(f"{path}: {found['id']} is ignored{_path_scope(paths)} {again}until {ignore.until}: {found['title']}")
+    text = _("{path}: {entry} is ignored{scope} until {day}: {title}")
+    click.echo(
+        text.format(path=path, entry=found["id"], scope=_path_scope(paths), day=ignore.until, title=found["title"])
+    )
 
 
 def _path_scope(paths: tuple[str, ...]) -> str:
-    return f" in {', '.join(paths)}" if paths else ""
+    return _(" in {paths}").format(paths=", ".join(paths)) if paths else ""
 
 
 def _require_removed(same: int, path: str, entry: str, paths: tuple[str, ...]) -> None:

@@ -241,7 +241,7 @@ def _print_outcome(report: PinReport, left_out: Iterable[str], options: Mapping[
     from compatcheck.terminal.screen import screen
 
     for line in left_out:
-        click.echo(line, err=True)
+        click.echo(_(line), err=True)
     if not options["quiet"] or report.left or report.refuted or report.unverified or report.unfinished:
         text = render(document(report, verbose=options["verbose"]), "text", screen(sys.stderr))
         click.echo(text, err=True, nl=False, color=True)

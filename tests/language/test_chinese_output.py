@@ -39,6 +39,7 @@ _KEPT = re.compile(
 )
 _WORD = rf"(?:{'|'.join(WORDS)})"
 _ENGLISH = re.compile(rf"(?<![\w-])(?:{_WORD} [A-Za-z][\w-]*|[A-Za-z][\w-]* {_WORD} [A-Za-z][\w-]*)(?![\w-])")
+_IGNORED = ["--reason", "x", "--until", "2090-01-01", "--path", "a.yaml"]
 _FOLDED = re.compile(r"\n {10,}(?=\S)")
 _QUOTING = "报错 "
 _FACTS = ("environment", "inferred", "facts", "unknown", "code", "steps", "causes", "symptoms", "crash")
@@ -96,7 +97,14 @@ def _commands(folder: Path) -> Iterator[tuple[list[str], Path]]:
     yield from ((["explain", each], ROOT) for each in ("CC-2024-0001", "CC-2024-2824", "CC-2025-0028"))
     yield from (([verb, "--help-all"], ROOT) for verb in VERBS)
     yield from (([], ROOT), (["--help"], ROOT), (["formats"], ROOT), (["probe", "--list"], ROOT))
+    yield from ((["ignore", "CC-2024-0001", *rest], _empty(folder)) for rest in (_IGNORED, ["--remove"]))
     yield from ((argv, folder) for argv in _refused())
+
+
+def _empty(folder: Path) -> Path:
+    (folder / "empty").mkdir(exist_ok=True)
+    (folder / "empty" / "pyproject.toml").touch()
+    return folder / "empty"
 
 
 def _refused() -> Iterator[list[str]]:
