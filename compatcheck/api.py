@@ -6,8 +6,9 @@
     if not verdict.ok:
         print(verdict)
 
-The environment is the one that the caller runs in, unless ``python`` or ``snapshot`` names another. Settings in
-``[tool.compatcheck]`` are read from the file that ``settings`` names; without it none count.
+``check`` gives what the command gives for the same paths: the environment is the active one, else the project's
+``.venv``, else what its requirements pin, and ``[tool.compatcheck]`` of the nearest ``pyproject.toml`` counts. Without
+paths, the environment is the one that the caller runs in.
 """
 
 from __future__ import annotations
@@ -24,19 +25,23 @@ from compatcheck import matrix, probes
 from compatcheck import settings as project_settings
 from compatcheck.advice import search
 from compatcheck.advice.model import Unsolvable
+from compatcheck.environment import Target
 from compatcheck.environment.assumptions import assumed_paths
 from compatcheck.installed.target import own_target
+from compatcheck.installed.trust import may_start
 from compatcheck.language import gettext
 from compatcheck.pipelines import pin as pinning
 from compatcheck.pipelines import probe as probing
-from compatcheck.pipelines.environment import Request, environment
-from compatcheck.pipelines.verdict import Options, Probing, judge
+from compatcheck.pipelines.environment import Request, environments
+from compatcheck.pipelines.projects import judge
+from compatcheck.pipelines.verdict import Options, Probing
 from compatcheck.pipelines.version_maps import with_maps
 from compatcheck.report import pages, render
-from compatcheck.report.document import Exit
+from compatcheck.report.document import Document, Exit
 from compatcheck.report.subjects import check as verdicts
 from compatcheck.report.subjects import pins as moves
 from compatcheck.report.subjects import probes as measurements
+from compatcheck.report.subjects import projects as several
 from compatcheck.results.areas import Area, AreaName, Given, require_areas
 from compatcheck.results.exit_status import REQUIRED_MISSING
 from compatcheck.results.findings import Finding, ProbeResult, Report
@@ -46,11 +51,15 @@ PathLike = str | os.PathLike[str]
 
 
 class Verdict(NamedTuple):
-    """What the matrix and its probes say of an environment; printed, it is the report of the command."""
+    """What the matrix and its probes say of an environment; printed, it is the report of the command.
+
+    ``report`` is that of the worst project, ``projects`` holds each by its folder.
+    """
 
     report: Report
     exit_reason: str = ""
     exit_status: int = 0
+    projects: tuple[tuple[str, Report], ...] = ()
 
     @property
     def areas(self) -> tuple[Area, ...]:
@@ -59,24 +68,35 @@ class Verdict(NamedTuple):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Every finding, the worst first: confirmed, affected, possible, refuted."""
-        return self.report.findings
+        """Every finding, the worst of each project first: confirmed, affected, possible, refuted."""
+        return tuple(finding for _folder, report in self._reports for finding in report.findings)
 
     @property
     def ok(self) -> bool:
         """Whether no finding is confirmed or affected, and every required area was judged."""
-        return not self.report.bad and self.exit_status != REQUIRED_MISSING
+        return not any(report.bad for _folder, report in self._reports) and self.exit_status != REQUIRED_MISSING
+
+    @property
+    def _reports(self) -> tuple[tuple[str, Report], ...]:
+        return self.projects or (("", self.report),)
 
     def to(self, format_name: str) -> str:
         """The report as one of `compatcheck.report.FORMATS`, such as ``json``, ``sarif`` or ``html``."""
-        report = with_maps(self.report, matrix.load()) if format_name == "html" else self.report
-        return render(verdicts.document(report, Exit(self.exit_reason, self.exit_status), refuted=True), format_name)
+        return render(self._document(maps=format_name == "html"), format_name)
+
+    def _document(self, *, maps: bool) -> Document:
+        exit, known = Exit(self.exit_reason, self.exit_status), matrix.load()
+        documents = [
+            (folder, verdicts.document(with_maps(report, known) if maps else report, exit, refuted=True))
+            for folder, report in self._reports
+        ]
+        return documents[0][1] if len(documents) == 1 else several.document(documents, exit)
 
     def __str__(self) -> str:
         return self.to("text")
 
     def _repr_html_(self) -> str:
-        return pages.fragment(verdicts.document(with_maps(self.report, matrix.load()), refuted=True))
+        return pages.fragment(self._document(maps=True))
 
 
 class Measurements(NamedTuple):
@@ -125,7 +145,8 @@ def check(
     baseline: PathLike | None = None,
     require: Sequence[AreaName] = (),
     settings: PathLike | None = None,
-    probe: bool = True,
+    isolated: bool = False,
+    probe: bool | None = None,
     imports: bool | None = None,
     budget_seconds: float | None = None,
     device: Literal["auto", "cpu", "cuda"] = "auto",
@@ -135,25 +156,21 @@ def check(
 
     ``snapshot`` is a file that ``compatcheck env`` wrote, or its content. ``assume`` states facts by dotted names, such
     as ``{"gpu.compute_capability": "9.0"}``; None states that something is absent. ``probe`` runs the probes of
-    what matched in the interpreter that is judged; ``imports`` follows every import of a training run.
-    ``baseline`` is an earlier JSON report whose findings are known; ``require`` names areas without which the verdict
-    is not ``ok``, such as ``training``; ``settings`` is a file whose
-    ``[tool.compatcheck]`` counts.
+    what matched in the interpreter that is judged, by default if no stranger's folder brings it; ``imports`` follows
+    every import of a training run. ``baseline`` is an earlier JSON report whose findings are known; ``require`` names
+    areas without which the verdict is not ``ok``, such as ``training``. ``settings`` is a file whose
+    ``[tool.compatcheck]`` counts, by default the nearest ``pyproject.toml``; ``isolated`` ignores it.
 
     Raises `CompatcheckError` where an input cannot be read, an id is unknown, or nothing could be inspected.
     """
     known = matrix.load()
-    project = project_settings.NONE if settings is None else project_settings.read(os.fspath(settings))
+    project = _settings(settings, isolated)
     recorded = snapshot if isinstance(snapshot, Mapping) else _name(snapshot)
     stated = (*(project.assume if recorded is None else ()), *_spell_facts(assume))
-    request = Request(
-        _name(python),
-        recorded,
-        stated,
-        imports=imports,
-        target=own_target(os.environ) if python is None else None,
-    )
-    subject = environment(known, _names(paths) or (project.paths if recorded is None else ()), request)
+    judged_paths = _names(paths) or (project.paths if recorded is None else ())
+    own = own_target(os.environ) if python is None and not judged_paths else None
+    request = Request(_name(python), recorded, stated, imports=imports, target=own)
+    subjects = tuple(environments(known, judged_paths, request))
     name = gettext("a recorded environment") if isinstance(snapshot, Mapping) else _name(snapshot) or ""
     options = Options(
         project,
@@ -162,13 +179,19 @@ def check(
         baseline=_name(baseline),
         require=require_areas(require),
         given=Given(name, assumed_paths(stated)),
-        probes=probe and project.probe is not False,
+        probes=(project.probe if probe is None else probe) is not False,
     )
-    probing = None
-    if options.probes and subject.target is not None:
-        probing = Probing(subject.target, probes.require_device(device), fresh, budget_seconds)
-    report, _, status, reason = judge(subject.environment, known, options, probing, subject.remarks)
-    return Verdict(report, reason, status)
+    folders = [subject.folder for subject in subjects if subject.folder]
+    where = probes.require_device(device)
+
+    def probing(target: Target) -> Probing | None:
+        starts = probe is True or target is own or may_start(target, folders, os.environ)
+        return Probing(target, where, fresh, budget_seconds) if starts else None
+
+    judged = judge(subjects, known, options, probing if options.probes else None).judged
+    folder, worst = max(judged, key=lambda each: each[1].exit_status)
+    reason = worst.reason if len(judged) == 1 else f"{folder}: {worst.reason}"
+    return Verdict(worst.report, reason, worst.exit_status, tuple((each, found.report) for each, found in judged))
 
 
 def probe(
@@ -244,6 +267,12 @@ def pin(
         quiet = nullcontext(lambda *_: None)
         planned = pinning.prove(planned, subject.installed, lambda: quiet, lambda: quiet)
     return Pins(text, planned.report)
+
+
+def _settings(file: PathLike | None, isolated: bool) -> project_settings.Settings:
+    if isolated:
+        return project_settings.NONE
+    return project_settings.find() if file is None else project_settings.read(os.fspath(file))
 
 
 def _name(path: PathLike | None) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import compatcheck
-from tests.conftest import ROOT
+from tests.conftest import ROOT, run_command
 
 MACHINES = ROOT / "tests" / "machines"
 DEMO: dict[str, Any] = json.loads((ROOT / "compatcheck" / "demo" / "glm-4.json").read_text(encoding="utf-8"))
@@ -51,8 +51,55 @@ def test_a_snapshot_may_be_a_file_and_facts_may_be_stated(tmp_path: Path) -> Non
     assert compatcheck.check(snapshot=DEMO, assume={"distributions.torch": None}).ok
 
 
-def test_files_count_over_the_environment_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+OLD = "torch==2.5.0\ntransformers==4.48.0\ndeepspeed==0.14.0\nnumpy==2.1.0\n"
+IGNORED = '[[tool.compatcheck.ignore]]\nid = "CC-2024-0027"\nreason = "x"\nuntil = 2999-01-01\n'
+SCRIPT = (ROOT / "docs" / "tutorial" / "project" / "train.sh").read_text(encoding="utf-8")
+FOLDERS: dict[str, dict[str, str]] = {
+    "requirements": {"requirements.txt": OLD},
+    "script": {"requirements.txt": OLD, "train.sh": SCRIPT},
+    "settings": {"requirements.txt": OLD, "pyproject.toml": IGNORED},
+    "assumed": {
+        "requirements.txt": OLD,
+        "train.sh": SCRIPT,
+        "pyproject.toml": '[tool.compatcheck]\nassume = ["gpu.compute_capability=8.0", "cuda.runtime=12.4"]\n',
+    },
+    "several": {"a/requirements.txt": OLD, "a/train.sh": SCRIPT, "b/requirements.txt": "torch==2.6.0\n"},
+    "nothing wrong": {"requirements.txt": "torch==2.6.0\n"},
+}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_is_judged_as_by_the_command(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same findings, exit status and reason, and never the interpreter in which the caller runs."""
+    for file, text in FOLDERS[name].items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    done = run_command(sys.executable, "check", ".", "--format", "json", cwd=tmp_path)
     monkeypatch.chdir(tmp_path)
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(variable, raising=False)
+    verdict = compatcheck.check(".")
+    told, said = json.loads(done.stdout), json.loads(verdict.to("json"))
+    assert _found(said) == _found(told) and (verdict.exit_status, said["exit_reason"]) == (
+        done.returncode,
+        told["exit_reason"],
+    )
+    assert "target" not in verdict.report.environment.facts
+    assert {finding.id for finding in verdict.findings} == {row[1] for row in _found(told) if row[0] != "aside"}
+
+
+def _found(report: dict[str, Any]) -> list[tuple[str, ...]]:
+    projects = report.get("projects", [report])
+    rows = [
+        (str(p.get("folder", "")), f["id"], f["status"], str(f["location"])) for p in projects for f in p["findings"]
+    ]
+    aside = [("aside", each["finding"]["id"], each["by"], "") for p in projects for each in p["suppressed"]]
+    return [row for row in rows + aside if row[2] != "refuted"]
+
+
+def test_files_count_over_the_active_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
     Path("requirements.txt").write_text("torch==2.5.0\n", encoding="utf-8")
     stated = {**PADDED, "gpu.compute_capability": "8.0", "cuda.runtime": "12.4"}
     verdict = compatcheck.check(Path("requirements.txt"), assume=stated, probe=False, select=["CC-2024-0001"])
@@ -111,11 +158,12 @@ def test_settings_and_a_baseline_count_where_they_are_named(tmp_path: Path, monk
         '[tool.compatcheck]\nignore = [{ id = "CC-2024-0001", reason = "batch is 1", until = 2999-01-01 }]\n',
         encoding="utf-8",
     )
-    plain = compatcheck.check(snapshot=DEMO)
+    assert compatcheck.check(snapshot=DEMO).ok
+    plain = compatcheck.check(snapshot=DEMO, isolated=True)
     assert not plain.ok and plain.exit_reason == "1 finding at or above affected"
     ignored = compatcheck.check(snapshot=DEMO, settings=project)
     assert ignored.ok and ignored.report.suppressed[0].by == "ignore"
     Path("before.json").write_text(plain.to("json"), encoding="utf-8")
-    known = compatcheck.check(snapshot=DEMO, baseline="before.json")
+    known = compatcheck.check(snapshot=DEMO, baseline="before.json", isolated=True)
     assert known.ok and known.report.suppressed[0].by == "baseline"
     assert json.loads(known.to("json"))["exit_reason"] == "no finding at or above affected"
