@@ -18,7 +18,7 @@ from compatcheck.report import FORMATS, PAGE_FORMATS
 from tests.conftest import ROOT
 from tests.report.page import Page
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="the commands run in forks")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="the commands run in forks")]
 
 MACHINES = sorted((ROOT / "tests" / "machines").glob("*.json"))
 LOGS = sorted((ROOT / "tests" / "symptoms" / "logs").glob("*.log"))

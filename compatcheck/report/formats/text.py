@@ -9,6 +9,7 @@ from compatcheck.language import marked
 from compatcheck.report import because, excerpt
 from compatcheck.report.document import ENDLESS, STYLES, Block, Curves, Document, Table
 from compatcheck.report.steps import explains_more, step_text
+from compatcheck.report.triage import doubles_of, open_question
 from compatcheck.results.findings import Finding, Remedy
 from compatcheck.terminal.lines import Line, written
 from compatcheck.terminal.screen import Screen
@@ -16,6 +17,7 @@ from compatcheck.terminal.screen import Screen
 UNCONFIRMED = marked("based on unconfirmed reports only")
 _ROOMY = 60
 _MOST_FACTS, _MOST_FACTS_IN_BRIEF = 5, 3
+_MOST_POSSIBLE = 5
 
 
 def render(document: Document, screen: Screen) -> str:
@@ -51,12 +53,20 @@ def _block(block: Block, screen: Screen) -> Iterator[Line]:
     elif block.lead:
         yield from _brief_lines(block.findings, block.lead, block.verbose)
     else:
-        for above, finding in zip([None, *block.findings], block.findings):
+        doubles = {} if block.verbose else doubles_of(block.findings)
+        told = [finding for finding in block.findings if finding.id not in doubles]
+        for above, finding in zip([None, *told], told):
             if above is None or (above.id, above.status) != (finding.id, finding.status):
                 yield Line()
                 yield from _full_lines(finding, block.verbose, screen)
+                yield from (_also(each) for each in block.findings if doubles.get(each.id) == finding.id)
             else:
                 yield from _again(finding, above, screen)
+
+
+def _also(finding: Finding) -> Line:
+    text = _("{title}; the same fix clears it").format(title=finding.title)
+    return Line(text, "dim", f"{'':10}{_('also')}   {finding.id}  ", "dim", 31)
 
 
 def _full_lines(finding: Finding, verbose: bool, screen: Screen) -> Iterator[Line]:
@@ -116,7 +126,8 @@ def _brief_lines(findings: Sequence[Finding], lead: str, verbose: bool) -> Itera
     status = findings[0].status
     yield Line()
     yield Line(lead, "dim", status, STYLES[status], 10)
-    for finding in findings:
+    shown = findings if verbose else findings[:_MOST_POSSIBLE]
+    for finding in shown:
         yield Line(finding.title, "", f"{'':10}{finding.id}", "", 24, _links(finding))
         if finding.seen:
             yield Line(finding.summary, "", indent=24)
@@ -125,6 +136,12 @@ def _brief_lines(findings: Sequence[Finding], lead: str, verbose: bool) -> Itera
         if rests_on or detail:
             yield Line("; ".join(filter(None, (rests_on, detail))), "dim", indent=24)
         yield from (Line(address, "dim", indent=24) for address in (finding.evidence if verbose else ()))
+    if len(shown) < len(findings):
+        yield Line(_("{count} more: --verbose").format(count=len(findings) - len(shown)), "dim", indent=10)
+    if status == "possible" and (asked := open_question(findings)):
+        fact, count = asked
+        text = _("{count} of {all} depend on {fact}: --assume {fact}=VALUE (absent if there is none)")
+        yield Line(text.format(fact=fact, count=count, all=len(findings)), "", f"{'':10}{_('ask')}", "bold", 17)
 
 
 def _missing(finding: Finding) -> str:
