@@ -184,7 +184,7 @@ class StatedFacts:
         elif name == "gradient":
             self._state("training.gradient_accumulation_steps", value, number)
             each, total = self._sizes.get("instantaneous"), self._sizes.get("total")
-            if each and total and total % (each * value) == 0:
+            if each and value and total and total % (each * value) == 0:
                 self._state("training.world_size", total // (each * value), number)
 
     def _setting(self, number: int, key: str, value: str) -> None:

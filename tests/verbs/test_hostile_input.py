@@ -283,6 +283,16 @@ def test_no_output_holds_a_character_that_steers_or_turns_text_round(format_name
     assert done.returncode == 0 and json.loads(done.stdout) and not set(odd) & set(done.stdout) - set("[31mgnp")
 
 
+@pytest.mark.parametrize(
+    "name", ["train.log", "trainer_state.json", "notes.txt", "report.md", "requirements.txt", "x.py"]
+)
+def test_a_link_that_leads_nowhere_is_one_line(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).symlink_to("nowhere")
+    for verb in ("diagnose", "check"):
+        done = run_command(sys.executable, verb, name, cwd=tmp_path)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+
+
 def test_a_line_that_unpacks_to_gigabytes_is_no_log(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "train.log.gz", "wb", 1) as stream:
         for _ in range(2000):

@@ -150,9 +150,14 @@ def _kind_of(path: str) -> Kind:
     return "project"
 
 
+def _size(path: str) -> int:
+    """Bytes of an ordinary file; 0 for what is none, or leads nowhere: whoever reads it says so."""
+    return os.path.getsize(path) if os.path.isfile(path) else 0
+
+
 def _lists_packages(path: str) -> bool:
     """Whether every line of a small file requires a package, whatever the file is called."""
-    if os.path.getsize(path) > limits.UNNAMED_LIST_BYTES:
+    if _size(path) > limits.UNNAMED_LIST_BYTES:
         return False
     try:
         with open_text(path, errors="strict") as stream:
@@ -163,13 +168,12 @@ def _lists_packages(path: str) -> bool:
 
 
 def _kind_by_size(path: str) -> Kind:
-    is_large = os.path.isfile(path) and os.path.getsize(path) > limits.REPORT_FILE_BYTES
-    return "log" if is_large or symptoms.is_packed(path) else "text"
+    return "log" if _size(path) > limits.REPORT_FILE_BYTES or symptoms.is_packed(path) else "text"
 
 
 def _kind_of_json(path: str) -> Kind:
     """Readings of a Trainer, a report as GitHub gives it, a snapshot, or a configuration."""
-    if os.path.getsize(path) > limits.REPORT_FILE_BYTES:
+    if _size(path) > limits.REPORT_FILE_BYTES:
         return "log"
     try:
         with open_text(path, errors="strict") as stream:
