@@ -95,6 +95,9 @@ class Verdict(NamedTuple):
     def __str__(self) -> str:
         return self.to("text")
 
+    def __repr__(self) -> str:
+        return self.to("text")
+
     def _repr_html_(self) -> str:
         return pages.fragment(self._document(maps=True))
 

@@ -23,7 +23,7 @@ def test_a_snapshot_is_judged_as_by_the_command() -> None:
     assert not verdict.ok
     assert [(finding.id, finding.status) for finding in verdict.findings] == [("CC-2024-0001", "affected")]
     assert verdict.findings[0].remedies[0].pins == {"torch": ">=2.5.1"}
-    assert "Masked attention gives NaN" in str(verdict)
+    assert "Masked attention gives NaN" in str(verdict) and repr(verdict) == str(verdict)
     assert json.loads(verdict.to("json"))["findings"][0]["id"] == "CC-2024-0001"
     command = [sys.executable, "-m", "compatcheck", "demo"]
     assert (
