@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from compatcheck.files.python_syntax import Function, is_self, is_super, last_name, parse_code
 from compatcheck.interfaces.availability import returned
-from compatcheck.interfaces.conditions import FAILS, NEVER, UNTOLD, atoms_of, opposite
+from compatcheck.interfaces.conditions import FAILS, NEVER, OWN_MORE, UNTOLD, atoms_of, opposite
 from compatcheck.interfaces.given_names import Bound, bound_in_loops, names_given
 from compatcheck.interfaces.signature import ANYTHING, keeps, signature_of
 from compatcheck.interfaces.summary import DEFINED, FOREIGN, OF_PACKAGE, OPEN, Ask, Class, Module, Own, SelfCall
@@ -115,9 +115,9 @@ def _module(tree: ast.Module, source: str, module: str, is_package: bool, reader
 
 
 def _needs(bound: Mapping[str, set[tuple[str, ...]]], assigned: Set[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each name that is only ever bound behind the same questions for what is installed."""
+    """Each name that is only ever bound behind the same questions for what is installed, whatever else they ask."""
     for name, conditions in bound.items():
-        first = next(iter(conditions))
+        first = tuple(each for each in next(iter(conditions)) if each[0] != OWN_MORE)
         if len(conditions) == 1 and first and name not in assigned and all(each[0] == "+" for each in first):
             yield name, tuple(each[1:] for each in first)
 

@@ -166,6 +166,11 @@ def test_a_name_is_followed_to_what_it_leads_to_where_it_leads_there(
     assert found == ({conditions} if conditions is not None else set())
 
 
+def test_name_behind_a_check_of_the_package_itself_needs_that_package() -> None:
+    source = "from .imports import is_rich_available\nif is_rich_available():\n    from rich.traceback import install\n"
+    assert read_module(source, "accelerate.utils.rich", False).needs == {"install": ("rich",)}
+
+
 def test_name_behind_an_import_check_needs_that_package() -> None:
     source = (
         "if is_deepspeed_available():\n    from .deep import Optim\n    class Wrapper: ...\n"
