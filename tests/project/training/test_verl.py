@@ -114,3 +114,15 @@ def test_supervised_fine_tuning(tmp_path: Path) -> None:
         method="lora",
         padding_free=True,
     )
+
+
+def test_micro_batches_of_supervised_fine_tuning(tmp_path: Path) -> None:
+    command = (
+        "torchrun --standalone --nproc_per_node=4 -m verl.trainer.fsdp_sft_trainer data.micro_batch_size_per_gpu=2 "
+        "data.train_batch_size=64 model.partial_pretrain=acme/half-b{}\n"
+    )
+    training(read(tmp_path, command.format("")), gradient_accumulation_steps=8)
+    training(read(tmp_path, command.format(" ulysses_sequence_parallel_size=2")), gradient_accumulation_steps=16)
+    unlaunched = command.replace("torchrun --standalone --nproc_per_node=4", "torchrun --nproc_per_node=$N")
+    found = read(tmp_path, unlaunched.format(""))
+    assert isinstance(found.get("training.gradient_accumulation_steps"), Unknown)

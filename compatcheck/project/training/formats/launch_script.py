@@ -28,7 +28,7 @@ from compatcheck.project.training._sheet import Sheet
 from compatcheck.project.training._shell import Word, commands, is_open
 from compatcheck.project.training.agreement import agreed_configuration, given, over_accelerate
 from compatcheck.project.training.document import Configuration, Document, Keys
-from compatcheck.project.training.formats import accelerate, python_script, training_arguments
+from compatcheck.project.training.formats import accelerate, python_script, training_arguments, verl
 
 TITLE = "a launch script"
 SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch")
@@ -279,6 +279,8 @@ def _read(reader: str, merged: Document, launch: Launch) -> Configuration:
             return training_arguments.read(merged, _framework_of(merged))
         read_by_trl = training_arguments.read(merged, "trl", complete=launch.verb in training_arguments.OBJECTIVES)
         return _with_call_of_verb(read_by_trl, merged, launch.verb)
+    if reader == "verl":
+        return verl.read(merged, processes=world_size(launch)[0])
     said: Configuration = readers()[reader].read(merged)
     return said
 

@@ -6,6 +6,8 @@ read alike is a default here, and nothing is where the command names a configura
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from compatcheck.project.training._interpolation import interpolate
 from compatcheck.project.training._rows import read_model, read_rows, rows
 from compatcheck.project.training._sheet import Sheet
@@ -42,8 +44,8 @@ def recognises(document: Document) -> bool:
     return isinstance(value, dict) and all(isinstance(value.get(each), dict) for each in ("actor_rollout_ref", "data"))
 
 
-def read(document: Document) -> Configuration:
-    """What the configuration decides."""
+def read(document: Document, processes: int | None = None) -> Configuration:
+    """What the configuration decides, in as many processes as the launcher starts."""
     whole = interpolate(document)
     sheet = Sheet(whole._replace(partial=whole.partial or _elsewhere(whole)))
     sheet.state("training.framework", "verl")
@@ -53,6 +55,7 @@ def read(document: Document) -> Configuration:
     if tuned:
         sheet.state("training.objective", "sft", ("model", "partial_pretrain"))
         read_model(sheet, "model", "partial_pretrain")
+        _accumulation(sheet, processes)
     else:
         _objective(sheet)
         read_model(sheet, *_MODEL, "path")
@@ -64,6 +67,25 @@ def read(document: Document) -> Configuration:
 
 def _elsewhere(document: Document) -> str:
     return "the command names a folder of configurations" if "config_path" in document.value else ""
+
+
+def _accumulation(sheet: Sheet, processes: int | None) -> None:
+    """How many micro-batches of a rank make up its share of the whole batch (``_normalize_config_bsz``)."""
+    fact, keys = "training.gradient_accumulation_steps", ("data", "train_batch_size")
+    whole = _count(sheet, 256, *keys)
+    each = _count(sheet, 4, "data", "micro_batch_size_per_gpu")
+    ways = _count(sheet, 1, "ulysses_sequence_parallel_size")
+    micro_batches = Fraction(whole * ways, each * processes) if whole and each and ways and processes else None
+    if micro_batches and micro_batches.denominator == 1:
+        sheet.state(fact, micro_batches.numerator, keys if sheet.has(*keys) else None)
+    else:
+        sheet.unknown(fact, "it follows from the batch sizes and the number of ranks")
+
+
+def _count(sheet: Sheet, default: int, *keys: str) -> int | None:
+    if sheet.has(*keys):
+        return parse_whole(sheet.get(*keys))
+    return None if sheet.document.partial or sheet.has("config_name") else default
 
 
 def _objective(sheet: Sheet) -> None:
