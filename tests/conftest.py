@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import settings
 
 from compatcheck import matrix
 from compatcheck.matrix import Matrix
+
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "matrix"

@@ -48,7 +48,7 @@ def test_postings_lead_to_the_entries_that_hold_a_word(known: matrix.Matrix, wor
     holders = {}
     for entry in matrix.all_entries(known):
         said = [entry["title"], entry["summary"], entry["mechanism"], *entry.get("misleading", ())]
-        said += [remedy["why"] for remedy in entry["remedies"]]
+        said += [remedy[key] for remedy in entry["remedies"] for key in ("why", "action") if key in remedy]
         said += [texts.get(text, "") for text in said]
         said += [pattern["example"] for pattern in entry.get("error_patterns", ())]
         if word in matrix.split_words("\n".join(said)):

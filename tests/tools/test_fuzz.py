@@ -32,6 +32,7 @@ NO_INPUT = {
     "report/pages/": "parts of pages, which are ours",
     "matrix/loading.py:_load_sources": "a checkout",
     "import_check/_process.py": "the lines of a child that is ours",
+    "files/_remover.py": "the lines of the process that started it",
     "installed/_interpreter.py:_read": "a pipe; `interpreter_answers` reads what came",
     "integrations/": "the memory of the process it lives in",
     "probes/": "sources of probes, and the target's process; `probe_events` reads what that says",

@@ -128,7 +128,7 @@ def test_what_the_reporter_speaks_of_is_kept_beside_the_package(entry_of: Drafte
 def test_a_version_that_works_is_missing(folder: Path, entry_of: Drafter) -> None:
     entry = entry_of(without("works", without("fails")))
     assert entry["affected"] == [{"distributions": {"transformers": "==4.46.0"}}]
-    assert entry["remedies"][0]["code"] == "TODO: what helps"
+    assert entry["remedies"][0]["action"] == "TODO: what helps"
     told = [fault.text for fault in matrix.lint_folder(str(folder), probes.names())[0]]
     assert "remedies.1 is still to be written" in told
 

@@ -157,8 +157,8 @@ def test_the_interface_and_the_command_agree_on_one_folder(run: Run, project: Pa
     assert [(each["id"], each["status"], each["missing"]) for each in one["findings"]] == [
         (each["id"], each["status"], each["missing"]) for each in other["findings"]
     ]
-    assert one["environment"]["target"]["selected_by"] == "the interpreter compatcheck runs in"
-    assert other["environment"]["target"]["selected_by"] == "found in the project"
+    assert one["environment"]["target"] == other["environment"]["target"]
+    assert one["environment"]["target"]["selected_by"] == "found in the project"
 
 
 @pytest.mark.network
