@@ -46,6 +46,14 @@ def test_every_stage_of_this_deepspeed_is_right(stack: Target, deepspeed: Versio
     assert {row["variant"][:6] for row in rows} == {"ZeRO-0", "ZeRO-1", "ZeRO-2", "ZeRO-3", "one pr"}
 
 
+@pytest.mark.parametrize("clip", [0.1, 10.0])
+def test_clipped_steps_of_this_deepspeed_are_right(stack: Target, deepspeed: Version, clip: float) -> None:
+    training = {"deepspeed": {"zero_stage": 2, "gradient_clipping": clip}}
+    outcome, why, rows = measured("zero_training", stack, {"training": training, "dtype": "float32"})
+    assert outcome == "pass", why
+    assert max(row["theta"] for row in rows) < 1
+
+
 def test_gradients_divided_twice_are_convicted(plant: Plant, deepspeed: Version) -> None:
     outcome, why, rows = measured("zero_gradients", plant(IN_EVERY_PROCESS.format(code=DIVIDED_TWICE)), STAGE_2)
     assert (outcome, "passing there: one process" in why) == ("fail", True), why

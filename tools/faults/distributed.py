@@ -198,8 +198,6 @@ FAULTS = (
         "zero_training",
         None,
         {"training": {"deepspeed": {"zero_stage": 2, "gradient_clipping": 0.1}}, "dtype": "float32"},
-        "watched",
-        below="no setting passes beside the one that is tried",
         start_up=("deepspeed.runtime.zero.stage_1_and_2", OWN_NORM),
         needs=DEEPSPEED,
     ),

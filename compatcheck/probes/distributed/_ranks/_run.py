@@ -6,7 +6,8 @@ with momentum, which, unlike Adam, does not blow rounding up. The exact course i
 baseline that of one process of plain torch at the dtype under trial, its parameters kept in float32.
 
 A course is compared by the size of its gradient in each step, |n - exact| / exact, and by where its parameters end:
-|p - exact| over the way the exact ones went, in the 2-norm. theta is the largest over 64 u (float32) or 16 u (16 bits),
+|p - exact| over the way the exact ones went, in the 2-norm, to which what float32 rounds off the parameters themselves
+is added: a clipped run goes a short way. theta is the largest over 64 u (float32) or 16 u (16 bits),
 u the unit roundoff; rho is over the larger of the baseline's error and u.
 """
 
@@ -148,9 +149,15 @@ def _errors(found: Course, of: Trial) -> Dict[str, float]:
         for step, (size, exact) in enumerate(zip(found.sizes, of.exact.sizes))
         if size is not None and exact is not None
     }
-    way = (_flat(of.exact.end) - _flat(of.start)).norm()
-    errors["the parameters after %d steps" % STEPS] = float((_flat(found.end) - _flat(of.exact.end)).norm() / way)
+    end = _flat(of.exact.end)
+    way = (end - _flat(of.start)).norm() + _rounded_away(of.dtype) * end.norm()
+    errors["the parameters after %d steps" % STEPS] = float((_flat(found.end) - end).norm() / way)
     return errors
+
+
+def _rounded_away(dtype: str) -> float:
+    """What float32 rounds off the parameters in all steps, in units of the bound on their way."""
+    return STEPS * UNIT_ROUNDOFF["float32"] / (ROUNDINGS[dtype] * UNIT_ROUNDOFF[dtype])
 
 
 def _flat(of: Parameters) -> Tensor:
