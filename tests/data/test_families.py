@@ -96,7 +96,8 @@ FAMILIES = {
 def test_no_family_has_a_problem_with_ordinary_rows(
     name: str, make_model: MakeModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chat_template, "_stay_offline", lambda: None)
+    for confining in ("_stay_offline", "_limit_memory"):
+        monkeypatch.setattr(chat_template, confining, lambda: None)
     family = FAMILIES[name]
     folder = make_model(family.template, family.special, family.stops, **dict(family.config))
     long = {"messages": [*chat()["messages"], *chat("Hello there, how are you?", "Fine.")["messages"]]}

@@ -75,8 +75,10 @@ class TinyGLMTokenizer(PreTrainedTokenizer):
 
 
 @pytest.fixture(autouse=True)
-def _with_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat_template, "_stay_offline", lambda: None)
+def _unconfined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The probe confines its process, which is the tests' own here; others need sockets, and memory for threads."""
+    for name in ("_stay_offline", "_limit_memory"):
+        monkeypatch.setattr(chat_template, name, lambda: None)
 
 
 def measured(folder: Path, records: Sequence[Mapping[str, Any]], **request: Any) -> dict[str, Any]:
