@@ -247,13 +247,12 @@ def test_a_path_of_another_python_does_not_fit_the_named_one(tmp_path: Path) -> 
 
 
 def test_an_error_line_that_the_named_versions_rule_out_comes_first(tmp_path: Path) -> None:
-    line = "ImportError: cannot import name 'BUFSIZE' from 'numpy'\n"
-    for release, fits in (("0.16.0", False), ("0.14.0", True)):
-        found = found_in(*written(tmp_path, trace=line, packages=f"deepspeed=={release}\nnumpy==2.1.0\n"))
+    line = "Exception: cublasLt ran into an error!\n"
+    for release, fits in (("0.45.0", False), ("0.44.1", True)):
+        found = found_in(*written(tmp_path, trace=line, packages=f"bitsandbytes=={release}\n"))
         assert (found["mismatch"] == []) is fits
-    assert (
-        "CC-2024-0027" in diagnose(*written(tmp_path, trace=line, packages="deepspeed==0.16.0\n")).stdout.split("\n")[0]
-    )
+    ruled_out = diagnose(*written(tmp_path, trace=line, packages="bitsandbytes==0.45.0\n")).stdout
+    assert "CC-2023-0604" in ruled_out.split("\n")[0]
 
 
 def test_a_folder_of_several_projects_asks_for_one(tmp_path: Path) -> None:
