@@ -83,8 +83,10 @@ def test_our_own_interpreter_is_only_taken_where_it_is_asked_for(
 def test_our_own_prefix_asked_for_by_name_agrees_with_importlib() -> None:
     from importlib.metadata import distributions
 
+    from packaging.utils import canonicalize_name
+
     target = find_target(sys.prefix, {})
-    theirs = {each.metadata["Name"].lower().replace("_", "-") for each in distributions(path=list(target.search_path))}
+    theirs = {canonicalize_name(each.metadata["Name"]) for each in distributions(path=list(target.search_path))}
     assert {found.name for found in scan(target).installed} == theirs
 
 
