@@ -285,7 +285,7 @@ FACTS: tuple[Fact, ...] = (
     ),
     *_arguments(FLAG, "fp16 bf16 fp16_full_eval bf16_full_eval load_best_model_at_end"),
     *_arguments(TEXT, "eval_strategy save_strategy"),
-    *_arguments(NUMBER, "eval_steps save_steps"),
+    *_arguments(NUMBER, "eval_steps save_steps weight_decay"),
     Fact(
         "training.arguments.complete",
         FLAG,
@@ -296,7 +296,7 @@ FACTS: tuple[Fact, ...] = (
     *_each(
         "training.arguments",
         NUMBER,
-        "weight_decay adam_beta1 adam_beta2 adam_epsilon",
+        "adam_beta1 adam_beta2 adam_epsilon",
         used_by="the DeepSpeed reader",
     ),
     *_each(
