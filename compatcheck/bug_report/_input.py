@@ -27,12 +27,21 @@ def read_input(path: str) -> tuple[str, str]:
         else:
             if not os.path.exists(path):
                 raise InputError(_DOING, path, "there is no such file", "give the path of a text file, or -")
-            with open(path, "rb") as stream:
+            with open(path, "rb", opener=_without_waiting) as stream:
                 raw = _head_and_tail(stream)
     except OSError as error:
         seen = error.strerror or str(error)
         raise InputError(_DOING, source, seen, "give the path of a text file, or -") from None
     return plain_text(_encoding.decoded(raw, source)), source
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file, or a pipe, which is empty if nobody writes to it; to wait for a writer may last for ever."""
+    if not hasattr(os, "O_NONBLOCK"):
+        return os.open(path, flags)
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def plain_text(text: str) -> str:

@@ -234,7 +234,7 @@ def _broken(
         version = installed[name]
         if version is None or full.specifier.contains(version, prereleases=True):
             return None
-    except (ValueError, RecursionError) as error:
+    except (ValueError, KeyError, RecursionError) as error:
         problems.append({"path": _metadata_folder(line.owner), "problem": _parse_error(line.requirement, error)})
         return None
     return _record(line, stated, version)

@@ -118,7 +118,7 @@ def uv_answers(content: bytes, names: list[str]) -> None:
     _failures.failure(Done(1, "", said), Wanted((), {}), Demands(), Place("python"))
     try:
         _room.needed_bytes(said, offline=True)
-    except TOMLDecodeError:
+    except (TOMLDecodeError, RecursionError):
         return
 
 

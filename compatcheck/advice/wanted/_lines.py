@@ -56,7 +56,7 @@ def requirement(text: str, comment: str, at: Location, markers: Mapping[str, str
             DOING, at.file, f"line {at.line}: {seen[:1].lower()}{seen[1:]}", "write name==version"
         ) from None
     name = normalised(parsed.name)
-    if parsed.marker is not None and not _holds(parsed.marker, markers):
+    if parsed.marker is not None and not _holds(parsed.marker, markers, at):
         return Line(text, name, None, comment, at=at)
     if parsed.url is None:
         return Line(text, name, bare, comment, at=at)
@@ -70,7 +70,7 @@ def located(text: str, comment: str, at: Location, markers: Mapping[str, str] | 
     place, *marker = _MARKER.split(editable[1] if editable else text, maxsplit=1)
     if editable is None and not _is_place(place):
         return None
-    if marker and not _holds(_marker(marker[0], at), markers):
+    if marker and not _holds(_marker(marker[0], at), markers, at):
         return Line(text, None, None, comment, at=at)
     if editable and _VERSION_CONTROL.match(place):
         return Line(
@@ -86,7 +86,10 @@ def located(text: str, comment: str, at: Location, markers: Mapping[str, str] | 
 
 def _folder(place: str) -> str | None:
     """The folder that a path or a ``file:`` address names, None where it names none."""
-    path = unquote(urlsplit(place).path) if place.startswith("file:") else place
+    try:
+        path = unquote(urlsplit(place).path) if place.startswith("file:") else place
+    except ValueError:
+        return None
     path = _EXTRAS.sub("", path.partition("#")[0])
     return path if os.path.isdir(path) else None
 
@@ -159,9 +162,15 @@ def _marker(text: str, at: Location) -> Marker:
     try:
         return Marker(text)
     except InvalidMarker as error:
-        seen = f"line {at.line}: {str(error).splitlines()[0]}"
-        raise InputError(DOING, at.file, seen, "write a marker such as python_version >= '3.10'") from None
+        raise _wrong_marker(at, str(error).splitlines()[0]) from None
 
 
-def _holds(marker: Marker, markers: Mapping[str, str] | None) -> bool:
-    return markers is None or marker.evaluate({"extra": "", **markers})
+def _holds(marker: Marker, markers: Mapping[str, str] | None, at: Location) -> bool:
+    try:
+        return markers is None or marker.evaluate({"extra": "", **markers})
+    except (ValueError, KeyError):  # KeyError: packaging's UndefinedEnvironmentName
+        raise _wrong_marker(at, f"the marker {marker} compares what cannot be compared") from None
+
+
+def _wrong_marker(at: Location, seen: str) -> InputError:
+    return InputError(DOING, at.file, f"line {at.line}: {seen}", "write a marker such as python_version >= '3.10'")
