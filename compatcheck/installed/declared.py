@@ -15,6 +15,7 @@ from compatcheck.installed._metadata import read_header, text
 from compatcheck.installed.distributions import Installation, Inventory, scan
 from compatcheck.installed.host import machine, system
 from compatcheck.packages.fast_requirements import Requirement, acquits, marker_value, parse
+from compatcheck.packages.markers import evaluate_marker
 from compatcheck.packages.names import normalised
 
 _FIELD = b"Requires-Dist:"
@@ -227,14 +228,14 @@ def _broken(
     try:
         full = Full(line.requirement)
         name = normalised(full.name)
-        if full.marker is not None and not full.marker.evaluate(dict(markers)):
+        if full.marker is not None and not evaluate_marker(full.marker, markers):
             return None
         if name not in installed:
             return _record(line, stated, None)
         version = installed[name]
         if version is None or full.specifier.contains(version, prereleases=True):
             return None
-    except (ValueError, KeyError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         problems.append({"path": _metadata_folder(line.owner), "problem": _parse_error(line.requirement, error)})
         return None
     return _record(line, stated, version)

@@ -109,17 +109,13 @@ def uv_answers(content: bytes, names: list[str]) -> None:
     from compatcheck.advice.environment import _room
     from compatcheck.advice.model import Demands, Place, Wanted
     from compatcheck.advice.resolver import _compile, _failures
-    from compatcheck.files.toml_text import TOMLDecodeError
 
     said = content.decode("utf-8", "replace")
     _compile._solution(said)
     _compile._yanked(said)
     _failures.unbuildable(said)
     _failures.failure(Done(1, "", said), Wanted((), {}), Demands(), Place("python"))
-    try:
-        _room.needed_bytes(said, offline=True)
-    except (TOMLDecodeError, RecursionError):
-        return
+    _room.needed_bytes(said, offline=True)
 
 
 def _project(names: list[str]) -> Environment:

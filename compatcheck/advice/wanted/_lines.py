@@ -13,6 +13,7 @@ from compatcheck.environment import Location
 from compatcheck.errors import InputError
 from compatcheck.files.reading import read_text
 from compatcheck.files.toml_text import TOMLDecodeError, parse_toml
+from compatcheck.packages.markers import evaluate_marker
 from compatcheck.packages.names import normalised
 from compatcheck.packages.requirements_file import without_options
 
@@ -167,9 +168,9 @@ def _marker(text: str, at: Location) -> Marker:
 
 def _holds(marker: Marker, markers: Mapping[str, str] | None, at: Location) -> bool:
     try:
-        return markers is None or marker.evaluate({"extra": "", **markers})
-    except (ValueError, KeyError):  # KeyError: packaging's UndefinedEnvironmentName
-        raise _wrong_marker(at, f"the marker {marker} compares what cannot be compared") from None
+        return markers is None or evaluate_marker(marker, {"extra": "", **markers})
+    except ValueError as error:
+        raise _wrong_marker(at, str(error)) from None
 
 
 def _wrong_marker(at: Location, seen: str) -> InputError:

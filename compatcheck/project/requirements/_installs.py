@@ -55,7 +55,7 @@ def installs_in(text: str) -> Iterator[Install]:
     if text.startswith("["):
         try:
             words = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             words = None
         if isinstance(words, list) and all(isinstance(word, str) for word in words):
             if len(words) == 3 and words[1] in ("-c", "-lc", "-ec"):

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from compatcheck.packages.markers import evaluate_marker
+
 _MINORS = range(8, 16)
 _LINUX = {
     "os_name": "posix",
@@ -32,15 +34,15 @@ class Place(NamedTuple):
 @lru_cache(maxsize=4096)
 def applies(marker: str, place: Place) -> bool | None:
     """Whether the marker holds; None where it is none, or depends on a Python version that is not known."""
-    from packaging.markers import InvalidMarker, Marker
+    from packaging.markers import Marker
 
     if not marker:
         return True
     try:
         parsed = Marker(marker)
-    except InvalidMarker:
+        verdicts = {evaluate_marker(parsed, environment, "lock_file") for environment in _environments(place)}
+    except ValueError:
         return None
-    verdicts = {parsed.evaluate(environment, context="lock_file") for environment in _environments(place)}
     return verdicts.pop() if len(verdicts) == 1 else None
 
 
