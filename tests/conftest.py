@@ -13,6 +13,8 @@ from hypothesis import settings
 from compatcheck import matrix
 from compatcheck.matrix import Matrix
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # or torch's threads spin where tests run side by side
+
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 

@@ -141,8 +141,13 @@ def _absolute_files(request: Request) -> dict[str, Any]:
 
 
 def _private(control: Path) -> dict[str, str]:
-    """The variables that keep what libraries write inside the control folder, and them off the network."""
+    """The variables that keep what libraries write inside the control folder, and them off the network.
+
+    Threads of OpenMP wait asleep: where another program uses the cores, those that spin take ten times as long.
+    """
     return {
+        "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
+        "KMP_BLOCKTIME": os.environ.get("KMP_BLOCKTIME", "0"),
         "TORCH_EXTENSIONS_DIR": str(control / "torch_extensions"),
         "TRITON_CACHE_DIR": str(control / "triton"),
         "TORCHINDUCTOR_CACHE_DIR": str(control / "inductor"),

@@ -88,6 +88,17 @@ def test_where_cuda_does_not_survive_the_fork_each_child_is_a_new_process(librar
     assert (result.outcome, result.measured["loaded"]) == ("pass", False)
 
 
+@pytest.mark.parametrize(("stated", "policy"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_wait_asleep_unless_the_user_says_otherwise(
+    library: Library, attempt: Attempt, monkeypatch: pytest.MonkeyPatch, stated: str | None, policy: str
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if stated:
+        monkeypatch.setenv("OMP_WAIT_POLICY", stated)
+    library("import os\nraise RuntimeError(os.environ['OMP_WAIT_POLICY'])")
+    assert attempt("needs_torch").why.endswith(f"RuntimeError: {policy}")
+
+
 @pytest.mark.parametrize(
     ("source", "outcome", "why"),
     [
