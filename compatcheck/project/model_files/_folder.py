@@ -91,9 +91,9 @@ def code_files(folder: str) -> tuple[str, ...]:
 def _config_facts(config: dict[str, Any], path: str) -> dict[str, Any]:
     """What the configuration itself states; keys it lacks are left out."""
     stated: dict[str, object] = {}
-    for fact, key, kind in (("type", "model_type", str), ("architectures", "architectures", list)):
+    for fact, key, fits in (("type", "model_type", _is_text), ("architectures", "architectures", _is_texts)):
         value = config.get(key)
-        if isinstance(value, kind):
+        if fits(value):
             stated[fact] = value
         elif value is not None:
             raise InputError("reading", path, f"{key} is {value!r:.40}", "give a folder that transformers can load")
@@ -103,6 +103,14 @@ def _config_facts(config: dict[str, Any], path: str) -> dict[str, Any]:
     if isinstance(config.get("transformers_version"), str):
         stated["transformers_version"] = config["transformers_version"]
     return stated
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
 
 
 def _quantization(config: dict[str, Any]) -> dict[str, object]:
