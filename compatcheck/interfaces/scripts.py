@@ -37,9 +37,13 @@ def asked_by(tree: ast.Module, loaded: bool = False) -> list[Asked]:
     """Everything that a script asks, in the order of its lines; the tree stays as it is.
 
     Of code that is ``loaded`` by others, what stands behind any condition is left out: it may never be called.
+    A script that is nested too deeply to be followed asks nothing.
     """
     reader = _Script(tree, loaded)
-    reader.block(tree.body, _Where("", (), None, reader.aliases))
+    try:
+        reader.block(tree.body, _Where("", (), None, reader.aliases))
+    except RecursionError:
+        return []
     found = {Asked(ask, *reader.details.get(at, ())): None for at, ask in enumerate(reader.asks)}
     return sorted(found, key=lambda each: each.ask.line)
 
