@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from compatcheck.environment import paths
 from compatcheck.files.secrets import without_secrets
 
 SNAPSHOT_SCHEMA_VERSION = 1
+Result = TypeVar("Result")
 _NOT_FACTS = ("schema_version", "unknown", "locations")
 
 
@@ -133,10 +134,19 @@ class Environment(NamedTuple):
         """Whether the fact at a path is known, if only to be absent."""
         return not isinstance(self.get(path), Unknown)
 
+    def once(self, name: str, function: Callable[[], Result]) -> Result:
+        """The result of a function of this environment.
+
+        An environment that stands for many calls it once for all those in which it reads the same; the ``name`` tells
+        the function from others.
+        """
+        return function()
+
     def _lacks(self, path: str) -> bool:
         section, _, name = path.partition(".")
-        ranges = self.facts.get("distribution_ranges") or {}
-        return section == "distributions" and name not in ranges and bool(self.facts.get("distributions_complete"))
+        if section != "distributions" or not self.facts.get("distributions_complete"):
+            return False
+        return name not in (self.facts.get("distribution_ranges") or {})
 
     def _reason(self, path: str) -> str | None:
         """The reason recorded for the path or for the nearest of its parents."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from datetime import date
-from functools import lru_cache
-from typing import NamedTuple
+from functools import lru_cache, partial
+from typing import NamedTuple, Protocol
 
 from packaging.version import Version
 
@@ -50,7 +50,8 @@ class _Given(NamedTuple):
     limits: Mapping[str, Limit]
 
 
-_Rule = Callable[[Environment, _Given], InferredFacts]
+class _Rule(Protocol):
+    def __call__(self, view: Environment, given: _Given) -> InferredFacts: ...
 
 
 def infer(stated: Environment, table: Table, packages: Container[str]) -> Judged:
@@ -58,20 +59,28 @@ def infer(stated: Environment, table: Table, packages: Container[str]) -> Judged
 
     Each rule sees what the ones before it found. What is stated stays as it is: inferring again gives the same.
     """
-    given = _Given(table, packages, limits_by_day(stated, table))
     facts: dict[str, Inference] = {}
     view = stated
-    for rule in _RULES:
-        for path, inference in rule(view, given):
+    for rule in rules(stated, table, packages):
+        for path, inference in rule(view):
             facts[path] = inference
             view = with_inference(view, path, inference)
-    return Judged(stated, bounds_of(view, table)._replace(facts=facts, has_cuda=_has_cuda(view, facts)), view)
+    is_built = is_cuda_build(view, facts.get("cuda.runtime"))
+    return Judged(stated, bounds_of(view, table)._replace(facts=facts, has_cuda=is_built), view)
+
+
+def rules(
+    stated: Environment, table: Table, packages: Container[str]
+) -> tuple[Callable[[Environment], InferredFacts], ...]:
+    """The rules in their order; each takes the environment with what the ones before it found."""
+    given = _Given(table, packages, limits_by_day(stated, table))
+    return tuple(partial(rule, given=given) for rule in _RULES)
 
 
 def bounds_of(view: Environment, table: Table) -> Inferred:
     """What bounds the versions that stay unknown, where an environment has all facts that follow."""
     return Inferred(
-        limits=limits_by_day(view, table), required=required(view, table), python_range=_python_range(view, table)
+        limits=limits_by_day(view, table), required=required(view, table), python_range=python_range(view, table)
     )
 
 
@@ -427,7 +436,7 @@ _RULES: tuple[_Rule, ...] = (
 )
 
 
-def _python_range(view: Environment, table: Table) -> str | None:
+def python_range(view: Environment, table: Table) -> str | None:
     """Where nothing is said of Python: each release takes it, and it is older than the first that torch lacks."""
     if not isinstance(view.get("python"), Unknown):
         return None
@@ -452,11 +461,12 @@ def _python_without_torch(view: Environment, table: Table) -> Iterator[str]:
             yield f"<{min(lacking)}"
 
 
-def _has_cuda(view: Environment, facts: Mapping[str, Inference]) -> bool:
-    """Whether torch is built with a CUDA of unknown version: with a runtime that is set aside, or as a run shows."""
-    if "cuda.runtime" in facts:
-        return isinstance(facts["cuda.runtime"].value, Unknown)
-    return has_cuda(view)
+def is_cuda_build(view: Environment, runtime: Inference | None) -> bool:
+    """Whether torch is built with a CUDA of unknown version: with a runtime that is set aside, or as a run shows.
+
+    ``runtime`` is what follows for the version of CUDA.
+    """
+    return has_cuda(view) if runtime is None else isinstance(runtime.value, Unknown)
 
 
 def _release(view: Environment, name: str) -> Version | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from compatcheck.environment import Environment, Location, Unknown
 
@@ -38,6 +38,19 @@ class Limit(NamedTuple):
     recent: tuple[str, ...]
     coming: str | None
     day: str
+
+
+class Bounds(Protocol):
+    """What bounds the facts that stay unknown; see `Inferred`."""
+
+    @property
+    def limits(self) -> Mapping[str, Limit]: ...
+    @property
+    def required(self) -> Mapping[str, str]: ...
+    @property
+    def python_range(self) -> str | None: ...
+    @property
+    def has_cuda(self) -> bool: ...
 
 
 class Inferred(NamedTuple):

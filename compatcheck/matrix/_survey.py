@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
-from itertools import chain, combinations, islice, product
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 from compatcheck.environment import Environment
-from compatcheck.inference.infer import infer
-from compatcheck.inference.inferred import Judged
-from compatcheck.matrix._traits import computed_traits, trait_finder
+from compatcheck.inference.infer import is_cuda_build, python_range, rules
+from compatcheck.inference.inferred import Inference, InferredFacts, Limit, Table
+from compatcheck.inference.report_date import limits_by_day
+from compatcheck.inference.required_packages import required
+from compatcheck.matrix._choices import Choices, Diagram, Space, Steps
+from compatcheck.matrix._traits import trait_finder
 from compatcheck.matrix.loading import Matrix, all_entries
 from compatcheck.matrix.matching.match import (
     Conditions,
-    TraitFinder,
+    Occurrence,
     TraitVerdict,
     Verdict,
-    any_of,
     is_reported,
-    match_table,
+    join_parts,
+    match_parts,
     status_of,
 )
 from compatcheck.results.findings import Status
 
-Choice = Mapping[str, Any]
-Choices = Sequence[Choice]
 Place = tuple[int, ...]
-
-_INFERRED = {
-    "training.dtype": ("training", "gpus", "distributions.torch"),
-    "training.unquantized_dtype": ("training", "distributions.transformers"),
-    "cuda.runtime": ("cuda", "distributions.torch"),
-    "python": ("python", "distributions.torch"),
-}
-"""What `infer` derives, and the facts that it reads for it."""
-_PAIRS = 200
-"""The pairs of choices beside which a third is tried."""
+_SOMEWHERE = (Occurrence("", ()),)
 
 
 class Reach(NamedTuple):
@@ -47,156 +39,151 @@ class Reach(NamedTuple):
     statuses: Mapping[Place, Status]
 
 
-class _Matcher(NamedTuple):
-    """An environment, and what was found out about it so far."""
-
-    judged: Judged
-    traits: TraitFinder
-    known: dict[str, Verdict]
-
-    def verdict(self, conditions: Conditions) -> Verdict:
-        return match_table(conditions, self.judged.view, self.traits, self.known, self.judged.inferred)
-
-    def trait(self, name: str) -> TraitVerdict:
-        return self.traits(name, self.judged.view)
-
-
-class _Survey(NamedTuple):
-    """The dimensions with what follows from each choice alone, and the matcher of some choices.
-
-    Each choice is named by its dimension and its place there.
-    """
-
-    dimensions: Sequence[Choices]
-    shared: int
-    matcher: Callable[[tuple[tuple[int, int], ...]], _Matcher]
-    sways: Callable[[str, int], bool]
-
-    def at(self, chosen: Iterable[tuple[int, int]]) -> _Matcher:
-        return self.matcher(tuple(sorted(chosen)))
-
-
 def survey(matrix: Matrix, shared: Sequence[Choices], added: Sequence[Choices]) -> list[list[Reach]]:
     """What is reported of every combination of one choice from each shared dimension and one from an added one.
 
-    One list for each of the added dimensions, which takes the place after the shared ones; an entry that it does not
-    decide about is judged once for all. A choice that fails a table by itself does so in every combination, as facts
-    that are added can only decide what was open; so few combinations are left, and each of those is judged whole.
+    One list for each of the added dimensions, which takes the place after the shared ones. Each condition is judged
+    once for all choices that it cannot tell apart.
     """
-    within = _prepared(matrix, shared, added)
-    common = tuple(range(len(shared)))
+    space = Space(shared, added)
+    judge = _Judge(space, matrix)
     found: list[list[Reach]] = [[] for _ in added]
     for entry in all_entries(matrix):
-        without = None
+        statuses = judge.statuses(entry)
         for number, reaches in enumerate(found):
-            own = len(shared) + number
-            if any(_decides(own, table, within) for table in entry["affected"]):
-                result = _reach(entry, within, (*common, own))
-            else:
-                result = without = without or _reach(entry, within, common)
-            if result.statuses:
-                places = tuple(min(at, len(shared)) for at in result.dimensions)
-                reaches.append(result._replace(dimensions=places))
+            here = space.restricted(statuses, space.which, number)
+            if here is not judge.nothing:
+                reaches.append(_reach(entry["id"], here, space, number))
     return found
 
 
-def _prepared(matrix: Matrix, shared: Sequence[Choices], added: Sequence[Choices]) -> _Survey:
-    dimensions = (*shared, *added)
+class _Judge:
+    """The verdicts on conditions and entries as functions of the choices."""
 
-    def judged(facts: Choice) -> Judged:
-        return infer(Environment(facts), matrix.table, matrix.guards)
+    def __init__(self, space: Space, matrix: Matrix) -> None:
+        self._space, self._table = space, matrix.table
+        bare = Steps(space, ()).view()
+        steps = Steps(space, [partial(_results, rule) for rule in rules(bare, matrix.table, matrix.guards)])
+        self._view, self._of_traits = steps.view(), steps.view()
+        self._of_traits.verdict_on = self._verdict_on
+        self._bounds = _Bounds(self._view, matrix.table, steps)
+        self._parts: dict[str, Diagram] = {}
+        self._traits: dict[str, Diagram] = {}
+        self.nothing = space.leaf(None)
 
-    @lru_cache(maxsize=50_000)
-    def matcher(place: tuple[tuple[int, int], ...]) -> _Matcher:
-        whole = _joined([dimensions[at][choice] for at, choice in place])
-        return _Matcher(judged(whole), trait_finder(matrix.table), {})
+    def statuses(self, entry: Mapping[str, Any]) -> Diagram:
+        """The status of an entry, None where it is not reported."""
+        whole = self.nothing
+        for table in entry["affected"]:
+            whole = self._space.joined(whole, self._status(table, entry["confidence"]), self._worse)
+        return whole
 
-    @cache
-    def sways(trait: str, dimension: int) -> bool:
-        return _sways(trait, dimension, within)
+    def _worse(self, one: Status | None, other: Status | None) -> Diagram:
+        return self._space.leaf("affected" if "affected" in (one, other) else one or other)
 
-    views = [[judged(each).view.facts for each in choices] for choices in dimensions]
-    within = _Survey(views, len(shared), matcher, sways)
-    return within
+    def _status(self, table: Conditions, confidence: str) -> Diagram:
+        """The status that one table gives an entry."""
+        space, parts = self._space, list(_parts(table))
+        verdicts = space.leaf(())
+        for diagram in [self._part(part) for _, part in parts]:
+            verdicts = space.joined(verdicts, diagram, self._both)
+            if verdicts is self.nothing:
+                return verdicts
 
+        def status(held: tuple[Verdict, ...] | None, _: object) -> Diagram:
+            return self.nothing if held is None else space.diagram(partial(self._joined, table, confidence, held))
 
-def _sways(trait: str, dimension: int, within: _Survey) -> bool:
-    """Whether a computed trait comes out differently for the choices of a dimension, alone or beside others.
+        return space.joined(verdicts, self.nothing, status)
 
-    Beside one other choice, and beside two that together say what neither says alone: a link between two releases that
-    only some runs get to depends on a third.
-    """
-    others = [
-        (at, place)
-        for at, each in enumerate(within.dimensions)
-        for place in range(len(each))
-        if at != dimension and min(at, dimension) < within.shared
-    ]
-    pairs = (
-        pair
-        for pair in combinations(others, 2)
-        if len({at for at, _ in pair}) == 2 and min(at for at, _ in pair) < within.shared
-    )
-    alone = {other: within.at([other]).trait(trait) for other in others}
-    telling = (pair for pair in pairs if within.at(pair).trait(trait) not in (alone[pair[0]], alone[pair[1]]))
-    for beside in chain([()], ((other,) for other in others), islice(telling, _PAIRS)):
-        bare = within.at(beside)
-        without = bare.trait(trait)
-        for choice in range(len(within.dimensions[dimension])):
-            whole = within.at((*beside, (dimension, choice)))
-            if whole.trait(trait) != without:
-                return True
-    return False
+    def _both(self, known: tuple[Verdict, ...] | None, verdict: Verdict) -> Diagram:
+        failed = known is None or verdict.holds is False
+        return self.nothing if failed else self._space.leaf((*(known or ()), verdict))
 
+    def _joined(self, table: Conditions, confidence: str, verdicts: tuple[Verdict, ...]) -> Status | None:
+        named = dict(zip((name for name, _ in _parts(table)), verdicts))
+        verdict = join_parts(table, named, self._view)
+        return status_of(verdict, confidence) if is_reported(verdict) else None
 
-def _reach(entry: Mapping[str, Any], within: _Survey, among: Sequence[int]) -> Reach:
-    tables = entry["affected"]
-    deciding = tuple(at for at in among if any(_decides(at, table, within) for table in tables))
-    places = {place for table in tables for place in product(*(_open(table, at, within) for at in deciding))}
-    statuses: dict[Place, Status] = {}
-    for place in places:
-        whole = within.at(zip(deciding, place))
-        verdict = any_of(whole.verdict(each) for each in tables)
-        if is_reported(verdict):
-            statuses[place] = status_of(verdict, entry["confidence"])
-    return Reach(entry["id"], deciding, statuses)
+    def _part(self, conditions: Conditions) -> Diagram:
+        """The verdict on a condition, or on all that a table demands of one GPU."""
+        key = repr(conditions)
+        if key not in self._parts:
+            self._parts[key] = self._space.diagram(partial(self._verdict, conditions))
+        return self._parts[key]
 
+    def _verdict_on(self, conditions: Conditions) -> Verdict:
+        verdict: Verdict = self._space.value(self._part(conditions))
+        return verdict
 
-def _open(table: Conditions, dimension: int, within: _Survey) -> list[int]:
-    """The choices of one dimension that do not fail a table by themselves."""
-    choices = range(len(within.dimensions[dimension]))
-    return [choice for choice in choices if within.at([(dimension, choice)]).verdict(table).holds is not False]
+    def _verdict(self, conditions: Conditions) -> Verdict:
+        """A verdict less what a report says of it and its status does not depend on."""
+        (verdict,) = dict(match_parts(conditions, self._view, self._trait, {}, self._bounds)).values()
+        occurrences = _SOMEWHERE if verdict.occurrences else ()
+        return Verdict(verdict.holds, (), occurrences, verdict.narrowed, expected=verdict.expected)
 
+    def _trait(self, name: str, view: Environment) -> TraitVerdict:
+        if name not in self._traits:
+            self._traits[name] = self._space.diagram(partial(self._found, name))
+        verdict: TraitVerdict = self._space.value(self._traits[name])
+        return verdict
 
-def _decides(dimension: int, table: Conditions, within: _Survey) -> bool:
-    """Whether a table may read any fact that one of the choices states."""
-    stated = {fact for choice in within.dimensions[dimension] for fact in _facts(choice)}
-    if not stated.isdisjoint(fact for path in table for fact in _read(path)):
-        return True
-    computed = set(table.get("traits", ())) & computed_traits()
-    return any(within.sways(trait, dimension) for trait in computed)
-
-
-def _facts(choice: Choice) -> Iterator[str]:
-    for name, value in choice.items():
-        if name == "distributions":
-            yield from (f"distributions.{each}" for each in value)
-        else:
-            yield name
+    def _found(self, name: str) -> TraitVerdict:
+        found = trait_finder(self._table)(name, self._of_traits)
+        occurrences = _SOMEWHERE if found.occurrences else ()
+        return TraitVerdict(found.holds, occurrences, (), found.presumed, found.suspected)
 
 
-def _read(path: str) -> tuple[str, ...]:
-    """The facts of a choice that a condition reads."""
-    if path.startswith("distributions."):
-        return (path,)
-    group = path.partition(".")[0]
-    return _INFERRED.get(path, ({"gpu": "gpus", "every_gpu": "gpus", "traits": "model"}.get(group, group),))
+def _parts(table: Conditions) -> Iterator[tuple[str, Conditions]]:
+    gpu = {path: condition for path, condition in table.items() if path.startswith("gpu.")}
+    if gpu:
+        yield "gpu", gpu
+    yield from ((path, {path: condition}) for path, condition in table.items() if path not in gpu)
 
 
-def _joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    joined: dict[str, Any] = {}
-    for part in parts:
-        for name, value in part.items():
-            both = isinstance(value, Mapping) and isinstance(joined.get(name), Mapping)
-            joined[name] = _joined((joined[name], value)) if both else value
-    return joined
+def _results(rule: Callable[[Environment], InferredFacts], view: Environment) -> dict[str, Inference]:
+    return dict(rule(view))
+
+
+class _Bounds:
+    """What bounds the facts that stay unknown, each found out when it is first read."""
+
+    def __init__(self, view: Environment, table: Table, steps: Steps) -> None:
+        self._view, self._table, self._steps = view, table, steps
+
+    @property
+    def limits(self) -> Mapping[str, Limit]:
+        return self._view.once("limits", partial(limits_by_day, self._view, self._table))
+
+    @property
+    def required(self) -> Mapping[str, str]:
+        return self._view.once("required", partial(required, self._view, self._table))
+
+    @property
+    def python_range(self) -> str | None:
+        return self._view.once("python_range", partial(python_range, self._view, self._table))
+
+    @property
+    def has_cuda(self) -> bool:
+        return self._view.once("has_cuda", lambda: is_cuda_build(self._view, self._steps.inference("cuda.runtime")))
+
+
+def _reach(name: str, statuses: Diagram, space: Space, number: int) -> Reach:
+    among = (*range(space.which), space.which + 1 + number)
+    deciding = [at for at in among if at in _support(statuses)]
+    found: dict[Place, Status] = {}
+    for place in product(*(range(space.sizes[at]) for at in deciding)):
+        status = _at(statuses, dict(zip(deciding, place)))
+        if status:
+            found[place] = status
+    return Reach(name, tuple(min(at, space.which) for at in deciding), found)
+
+
+def _support(diagram: Diagram) -> set[int]:
+    return {diagram.dimension}.union(*map(_support, diagram.branches)) if diagram.branches else set()
+
+
+def _at(diagram: Diagram, places: Mapping[int, int]) -> Status | None:
+    while diagram.branches:
+        diagram = diagram.branches[places[diagram.dimension]]
+    status: Status | None = diagram.value
+    return status

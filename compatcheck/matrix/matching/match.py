@@ -14,7 +14,7 @@ from packaging.version import Version
 from compatcheck.environment import Environment, Location, Unknown
 from compatcheck.environment.paths import distribution_of, variable_of
 from compatcheck.environment.vocabulary import kind_of
-from compatcheck.inference.inferred import NOTHING, Inferred, Limit
+from compatcheck.inference.inferred import NOTHING, Bounds, Limit
 from compatcheck.language import gettext as _
 from compatcheck.language import marked
 from compatcheck.matrix.matching.relevance import is_left_off, is_narrowed, rare_choices, relevance
@@ -96,6 +96,12 @@ class Verdict(NamedTuple):
     expected: bool = False
 
 
+class ManyEnvironments(Environment):
+    """An environment that stands for many, and knows the verdict on a condition, or on all that one GPU must meet."""
+
+    verdict_on: Callable[[Conditions], Verdict] | None = None
+
+
 def is_reported(verdict: Verdict) -> bool:
     """Whether an entry with this verdict is reported at all: one that lacks facts only where it is narrowed."""
     return verdict.holds is True or (verdict.holds is None and verdict.narrowed)
@@ -130,7 +136,7 @@ def match_table(
     environment: Environment,
     traits: TraitFinder,
     known: dict[str, Verdict] | None = None,
-    inferred: Inferred = NOTHING,
+    inferred: Bounds = NOTHING,
 ) -> Verdict:
     """Judge one ``[[affected]]`` table; its ``gpu.*`` keys must hold on one and the same GPU, ``every_gpu.*`` on each.
 
@@ -138,11 +144,11 @@ def match_table(
     table to table of one environment: entries share many.
     """
     parts: dict[str, Verdict] = {}
-    for path, part in _parts(conditions, environment, traits, {} if known is None else known, inferred):
+    for path, part in match_parts(conditions, environment, traits, {} if known is None else known, inferred):
         if part.holds is False:
             return Verdict(False)
         parts[path] = part
-    return _joined(conditions, parts, environment)
+    return join_parts(conditions, parts, environment)
 
 
 class Weighed(NamedTuple):
@@ -163,13 +169,13 @@ def weigh_table(
     environment: Environment,
     traits: TraitFinder,
     known: dict[str, Verdict],
-    inferred: Inferred = NOTHING,
+    inferred: Bounds = NOTHING,
 ) -> Weighed:
     """Judge a table as `match_table` does, and every condition of it, also where one fails."""
-    parts = dict(_parts(conditions, environment, traits, known, inferred))
+    parts = dict(match_parts(conditions, environment, traits, known, inferred))
     if any(part.holds is False for part in parts.values()):
         return Weighed(Verdict(False), parts)
-    return Weighed(_joined(conditions, parts, environment), parts)
+    return Weighed(join_parts(conditions, parts, environment), parts)
 
 
 def match_value(path: str, condition: object, value: object) -> bool | None:
@@ -177,26 +183,30 @@ def match_value(path: str, condition: object, value: object) -> bool | None:
     return _compare(path, condition, value).holds
 
 
-def _parts(
-    conditions: Conditions, environment: Environment, traits: TraitFinder, known: dict[str, Verdict], inferred: Inferred
+def match_parts(
+    conditions: Conditions, environment: Environment, traits: TraitFinder, known: dict[str, Verdict], inferred: Bounds
 ) -> Iterator[tuple[str, Verdict]]:
+    """The verdict on each condition by its path; the demands on one GPU are one, called ``gpu``."""
     gpu = {path: condition for path, condition in conditions.items() if path.startswith("gpu.")}
+    verdict_on = environment.verdict_on if isinstance(environment, ManyEnvironments) else None
     for path, condition in conditions.items():
         whole = gpu if path in gpu else condition
         key = f"{path} {whole!r}"
         if key not in known:
-            known[key] = (
-                _match_gpus(gpu, environment)
-                if path in gpu
-                else _match_key(path, condition, environment, inferred, traits)
-            )
+            if verdict_on:
+                known[key] = verdict_on(gpu if path in gpu else {path: condition})
+            elif path in gpu:
+                known[key] = _match_gpus(gpu, environment)
+            else:
+                known[key] = _match_key(path, condition, environment, inferred, traits)
         part = known[key]
         if part.holds is None and is_left_off(path, condition):
             part = part._replace(expected=True)
         yield "gpu" if path in gpu else path, part
 
 
-def _joined(conditions: Conditions, parts: Mapping[str, Verdict], environment: Environment) -> Verdict:
+def join_parts(conditions: Conditions, parts: Mapping[str, Verdict], environment: Environment) -> Verdict:
+    """The verdict on a table none of whose conditions fails."""
     verdict = _all_of(parts.values())
     rare = rare_choices(conditions)
     narrowed = verdict.holds is None and is_narrowed(parts, rare, environment)
@@ -248,7 +258,7 @@ def _match_every_gpu(path: str, condition: object, environment: Environment) -> 
     return verdict._replace(missing=verdict.missing[:1])
 
 
-def _match_key(path: str, condition: Any, environment: Environment, inferred: Inferred, traits: TraitFinder) -> Verdict:
+def _match_key(path: str, condition: Any, environment: Environment, inferred: Bounds, traits: TraitFinder) -> Verdict:
     if path.startswith("every_gpu."):
         return _match_every_gpu(path, condition, environment)
     if path == "traits":
@@ -263,24 +273,24 @@ def _match_key(path: str, condition: Any, environment: Environment, inferred: In
     return bounded(path, condition, environment, inferred) if bounded else Verdict(None, (path,))
 
 
-def _match_runtime(path: str, condition: object, environment: Environment, inferred: Inferred) -> Verdict:
+def _match_runtime(path: str, condition: object, environment: Environment, inferred: Bounds) -> Verdict:
     """A torch that is built with some CUDA has a runtime, of whatever version."""
     known = inferred.has_cuda and condition in ("present", "absent")
     return Verdict(condition == "present") if known else Verdict(None, (path,))
 
 
-def _match_python(path: str, condition: object, environment: Environment, inferred: Inferred) -> Verdict:
+def _match_python(path: str, condition: object, environment: Environment, inferred: Bounds) -> Verdict:
     return Verdict(False) if _is_excluded(condition, inferred.python_range) else Verdict(None, (path,))
 
 
-def _match_variable(path: str, condition: object, environment: Environment, inferred: Inferred) -> Verdict:
+def _match_variable(path: str, condition: object, environment: Environment, inferred: Bounds) -> Verdict:
     """A variable that a report does not mention is not set, unless others than the user set it."""
     unmentioned = "report" in environment.facts and environment.get(path) == Unknown()
     is_unset = condition == "absent" and unmentioned and variable_of(path) not in relevance().set_by_others
     return Verdict(True) if is_unset else Verdict(None, (path,))
 
 
-def _match_version(path: str, condition: object, environment: Environment, inferred: Inferred) -> Verdict:
+def _match_version(path: str, condition: object, environment: Environment, inferred: Bounds) -> Verdict:
     """A distribution whose version is unknown has one in the range asked for, and one that was out by the day."""
     name = distribution_of(path) or ""
     asked, limit = _required_range(environment, inferred, name), inferred.limits.get(name)
@@ -291,7 +301,7 @@ def _match_version(path: str, condition: object, environment: Environment, infer
     return Verdict(None, (path,))
 
 
-def _match_runs_on(condition: Any, environment: Environment, inferred: Inferred, traits: TraitFinder) -> Verdict:
+def _match_runs_on(condition: Any, environment: Environment, inferred: Bounds, traits: TraitFinder) -> Verdict:
     """Whether the run goes through the training loop of one of these frameworks: its own, or one below it."""
     stated = environment.get("training.framework")
     if isinstance(stated, Unknown):
@@ -312,7 +322,7 @@ def _match_runs_on(condition: Any, environment: Environment, inferred: Inferred,
     return verdict._replace(narrowed=verdict.holds is True)
 
 
-def _match_ranks(path: str, condition: object, environment: Environment, inferred: Inferred) -> Verdict:
+def _match_ranks(path: str, condition: object, environment: Environment, inferred: Bounds) -> Verdict:
     """Where it is known that there are several ranks, and not how many."""
     if environment.get("training.several_ranks") is not True:
         return Verdict(None, (path,))
@@ -320,7 +330,7 @@ def _match_ranks(path: str, condition: object, environment: Environment, inferre
     return Verdict(held.pop(), narrowed=True) if len(held) == 1 else Verdict(None, (path,))
 
 
-_BOUNDED: Mapping[str, Callable[[str, object, Environment, Inferred], Verdict]] = {
+_BOUNDED: Mapping[str, Callable[[str, object, Environment, Bounds], Verdict]] = {
     "cuda.runtime": _match_runtime,
     "distributions": _match_version,
     "environ": _match_variable,
@@ -330,7 +340,7 @@ _BOUNDED: Mapping[str, Callable[[str, object, Environment, Inferred], Verdict]] 
 """How a fact is matched that is unknown and yet bounded by others, by its path or section."""
 
 
-def _match_development(path: str, condition: object, value: object, inferred: Inferred) -> Verdict | None:
+def _match_development(path: str, condition: object, value: object, inferred: Bounds) -> Verdict | None:
     """A development version whose fix came out in a patch release of the line before; None for any other.
 
     It does not have the fix where that release was not out by the day of the report; without a day nobody knows.
@@ -363,7 +373,7 @@ def _undecided_build(path: str, condition: object, value: object) -> dict[str, s
     return {path: words.format(version=value, range=condition)}
 
 
-def _required_range(environment: Environment, inferred: Inferred, name: str) -> str | None:
+def _required_range(environment: Environment, inferred: Bounds, name: str) -> str | None:
     """The range in which a distribution is to be there, as somebody states it or other facts imply it."""
     stated: str | None = environment.section("distribution_ranges").get(name)
     return inferred.required.get(name) if stated is None else stated

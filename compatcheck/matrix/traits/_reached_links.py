@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator
+from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,10 +11,19 @@ from packaging.version import Version
 
 from compatcheck.environment import Environment
 from compatcheck.inference.infer import bounds_of
-from compatcheck.inference.inferred import Inferred
+from compatcheck.inference.inferred import NOTHING, Inferred
+from compatcheck.inference.required_packages import required
 from compatcheck.interfaces.history import Interfaces, is_in, joined_runs
 from compatcheck.matrix._traits import Table, trait_finder
-from compatcheck.matrix.matching.match import Occurrence, TraitFinder, Verdict, any_of, is_reported, match_table
+from compatcheck.matrix.matching.match import (
+    ManyEnvironments,
+    Occurrence,
+    TraitFinder,
+    Verdict,
+    any_of,
+    is_reported,
+    match_table,
+)
 from compatcheck.matrix.traits._answered import occurrence
 from compatcheck.matrix.traits._link_notes import Reach, reaches
 from compatcheck.packages.versions import final_release
@@ -37,23 +46,17 @@ def reached_links(environment: Environment, table: Table, *, of_packages: bool) 
 
     Those between two packages, or those that a model's own code or the user's has to one.
     """
-    stated = environment.section("distributions")
-    inferred = bounds_of(environment, table)
-    ranges = environment.section("distribution_ranges").keys() | inferred.required.keys()
-    there = {name for name, text in stated.items() if text} | ranges
+    there = environment.once("named packages", partial(_named_packages, environment, table))
     traits = trait_finder(table)
-    known: dict[str, Verdict] = {}
-    versions = {name: final_release(text) for name, text in stated.items() if text}
-    for reach in reaches(table):
+    inferred = NOTHING if isinstance(environment, ManyEnvironments) else bounds_of(environment, table)
+    for number, reach in enumerate(reaches(table)):
         if bool(reach.package) is not of_packages or (reach.package or reach.provider) not in there:
             continue
-        refused = (*reach.refused, "absent") if reach.may_be_absent else reach.refused
-        found = any_of(
-            _verdict(reach, {f"distributions.{reach.provider}": run}, environment, traits, known, inferred)
-            for run in refused
-        )
+        found = environment.once(f"reach {number}", partial(_verdict, reach, environment, traits, inferred))
         if not is_reported(found):
             continue
+        stated = environment.section("distributions")
+        versions = {name: final_release(text) for name, text in stated.items() if text}
         for answer in _answers(table, reach.line, reach.provider, reach.package):
             asks = () if reach.asks in ("", "present") else (reach.asks,)
             shown = occurrence(answer._replace(asks=asks), versions, Interfaces(table))
@@ -71,17 +74,26 @@ def refused_releases(table: Table, line: str, provider: str, package: str, withi
     return tuple(dict.fromkeys(chain.from_iterable(runs)))
 
 
-def _verdict(
-    reach: Reach,
-    provider: Mapping[str, str],
-    environment: Environment,
-    traits: TraitFinder,
-    known: dict[str, Verdict],
-    inferred: Inferred,
-) -> Verdict:
+def _named_packages(environment: Environment, table: Table) -> frozenset[str]:
+    """The packages that are installed, asked for in some range, or required."""
+    installed = (name for name, text in environment.section("distributions").items() if text)
+    return frozenset((*installed, *environment.section("distribution_ranges"), *required(environment, table)))
+
+
+def _verdict(reach: Reach, environment: Environment, traits: TraitFinder, inferred: Inferred) -> Verdict:
+    """Whether the provider refuses what is asked, in a run that gets there."""
+    refused = (*reach.refused, "absent") if reach.may_be_absent else reach.refused
     package = {f"distributions.{reach.package}": reach.asks} if reach.package else {}
-    runs = ({**provider, **package, **run} for run in reach.runs)
-    return any_of(match_table(run, environment, traits, known, inferred) for run in runs)
+    known: dict[str, Verdict] = {}
+    return any_of(
+        any_of(
+            match_table(
+                {f"distributions.{reach.provider}": provider, **package, **run}, environment, traits, known, inferred
+            )
+            for run in reach.runs
+        )
+        for provider in refused
+    )
 
 
 @cache

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -55,20 +56,32 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     Where the installed files were followed, `import-name-missing` knows what fails while it is imported. A build of a
     vendor and a pre-release are passed over.
     """
-    distributions = environment.section("distributions")
-    if not distributions and not environment.section("distribution_ranges"):
+    if not environment.section("distributions") and not environment.section("distribution_ranges"):
         return TraitVerdict(None, missing=(_FOLLOWED,))
-    releases = {name: release for name, text in distributions.items() if (release := final_release(text))}
-    interfaces = Interfaces(table)
-    newest = {name: found for name, found in _newest_allowed(environment, interfaces) if name not in releases}
-    python = environment.get("python")
-    stated = parse_version(python) if isinstance(python, str) else None
-    are_all = _are_all(environment, releases, table)
+    found, certain = environment.once("links", partial(_links, environment, table))
+    occurrences = _occurrences(certain or found, environment, table)
+    is_followed = not isinstance(environment.get(_FOLLOWED), Unknown)
+    noted = list(reached_links(environment, table, of_packages=True))
+    reached = [each for each in noted if _is_new(each.occurrence, occurrences)]
+    sure = [each for each in (reached if certain else noted) if each.is_certain]
+    if certain or sure:
+        told = (*(occurrences if certain else ()), *(each.occurrence for each in sure))
+        return TraitVerdict(True, told, facts=_once(path for each in sure for path in each.facts))
+    if is_followed and not found and not reached:
+        return TraitVerdict(False)
+    missing = _once(path for each in reached for path in each.missing)
+    told = (*occurrences, *(each.occurrence for each in reached))
+    return TraitVerdict(None, told, (*missing, _FOLLOWED) if occurrences or not missing else missing)
+
+
+def _links(environment: Environment, table: Table) -> tuple[list[Link], list[Link]]:
+    """The links that do not hold, and those of them that a run surely gets to."""
+    releases, newest = _releases(environment, Interfaces(table))
     off = {name for name, path in _SWITCHES.items() if environment.get(path) is False}
     is_followed = not isinstance(environment.get(_FOLLOWED), Unknown)
     found = [
         link
-        for link in _first_of_each(broken_links(table, {**newest, **releases}, stated, are_all=are_all))
+        for link in environment.once("broken links", partial(_broken_links, environment, table))
         if link.package not in off
         and not (is_followed and link.kind in _OF_IMPORTS)
         and not {link.package, link.provider} <= newest.keys()
@@ -86,19 +99,23 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
             or (_is_of_import(link) and link.package in asked_for)
         )
     ]
-    every = {**newest, **releases}
-    occurrences = [_occurrence(link, every, interfaces, _note(link, table)) for link in certain or found]
-    noted = list(reached_links(environment, table, of_packages=True))
-    reached = [each for each in noted if _is_new(each.occurrence, occurrences)]
-    sure = [each for each in (reached if certain else noted) if each.is_certain]
-    if certain or sure:
-        told = (*(occurrences if certain else ()), *(each.occurrence for each in sure))
-        return TraitVerdict(True, told, facts=_once(path for each in sure for path in each.facts))
-    if is_followed and not found and not reached:
-        return TraitVerdict(False)
-    missing = _once(path for each in reached for path in each.missing)
-    told = (*occurrences, *(each.occurrence for each in reached))
-    return TraitVerdict(None, told, (*missing, _FOLLOWED) if occurrences or not missing else missing)
+    return found, certain
+
+
+def _releases(environment: Environment, interfaces: Interfaces) -> tuple[dict[str, Version], dict[str, Version]]:
+    """The releases that are stated, and the newest of what only a range is asked of."""
+    stated = environment.section("distributions")
+    releases = {name: release for name, text in stated.items() if (release := final_release(text))}
+    newest = {name: found for name, found in _newest_allowed(environment, interfaces) if name not in releases}
+    return releases, newest
+
+
+def _broken_links(environment: Environment, table: Table) -> list[Link]:
+    releases, newest = _releases(environment, Interfaces(table))
+    python = environment.get("python")
+    stated = parse_version(python) if isinstance(python, str) else None
+    are_all = _are_all(environment, releases, table)
+    return _first_of_each(broken_links(table, {**newest, **releases}, stated, are_all=are_all))
 
 
 def _once(paths: Iterable[str]) -> tuple[str, ...]:
@@ -219,6 +236,14 @@ _SENTENCES = {
 }
 
 
+def _occurrences(links: Sequence[Link], environment: Environment, table: Table) -> list[Occurrence]:
+    if not links:
+        return []
+    interfaces = Interfaces(table)
+    releases, newest = _releases(environment, interfaces)
+    return [_occurrence(link, {**newest, **releases}, interfaces, _note(link, table)) for link in links]
+
+
 def _occurrence(link: Link, releases: dict[str, Version], interfaces: Interfaces, note: LinkNote) -> Occurrence:
     here, there = releases[link.package], releases.get(link.provider)
     template = _UNDECLARED if there is None else _SENTENCES.get(link.kind, _SENTENCES["override"])
@@ -233,8 +258,8 @@ def _occurrence(link: Link, releases: dict[str, Version], interfaces: Interfaces
         summary = _("`{statement}` fails in this environment: {why}").format(statement=link.entry, why=summary)
     pins = ""
     if there is not None:
-        pins = _nearest(interfaces.releases(link.provider), there, lambda other: is_in(other, link.accepts)) or ""
-    instead = _nearest(interfaces.releases(link.package), here, lambda other: not is_in(other, link.asks))
+        pins = _nearest(interfaces.releases(link.provider), there, link.accepts, is_inside=True) or ""
+    instead = _nearest(interfaces.releases(link.package), here, link.asks, is_inside=False)
     return Occurrence(
         summary,
         (link.provider, link.package),
@@ -246,8 +271,13 @@ def _occurrence(link: Link, releases: dict[str, Version], interfaces: Interfaces
     )
 
 
-def _nearest(releases: Sequence[str], here: Version, is_good: Callable[[Version], bool]) -> str | None:
-    """The good release that is fewest releases away from this one, as a range towards it."""
+@lru_cache(10_000)
+def _nearest(releases: Sequence[str], here: Version, runs: Sequence[str], *, is_inside: bool) -> str | None:
+    """The release in some runs, or in none, that is fewest releases away from this one, as a range towards it."""
+
+    def is_good(release: Version) -> bool:
+        return is_in(release, runs) is is_inside
+
     ordered = list(map(Version, releases))
     newer = [each for each in ordered if each > here]
     older = [each for each in reversed(ordered) if each < here]
