@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compatcheck.environment import Environment, Location
@@ -44,6 +45,8 @@ from compatcheck.matrix.rows import split_words
 from compatcheck.results.findings import Finding, Remedy
 
 if TYPE_CHECKING:
+    from packaging.version import Version
+
     from compatcheck.matrix._survey import Reach
     from compatcheck.matrix.lint import Fault
     from compatcheck.matrix.rows import Postings, Row
@@ -309,10 +312,17 @@ def survey(
 
 def within(condition: str, version: str) -> bool:
     """Whether a release lies in a range of versions as entries state it."""
-    from compatcheck.packages.versions import contains, parse_range, parse_version
+    from compatcheck.packages.versions import contains, parse_range
 
-    parsed = parse_version(version)
+    parsed = _parsed(version)
     return parsed is not None and contains(parse_range(condition), parsed)
+
+
+@lru_cache(20_000)
+def _parsed(version: str) -> Version | None:
+    from compatcheck.packages.versions import parse_version
+
+    return parse_version(version)
 
 
 def lint_folder(folder: str | None, probes: Sequence[str], only: Sequence[str] = ()) -> tuple[list[Fault], int]:

@@ -249,7 +249,8 @@ class _Decided:
         self.whole = mixed | {name for name, keys in self.keys.items() if not keys}
         self.with_reasons = frozenset(path for rule in rules for path in rule.with_reasons)
         self._touching: dict[tuple[str, str | None], list[Diagram]] = {}
-        self._there: dict[tuple[str, str | None, int], Diagram] = {}
+        self._there: dict[tuple[str, str | None], Diagram] = {}
+        self._values: dict[tuple[str, str | None], Diagram] = {}
         self._results: dict[str, Diagram] = {}
 
     def touching(self, name: str, key: str | None) -> list[Diagram]:
@@ -266,10 +267,12 @@ class _Decided:
 
     def read(self, name: str, key: str | None) -> Mapping[str, Any]:
         """What a section holds at one key, or a fact that is none, as facts that hold at most that."""
-        at = (name, key, len(self.touching(name, key)))
-        if at not in self._read:
-            self._read[at] = self.space.diagram(partial(self._looked_up, name, key))
-        facts: Mapping[str, Any] = self.space.value(self._read[at])
+        if (name, key) not in self._values:
+            at = (name, key, len(self.touching(name, key)))
+            if at not in self._read:
+                self._read[at] = self.space.diagram(partial(self._looked_up, name, key))
+            self._values[name, key] = self._read[at]
+        facts: Mapping[str, Any] = self.space.value(self._values[name, key])
         return facts
 
     def _looked_up(self, name: str, key: str | None) -> Mapping[str, Any]:
@@ -292,10 +295,9 @@ class _Decided:
         return self.space.value(self._results[name])
 
     def has(self, name: str, key: str | None) -> bool:
-        at = (name, key, len(self.touching(name, key)))
-        if at not in self._there:
-            self._there[at] = self.space.diagram(partial(self._is_there, name, key))
-        return bool(self.space.value(self._there[at]))
+        if (name, key) not in self._there:
+            self._there[name, key] = self.space.diagram(partial(self._is_there, name, key))
+        return bool(self.space.value(self._there[name, key]))
 
     def _is_there(self, name: str, key: str | None) -> bool:
         if not self.touching(name, key):
@@ -381,10 +383,17 @@ class View(ManyEnvironments):
 
     def get(self, path: str) -> Any:
         name, *rest = paths.parts(path)
-        facts = self.facts
-        if rest and isinstance(facts, _Facts) and facts.decided.is_open(name, rest[0]):
-            return None if self._lacks(path) else Unknown(self._reason(path))
-        return super().get(path)
+        decided = self.facts.decided if isinstance(self.facts, _Facts) else None
+        if decided is None or not rest or name in decided.whole:
+            return super().get(path)
+        value: Any = {} if decided.is_open(name, rest[0]) else decided.read(name, rest[0]).get(name, {})
+        for part in rest:
+            if value is None:
+                return None
+            if not isinstance(value, Mapping) or part not in value:
+                return None if self._lacks(path) else Unknown(self._reason(path))
+            value = value[part]
+        return value
 
     def once(self, name: str, function: Callable[[], Result]) -> Result:
         if not isinstance(self.facts, _Facts):

@@ -29,7 +29,7 @@ def test_a_survey_tells_of_every_combination_what_match_tells_of_it() -> None:
 
     told = 0
     for added, found in zip(others, matrix.survey(known, shared, others)):
-        for _ in range(60):
+        for _ in range(25):
             place = [random.randrange(len(choices)) for choices in (*shared, added)]
             parts = [choices[at] for choices, at in zip((*shared, added), place)]
             findings = matrix.judge(known, Environment(joined(parts))).findings
@@ -37,7 +37,7 @@ def test_a_survey_tells_of_every_combination_what_match_tells_of_it() -> None:
             surveyed = {each.id: each.statuses.get(tuple(place[at] for at in each.dimensions)) for each in found}
             assert {name: status for name, status in surveyed.items() if status} == matched, parts
             told += len(matched)
-    assert told > 200
+    assert told > 80
 
 
 def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:

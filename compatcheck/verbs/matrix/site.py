@@ -36,6 +36,12 @@ def command(folder: str, matrix_folder: str | None) -> None:
     click.echo(f"{len(files)} files, {size / 1e6:.1f} MB in {folder}; open {folder}/index.html", err=True)
 
 
+def _history(days: Mapping[str, object]) -> list[tuple[str, str]]:
+    from packaging.version import Version
+
+    return [(version, str(days[version])) for version in sorted(days, key=Version)]
+
+
 def _source(folder: str | None) -> Source:
     from compatcheck import matrix, probes
     from compatcheck.environment import Environment
@@ -53,7 +59,7 @@ def _source(folder: str | None) -> Source:
         revision=known.revision,
         entries=matrix.all_entries(known),
         withdrawn=matrix.withdrawn_entries(known),
-        releases=known.table("release-history")["releases"],
+        histories={name: _history(days) for name, days in known.table("release-history")["releases"].items()},
         runtimes=known.table("torch-cuda-builds")["default"],
         records=matrix.records(folder),
         probes={name: probes.describe(name)[0] for name in probes.names()},

@@ -18,7 +18,10 @@ MAPPED = (_version_map.TORCH, *_version_map.BESIDE)
 
 
 def render(source: Source) -> dict[str, str]:
-    """The text of every file of the site, by its path."""
+    """The text of every file of the site, by its path.
+
+    The page of an entry is ``entries/CC-….html`` for good, also once it is withdrawn; ``index.html#CC-…`` leads there.
+    """
     footer = f"Matrix {source.revision}, {len(source.entries)} entries. Made by compatcheck matrix site."
     pages = {
         "index.html": _index.render(source, footer),
@@ -27,9 +30,8 @@ def render(source: Source) -> dict[str, str]:
         "style.css": styles.palette() + styles.style() + _text("style.css"),
         "script.js": _text("script.js") + styles.copy_script(),
     }
-    for entry in source.entries:
-        pages[f"entries/{entry['id']}.html"] = _entry.render(entry, source, footer)
-        pages[f"entries/{entry['id']}.json"] = _json(entry)
+    for entry, related in zip(source.entries, _entry.related_entries(source.entries)):
+        pages[f"entries/{entry['id']}.html"] = _entry.render(entry, related, source, footer)
     for entry in source.withdrawn:
         pages[f"entries/{entry['id']}.html"] = _entry.render_withdrawn(entry, footer)
     cited = {each["url"] for entry in source.entries for each in entry["evidence"]}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import count
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
+from itertools import chain, count
 from typing import Any
 
 from compatcheck.environment.paths import distribution_of
@@ -15,7 +17,7 @@ from compatcheck.report.pages.site._release_bars import bar
 from compatcheck.report.pages.site._source import Entry, Source
 from compatcheck.report.subjects.explanation import condition_in_words
 
-_MOST_RELATED = 12
+_MOST_RELATED = 6
 _KINDS = {
     "upstream-fix": "fix upstream",
     "maintainer": "maintainer",
@@ -26,7 +28,7 @@ _KINDS = {
 }
 
 
-def render(entry: Entry, source: Source, footer: str) -> str:
+def render(entry: Entry, related: Iterable[Entry], source: Source, footer: str) -> str:
     """The page of an entry, to lie in a folder below the site's own."""
     return page(
         f"{entry['id']} {entry['title']}",
@@ -39,8 +41,7 @@ def render(entry: Entry, source: Source, footer: str) -> str:
         section("Who is affected", *_affected(entry, source)),
         section("Evidence", listed(_evidence(each, source) for each in entry["evidence"])),
         section("Reproduction", *_reproduction(entry, source)),
-        section("Related entries", listed(_related(entry, source))),
-        tag("p", link(f"{entry['id']}.json", "The entry as JSON")),
+        section("Related entries", listed(map(_related, related))),
         root="../",
         footer=footer,
     )
@@ -128,15 +129,21 @@ def _reproduction(entry: Entry, source: Source) -> Iterator[Html]:
         yield record_page_part(url, source.records.get(url))
 
 
-def _related(entry: Entry, source: Source) -> Iterable[Html]:
-    mine = set(entry["packages"])
-    near = [
-        (len(mine & set(other["packages"])), other)
-        for other in source.entries
-        if other["id"] != entry["id"] and mine & set(other["packages"])
-    ]
-    nearest = sorted(near, key=lambda each: (-each[0], each[1]["impact"] != entry["impact"], each[1]["id"]))
-    return [
-        joined((link(f"{other['id']}.html", other["title"]), " ", tag("small", f"{other['id']}, {other['impact']}")))
-        for _, other in nearest[:_MOST_RELATED]
-    ]
+def _related(other: Entry) -> Html:
+    described = tag("small", f"{other['id']}, {other['impact']}")
+    return joined((link(f"{other['id']}.html", other["title"]), " ", described))
+
+
+def related_entries(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """For each entry those that share most of its packages, of the same impact first."""
+    order = sorted(range(len(entries)), key=lambda at: str(entries[at]["id"]))
+    rank = {at: number for number, at in enumerate(order)}
+    by_package: dict[str, list[int]] = {}
+    for at, entry in enumerate(entries):
+        for name in set(entry["packages"]):
+            by_package.setdefault(name, []).append(at)
+    for at, entry in enumerate(entries):
+        shared = Counter(chain.from_iterable(by_package[name] for name in set(entry["packages"])))
+        del shared[at]
+        keys = ((-count, entries[near]["impact"] != entry["impact"], rank[near]) for near, count in shared.items())
+        yield [entries[order[number]] for _, _, number in nsmallest(_MOST_RELATED, keys)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
@@ -11,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from compatcheck.errors import InputError
 from compatcheck.files.reading import open_text
 
+_HERE, _EXCHANGE = -100, 2
+"""``AT_FDCWD`` and ``RENAME_EXCHANGE``: https://man7.org/linux/man-pages/man2/rename.2.html"""
 MARK = "compatcheck-site.json"
 """The file that tells a site of ours from any other folder; it lists what was written."""
 
@@ -30,8 +33,9 @@ def write(files: Mapping[str, str], folder: str) -> None:
             _fill(made, files)
             if os.path.isdir(real):
                 _keep_foreign(real, made, was)
-                os.rename(real, old)
-            os.rename(made, real)
+                _exchange(made, real, old)
+            else:
+                os.rename(made, real)
     except OSError as error:
         seen = error.strerror or str(error)
         raise InputError("writing the site into", folder, seen, "name a folder you can write to") from None
@@ -48,6 +52,29 @@ def require_ours(folder: str) -> set[str]:
     except (OSError, ValueError, KeyError, TypeError):
         seen, advice = "it holds something else than a site of ours", "name another folder, or a new one"
         raise InputError("writing the site into", folder, seen, advice) from None
+
+
+def _exchange(made: str, real: str, old: str) -> None:
+    """Put one folder in the place of another: at once where the system can, else with the other put back on a cut."""
+    if _swap(made, real):
+        return
+    os.rename(real, old)
+    try:
+        os.rename(made, real)
+    finally:
+        if not os.path.lexists(real):
+            os.rename(old, real)
+
+
+def _swap(one: str, other: str) -> bool:
+    """Let two paths exchange what they name; False where the system cannot."""
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    paths = (ctypes.c_char_p(os.fsencode(each)) for each in (one, other))
+    first, second = paths
+    return bool(rename(_HERE, first, _HERE, second, _EXCHANGE) == 0)
 
 
 def _fill(folder: str, files: Mapping[str, str]) -> None:

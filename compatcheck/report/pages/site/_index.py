@@ -117,7 +117,8 @@ def js_regex(regex: str) -> tuple[str, str]:
     if leading:
         flags, regex = leading[1], regex[leading.end() :]
     text = "".join(_translated(regex))
-    foreign = re.search(r"\(\?[^:=!<]|\[\^?\]|[*+?}]\+", text)
+    unescaped = re.sub(r"\\.", "_", text, flags=re.DOTALL)
+    foreign = re.search(r"\(\?[^:=!<]|\[\^?\]|[*+?}]\+", unescaped)
     return ("", "") if foreign else (text, flags)
 
 

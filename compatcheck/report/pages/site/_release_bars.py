@@ -98,10 +98,10 @@ def _newest(count: int) -> Html:
 
 
 def _years(releases: Sequence[Release]) -> Iterator[Html]:
-    last = float(-_APART)
+    shown: list[tuple[str, float]] = []
     for year, places in groupby(range(len(releases)), key=lambda place: releases[place][1][:4]):
         x = _x(next(places), len(releases))
-        if x - last >= _APART and x < _WIDTH - _RIGHT - _APART / 2:
-            yield tag("line", class_="year", x1=x, x2=x, y1=_TRACK + _THICK, y2=_TRACK + _THICK + 6)
-            yield tag("text", year, x=x, y=52)
-            last = x
+        if (not shown or x - shown[-1][1] >= _APART) and x < _WIDTH - _RIGHT - _APART / 2:
+            shown.append((year, x))
+    yield tag("path", class_="year", d="".join(f"M{x} {_TRACK + _THICK}v6" for _, x in shown))
+    yield from (tag("text", year, x=x, y=52) for year, x in shown)

@@ -28,17 +28,17 @@ class Surveyed(Protocol):
 class Source(NamedTuple):
     """The matrix and what judges by it; ``entries`` are those in force.
 
-    ``releases`` holds the day of each release by package, ``runtimes`` the CUDA of the torch that the package index
-    serves by minor release, ``records`` what was measured by the path that entries cite, ``probes`` what each probe
-    measures. ``survey`` judges every combination of choices, ``suspected`` gives the ids that facts do not rule out,
-    ``within`` tells whether a release lies in a range, and ``patterns`` gives an entry's error patterns, each with
-    a text that every match holds in some letter case, or none.
+    ``histories`` holds the releases of each package and their days, the oldest first, ``runtimes`` the CUDA of the
+    torch that the package index serves by minor release, ``records`` what was measured by the path that entries cite,
+    ``probes`` what each probe measures. ``survey`` judges every combination of choices, ``suspected`` gives the ids
+    that facts do not rule out, ``within`` tells whether a release lies in a range, and ``patterns`` gives an entry's
+    error patterns, each with a text that every match holds in some letter case, or none.
     """
 
     revision: str
     entries: Sequence[Entry]
     withdrawn: Sequence[Entry]
-    releases: Mapping[str, Mapping[str, object]]
+    histories: Mapping[str, list[tuple[str, str]]]
     runtimes: Mapping[str, str]
     records: Mapping[str, Mapping[str, Any]]
     probes: Mapping[str, str]
@@ -48,8 +48,5 @@ class Source(NamedTuple):
     patterns: Callable[[str], Sequence[tuple[str, str]]]
 
     def history(self, name: str) -> list[tuple[str, str]]:
-        """The releases of a package and their days, the oldest first."""
-        from packaging.version import Version
-
-        known = self.releases.get(name, {})
-        return [(version, str(known[version])) for version in sorted(known, key=Version)]
+        """The releases of a package and their days; none of a package that is not recorded."""
+        return self.histories.get(name, [])

@@ -76,7 +76,12 @@ function listEntries() {
     remember(form);
   }
 
-  const start = () => { restore(form); show(); };
+  const start = () => {
+    const named = decodeURIComponent(location.hash.slice(1)).toUpperCase();
+    if (/^CC-\d{4}-\d{4}$/.test(named)) return location.replace(`entries/${named}.html`);
+    restore(form);
+    show();
+  };
   form.addEventListener("input", show);
   form.addEventListener("reset", () => setTimeout(show));
   form.addEventListener("submit", (event) => event.preventDefault());
