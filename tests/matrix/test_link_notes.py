@@ -21,13 +21,13 @@ def finding(known: matrix.Matrix, name: str) -> Finding:
 
 def test_note_and_its_source_come_first(known: matrix.Matrix) -> None:
     found = finding(known, "split_torch_state_dict_into_shards")
-    assert found.mechanism.startswith("accelerate/accelerator.py imports the function when it is loaded")
-    assert "Names, parameters and attributes come and go" in found.mechanism
+    assert found.mechanism.startswith("accelerate/accelerator.py imports the function on load")
+    assert "Libraries add and remove names, parameters and attributes" in found.mechanism
     assert found.evidence[0] == "https://github.com/huggingface/accelerate/blob/v0.32.1/src/accelerate/accelerator.py"
 
 
 def test_name_without_note_has_the_mechanism_alone(known: matrix.Matrix) -> None:
-    assert finding(known, "DDUFEntry").mechanism.startswith("Names, parameters and attributes come and go")
+    assert finding(known, "DDUFEntry").mechanism.startswith("Libraries add and remove names")
 
 
 def test_note_is_shown_in_chinese(known: matrix.Matrix, monkeypatch: pytest.MonkeyPatch) -> None:

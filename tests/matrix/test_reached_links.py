@@ -30,7 +30,7 @@ def test_run_that_gets_there_is_affected(known: matrix.Matrix) -> None:
     assert found and found.status == "affected"
     assert found.packages == ("accelerate", "transformers")
     assert found.remedies[0].pins == {"accelerate": ">=1.3.0"}
-    assert found.mechanism.startswith("The Trainer of transformers 4.52 and later releases calls unwrap_model")
+    assert found.mechanism.startswith("The Trainer of transformers 4.52 and later calls unwrap_model")
 
 
 def test_other_run_is_not_told(known: matrix.Matrix) -> None:
