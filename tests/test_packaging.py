@@ -45,14 +45,14 @@ def test_what_its_own_environment_lacks_is_not_held_against_the_run(wheel: Wheel
 @pytest.mark.parametrize(
     ("verb", "advice"),
     [
-        ("lint", "give the matrix folder of a checkout"),
+        ("lint", "pass the matrix folder of a checkout"),
         *((verb, "run it in a clone of the repository") for verb in UPKEEP),
     ],
 )
 def test_an_installation_names_the_place_of_the_sources(wheel: Wheel, tmp_path: Path, verb: str, advice: str) -> None:
     done = wheel.run("matrix", verb, cwd=tmp_path)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert f"in its compiled form only; {advice}" in done.stderr
+    assert f"has only the compiled matrix; {advice}" in done.stderr
 
 
 def test_the_wheel_holds_neither_tools_nor_tests(wheel: Wheel) -> None:

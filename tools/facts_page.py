@@ -10,17 +10,17 @@ from compatcheck.environment.vocabulary import FACTS, Fact
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "facts.md"
 _HEAD = """# Facts and the snapshot
 
-The facts that compatcheck knows of an environment. `compatcheck env` prints them as a snapshot, a JSON object with
-`schema_version` 1 that `--snapshot` reads back; `--assume` and the conditions of entries use the same dotted names,
-such as `training.attention`. A fact that is missing is unknown; one that is `null` is known to be absent. Other keys
-are kept and judge nothing.
+The facts of an environment. `compatcheck env` prints them as a snapshot, a JSON object with
+`schema_version` 1 that `--snapshot` reads back. `--assume` and the conditions of entries use the same dotted names,
+such as `training.attention`. A missing fact is unknown; `null` means known to be absent. Other keys
+are kept and ignored.
 
-`*` stands for a name, `[]` for the entries of a list. Conditions on GPUs are written `gpu.…` (any GPU) or
+`*` is a name, `[]` the items of a list. Conditions on GPUs are written `gpu.…` (any GPU) or
 `every_gpu.…` (all GPUs); `--assume gpu.…` sets every GPU. The conditions `traits` and `training.runs_on` are computed
-from facts. Facts in bold must be there where their section is. A default is what a DeepSpeed file without the setting
-means. `unknown` gives reasons and `locations` a file and line, both by dotted name; `target` describes the interpreter.
+from facts. Facts in bold are required if their section is present. The default applies to a DeepSpeed file without the
+setting. `unknown` has reasons and `locations` a file and line, both by dotted name; `target` describes the interpreter.
 
-This page is made by `python -m tools.facts_page`.
+`python -m tools.facts_page` generates this page.
 """
 
 

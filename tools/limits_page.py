@@ -13,11 +13,11 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "limits.md"
 SOURCE = Path(limits.__file__)
 _HEAD = """# Limits on input
 
-What compatcheck reads may be a stranger's, so each size, depth and time has a limit. What is refused is one line on
-standard error and exit status 2; what is passed over or left out is unknown, with the reason. The names are those in
+compatcheck reads untrusted input, so each size, depth and time has a limit. Refused input gives one line on standard
+error and exit status 2; skipped or omitted input is unknown, with the reason. The names are those in
 `compatcheck/files/limits.py`.
 
-This page is made by `python -m tools.limits_page`."""
+`python -m tools.limits_page` generates this page."""
 _UNITS = {"BYTES": "", "SECONDS": " s", "CHARACTERS": " characters", "DEPTH": " levels"}
 
 

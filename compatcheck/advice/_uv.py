@@ -55,7 +55,9 @@ def run(arguments: Sequence[str], *, stdin: str = "", on_line: Callable[[str], N
         reader.join()
         done = Done(process.wait(), stdout, "".join(lines))
     if done.status and any(mark in done.stderr for mark in _FULL):
-        raise InputError("writing with", "uv", "its disk is full", "make room, or set UV_CACHE_DIR to a larger disk")
+        raise InputError(
+            "writing with", "uv", "its disk is full", "free some space, or set UV_CACHE_DIR to a larger disk"
+        )
     return done
 
 
@@ -71,7 +73,7 @@ def _binary() -> str:
         found = shutil.which("uv")
         if found is None:
             raise InputError(
-                "looking for", "uv", "neither its package nor PATH holds it", "install it: pip install uv"
+                "looking for", "uv", "not found in its package or on PATH", "install it: pip install uv"
             ) from None
         return found
 
@@ -93,7 +95,7 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
         )
     except OSError as error:
         seen = error.strerror or str(error)
-        raise InputError("starting", command[0], seen, "install uv anew: pip install uv") from None
+        raise InputError("starting", command[0], seen, "reinstall uv: pip install uv") from None
     leftovers.hold(process.pid)
     try:
         yield process

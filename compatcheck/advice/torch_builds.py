@@ -114,10 +114,9 @@ def rebuild_notes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[
     if old is None or new is None or (minor(old), backend_of(old)) == (minor(new), backend_of(new)):
         return ()
     notes = {
-        "flash-attn": f"was compiled beside torch {old}: reinstall it once torch {new} is there, with pip's "
+        "flash-attn": f"was compiled against torch {old}: once torch {new} is installed, reinstall it with pip's "
         "--force-reinstall --no-cache-dir --no-deps --no-build-isolation",
-        "deepspeed": f"refuses operators that were built ahead (DS_BUILD_OPS) for torch {old}: reinstall it if "
-        "it has such",
+        "deepspeed": f"rejects prebuilt operators (DS_BUILD_OPS) for torch {old}; reinstall it if it has any",
     }
     return tuple(
         f"{name} {after[name]} {note}"

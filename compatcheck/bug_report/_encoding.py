@@ -30,7 +30,7 @@ _ARCHIVES = (
     (b"\x1f\x8b", "gzip"),
     (b"7z\xbc\xaf", "7z"),
 )
-_PASTE = "copy the text out of it and paste that"
+_PASTE = "copy the text and paste it"
 _USUAL = 0.95
 _FEW = 0.02
 
@@ -65,7 +65,7 @@ def _refuse_pictures(raw: bytes, source: str) -> None:
     archive = next((kind for start, kind in _ARCHIVES if raw.startswith(start)), None)
     if archive:
         raise InputError(
-            _DOING, source, _("it is a {kind} archive").format(kind=archive), "unpack it and give the text in it"
+            _DOING, source, _("it is a {kind} archive").format(kind=archive), "unpack it and pass the text"
         )
 
 
@@ -80,7 +80,7 @@ def _likeliest(raw: bytes, source: str) -> str:
         return chinese
     if stray <= _FEW * len(loose):
         return loose
-    raise InputError(_DOING, source, "it is neither UTF-8, UTF-16 nor GBK", "save it as UTF-8")
+    raise InputError(_DOING, source, "it is not UTF-8, UTF-16 or GBK", "save it as UTF-8")
 
 
 def _share_of_usual(text: str) -> float:

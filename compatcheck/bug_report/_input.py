@@ -26,12 +26,12 @@ def read_input(path: str) -> tuple[str, str]:
             raw = _head_and_tail(sys.stdin.buffer)
         else:
             if not os.path.exists(path):
-                raise InputError(_DOING, path, "there is no such file", "give the path of a text file, or -")
+                raise InputError(_DOING, path, "there is no such file", "pass the path of a text file, or -")
             with open(path, "rb", opener=_without_waiting) as stream:
                 raw = _head_and_tail(stream)
     except OSError as error:
         seen = error.strerror or str(error)
-        raise InputError(_DOING, source, seen, "give the path of a text file, or -") from None
+        raise InputError(_DOING, source, seen, "pass the path of a text file, or -") from None
     return plain_text(_encoding.decoded(raw, source)), source
 
 

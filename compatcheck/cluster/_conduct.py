@@ -260,7 +260,7 @@ def _describe_end(status: int | None) -> str:
     try:
         return f"was ended by {signal.Signals(-status).name}"
     except ValueError:
-        return f"was ended by signal {-status}"
+        return f"was killed by signal {-status}"
 
 
 def _free_port() -> int:

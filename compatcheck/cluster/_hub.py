@@ -135,7 +135,7 @@ class Hub:
 
     def _name(self, channel: Channel, hello: Hello) -> None:
         if hello.rank in self.channels or hello.rank >= self.launch.world:
-            channel.gone = "another rank of this number is here"
+            channel.gone = "another process has this rank"
             return
         self._unnamed.discard(channel)
         self.channels[hello.rank], channel.rank = channel, hello.rank
@@ -165,8 +165,10 @@ def _make_room(world: int) -> None:
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return
     if hard != resource.RLIM_INFINITY and hard < needed:
-        seen = f"this system allows {hard} open files to a process, and {world} ranks need {needed}"
-        raise InputError("hearing", f"{world} ranks", seen, "raise the hard limit (ulimit -Hn) on the node of rank 0")
+        seen = f"this system allows {hard} open files per process, but {world} ranks need {needed}"
+        raise InputError(
+            "listening for", f"{world} ranks", seen, "raise the hard limit (ulimit -Hn) on the node of rank 0"
+        )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
@@ -176,7 +178,7 @@ def _is_loopback(address: str) -> bool:
 
 def _listen(launch: Launch) -> socket.socket:
     """Raises InputError where none of the ports is free."""
-    seen = "no port was left to try"
+    seen = "no port is left to try"
     for port in launch.ports:
         try:
             return _network.listen(port)

@@ -49,7 +49,7 @@ def launch(environ: Mapping[str, str]) -> Launch:
         ("", ("", "", "", "")),
     )
     if not launcher:
-        advice = "start it with torchrun, srun or mpirun, or name a folder with --snapshots"
+        advice = "start it with torchrun, srun or mpirun, or pass a folder with --snapshots"
         raise InputError(_DOING, "of this run", "no launcher has set RANK and WORLD_SIZE", advice)
     rank, world = _number(environ, names[0], 0), _number(environ, names[1], 1)
     if rank >= world:
@@ -75,7 +75,7 @@ def launch(environ: Mapping[str, str]) -> Launch:
 def _number(environ: Mapping[str, str], name: str, least: int) -> int:
     text = environ[name]
     if not re.fullmatch(r"\d{1,7}", text) or int(text) < least:
-        raise InputError(_DOING, name, f"it is {text!r:.40}", f"set it to a whole number from {least} on")
+        raise InputError(_DOING, name, f"it is {text!r:.40}", f"set it to a whole number of at least {least}")
     return int(text)
 
 
@@ -96,7 +96,7 @@ def _address(environ: Mapping[str, str], world: int) -> str:
     listed = environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_JOB_NODELIST")
     if listed:
         return first_node(listed)
-    advice = "export it as the address of the machine that rank 0 runs on"
+    advice = "set it to the address of the machine that runs rank 0"
     raise InputError(_DOING, "at MASTER_ADDR", "it is not set", advice)
 
 

@@ -27,7 +27,7 @@ class Leader:
         self.silence = min(max(seconds, _SHORTEST_SILENCE), _LONGEST_SILENCE)
         self.ledger = Ledger(hub.launch.world)
         self.failures: list[Failure] = []
-        self.doing = "the ranks came together"
+        self.doing = "the ranks connected"
         self._looked = time.monotonic()
 
     def gather(self) -> None:
@@ -43,7 +43,9 @@ class Leader:
             waited = self.seconds - max(deadline - time.monotonic(), 0)
             missing, mute = self.ledger.missing(), self.ledger.mute()
             if missing:
-                what = f"did not connect within {waited:.0f} s; check the launcher's output and the way to rank 0"
+                what = (
+                    f"did not connect within {waited:.0f} s; check the launcher's output and the network path to rank 0"
+                )
                 self.fail("absent", missing, what)
             if mute:
                 what = f"connected, but did not report its machine within {waited:.0f} s; its disk may not respond"
@@ -126,12 +128,12 @@ class Leader:
             for other, seen in sorted(failed.items()):
                 if frozenset((rank, other)) not in told and other in self.ledger.alive():
                     told.add(frozenset((rank, other)))
-                    both = " (nor the other way round)" if rank in answers.get(other, {}) else ""
+                    both = " (in either direction)" if rank in answers.get(other, {}) else ""
                     host = asked[rank][other][0]
                     what = f"{names[rank]} cannot reach {names[other]} at {host}: {seen}{both}"
                     self.fail("cut off", (rank, other), what)
         for rank in sorted(asked.keys() - answers.keys() - self.ledger.lost):
-            self.fail("silent", (rank,), "did not answer which nodes it reaches")
+            self.fail("silent", (rank,), "did not report which nodes it can reach")
 
     def part(self, status: int) -> None:
         self.hub.part(Over(status=status))

@@ -94,7 +94,10 @@ class Ledger:
         for rank, hello in sorted(self.hellos.items()):
             member = Member(rank, names[rank])
             if hello.version != own_version:
-                what = f"it runs compatcheck {hello.version} and rank 0 {own_version}; install the same everywhere"
+                what = (
+                    f"it runs compatcheck {hello.version} and rank 0 runs {own_version}; install the same "
+                    "version everywhere"
+                )
                 found.setdefault(("other version", what), []).append(member)
             has = self.has.get(rank)
             if has is not None and has.unread:

@@ -88,7 +88,7 @@ class Participant:
         first, last = self.launch.ports[0], self.launch.ports[-1]
         if not self.stopping:
             seen += f", for {seconds:g} s"
-        advice = "see that MASTER_ADDR is right and that this node can reach it"
+        advice = "check that MASTER_ADDR is correct and that this node can reach it"
         place = f"{self.launch.address}, ports {first} to {last}"
         raise CompatcheckError(f"rank {self.launch.rank}: finding rank 0 at", place, self.stopping or seen, advice)
 
@@ -110,7 +110,7 @@ class Participant:
                         self._obey(channel, message)
                 self._tell(channel)
                 if channel.gone:
-                    advice = "see what rank 0 has said"
+                    advice = "see the output of rank 0"
                     raise CompatcheckError(f"rank {self.launch.rank}: hearing", "rank 0", channel.gone, advice)
         channel.send(Leaving(why=self.stopping))
         return 1
@@ -166,7 +166,7 @@ def _greeted(launch: Launch, port: int) -> Channel | str:
     greeting = _messages.decoded(line)
     if not isinstance(greeting, Greeting) or greeting.job != launch.job:
         connection.close()
-        return "another service, or another run, answers there"
+        return "another service or another run responds there"
     if greeting.protocol != _messages.PROTOCOL:
         connection.close()
         return f"rank 0 runs another compatcheck (protocol {greeting.protocol}, here {_messages.PROTOCOL})"

@@ -61,9 +61,9 @@ def _files(folder: str) -> Iterator[str]:
     try:
         names = os.listdir(folder)
     except OSError as error:
-        raise InputError(_DOING, folder, error.strerror or str(error), "name a folder of snapshots") from None
+        raise InputError(_DOING, folder, error.strerror or str(error), "pass a folder of snapshots") from None
     found = sorted((name for name in names if name.endswith(".json") and name[0] != "."), key=natural)
     if not found:
         advice = "write one on each machine: compatcheck cluster --record FOLDER"
-        raise InputError(_DOING, folder, "it holds no .json file", advice)
+        raise InputError(_DOING, folder, "it contains no .json file", advice)
     return (os.path.join(folder, name) for name in found)

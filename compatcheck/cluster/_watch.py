@@ -60,14 +60,14 @@ def stuck(pulses: Sequence[Pulse], still: float, limit: float) -> Stuck | None:
     waited = next(pulse.doing for pulse in pulses if pulse.arrived == front)
     if behind:
         return Stuck(
-            tuple(pulse.rank for pulse in behind), f"did not arrive at {waited} within {still:.0f} s: {_is(behind[0])}"
+            tuple(pulse.rank for pulse in behind), f"did not reach {waited} within {still:.0f} s: {_is(behind[0])}"
         )
     odd = _odd(pulses)
     if odd:
         ranks = tuple(pulse.rank for pulse in odd)
-        return Stuck(ranks, f"did not go through {waited} within {still:.0f} s as the others try to: {_is(odd[0])}")
+        return Stuck(ranks, f"did not pass {waited}, where the others wait, within {still:.0f} s: {_is(odd[0])}")
     everyone = tuple(pulse.rank for pulse in pulses)
-    return Stuck(everyone, f"all arrived at {waited}, and none came out of it within {still:.0f} s: {_is(pulses[0])}")
+    return Stuck(everyone, f"all entered {waited}, but none finished it within {still:.0f} s: {_is(pulses[0])}")
 
 
 def _busy(pulse: Pulse) -> bool:
@@ -104,5 +104,5 @@ def _is(pulse: Pulse) -> str:
     if pulse.state in STOPPED:
         return "its process is stopped"
     if not pulse.frame:
-        return f"it is at {pulse.doing}" if pulse.doing else "it has not begun"
+        return f"it is at {pulse.doing}" if pulse.doing else "it has not started"
     return f"it is in {pulse.frame}"

@@ -41,11 +41,11 @@ class Record(NamedTuple):
 def read(path: str) -> Iterator[Record]:
     """Every record of a file. Raises `InputError` where it cannot be opened."""
     if os.path.isdir(path):
-        advice = "give one file of it, a data set saved by datasets first written with its to_json()"
+        advice = "pass one file of it; export a data set saved by datasets with its to_json() first"
         raise InputError("reading", path, "it is a folder", advice)
     if not os.path.isfile(path):
-        missing = "there is no such file" if not os.path.lexists(path) else "it is not an ordinary file"
-        raise InputError("reading", path, missing, "give a JSON or JSON-lines file")
+        missing = "there is no such file" if not os.path.lexists(path) else "it is not a regular file"
+        raise InputError("reading", path, missing, "pass a JSON or JSON-lines file")
     try:
         with open_bytes(path) as plain:
             zipped = plain.read(2) == b"\x1f\x8b"
@@ -65,7 +65,7 @@ def _records(stream: Stream) -> Iterator[Record]:
         yield Record(1, fault="the compressed data is damaged")
         return
     if head.startswith(b"PAR1"):
-        yield Record(1, fault="it is a Parquet file: write it as JSON lines, as with datasets' to_json()")
+        yield Record(1, fault="it is a Parquet file; convert it to JSON lines, for example with datasets' to_json()")
         return
     lines = _Lines(stream, head)
     if _is_array(head):

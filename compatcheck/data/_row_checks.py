@@ -21,13 +21,13 @@ class _Kind(NamedTuple):
 
 
 _KINDS: dict[str, _Kind] = {
-    "broken-line": _Kind("problem", "lines that are no JSON: {count} ({example})", "correct or delete them"),
+    "broken-line": _Kind("problem", "lines that are not JSON: {count} ({example})", "correct or delete them"),
     "unknown-shape": _Kind(
-        "problem", "records that are no conversation of a known shape: {count}", "bring them to one shape"
+        "problem", "records with an unknown conversation format: {count}", "convert them to one shape"
     ),
-    "mixed-shapes": _Kind("problem", "the rows have several shapes: {example}", "bring them to one shape"),
+    "mixed-shapes": _Kind("problem", "the rows have several shapes: {example}", "convert them to one shape"),
     "encoding": _Kind("problem", "rows in {example} where loaders expect UTF-8: {count}", "convert the file to UTF-8"),
-    "no-message": _Kind("problem", "rows that hold what is no message: {count} ({example})", "correct or delete them"),
+    "no-message": _Kind("problem", "rows with invalid messages: {count} ({example})", "correct or delete them"),
     "unknown-role": _Kind(
         "problem", "rows with an unusual role: {count} ({example})", "use system, user, assistant and tool"
     ),
@@ -42,19 +42,19 @@ _KINDS: dict[str, _Kind] = {
     ),
     "empty-answer": _Kind("problem", "rows with an empty answer: {count}", "fill or delete them", _MASKED),
     "role-order": _Kind(
-        "problem", "rows whose roles are out of turn: {count} ({example})", "let user and assistant take turns"
+        "problem", "rows with roles out of order: {count} ({example})", "alternate user and assistant messages"
     ),
     "marker-in-answer": _Kind(
         "problem",
         "rows with a chat marker as text in an answer: {count} ({example})",
-        "take the markers out: the template writes them",
+        "remove the markers; the template writes them",
     ),
     "media": _Kind(
         "note",
-        "rows with images, sound or film: {count}; what these add to the tokens is not counted",
+        "rows with images, audio or video: {count}; their tokens are not counted",
         "leave room for them in the length",
     ),
-    "duplicate": _Kind("note", "rows that are copies of others: {count}", "delete them unless the weight is meant"),
+    "duplicate": _Kind("note", "rows that are duplicates: {count}", "delete them unless the extra weight is intended"),
 }
 _JUDGED_BETTER_BY_TOKENIZER = ("role-order", "ends-without-answer", "marker-in-answer")
 

@@ -159,7 +159,7 @@ def _alpaca(value: Mapping[str, Any]) -> Row:
     answer = value["output"] if "output" in value else value["response"]
     if isinstance(answer, list) and len(answer) > 1:
         return _alpaca({**value, "output": answer[0]})._replace(shape="preference")
-    odd = None if isinstance(answer, str) else "the output is no text"
+    odd = None if isinstance(answer, str) else "the output is not text"
     rounds = value.get("history")
     past = [pair for pair in rounds if isinstance(pair, list) and len(pair) == 2] if isinstance(rounds, list) else []
     history = [message for question, reply in past for message in _turns(str(question), reply)]
@@ -174,7 +174,7 @@ def _paired(value: Mapping[str, Any], question: str, answer: str) -> Row:
         replies = value[answer] if isinstance(value[answer], list) else []
         reply = _row_of_turns("prompt-completion", replies)
         return Row("prompt-completion", [*asked.messages, *reply.messages], asked.odd or reply.odd)
-    odd = None if isinstance(value[answer], str) else f"{answer} is no text"
+    odd = None if isinstance(value[answer], str) else f"{answer} is not text"
     return Row("prompt-completion", _turns(_text(value[question]) or "", value[answer]), odd)
 
 

@@ -104,7 +104,7 @@ def _faults_of(row: Row) -> Iterator[tuple[str, str]]:
     if not answers:
         yield "no-answer", " ".join(roles[:6])
     elif roles[-1] != "assistant":
-        yield "ends-without-answer", f"the last message is of {roles[-1]}"
+        yield "ends-without-answer", f"the last message is from {roles[-1]}"
     if not row.odd and any(not message["content"].strip() and not message.get("tool_calls") for message in answers):
         yield "empty-answer", ""
     order = _disorder(roles)

@@ -31,7 +31,7 @@ def judge(
     for problem in _problems(measured, shape, limit):
         does = None
         if known and known.own_templates and problem.name in _TEMPLATE_PROBLEMS:
-            does = "writes chats by templates of its own"
+            does = "formats chats with its own templates"
         elif known and problem.name == "label-cut-off":
             does = known.long_rows
         if does:
@@ -64,9 +64,10 @@ def _template(measured: Mapping[str, object], shape: str) -> Iterator[DataProble
             symptoms=_SELF_TALK,
         )
     elif not measured["templated"]:
-        seen, fix = "the model has no chat template", "take one of its own family, or a base model's plain prompts"
+        seen = "the model has no chat template"
+        fix = "use one from its own model family, or the plain prompts of a base model"
         if shape in ("alpaca", "prompt-completion", "text"):
-            yield _note("template-missing", f"{seen}: prompt and answer were joined as they are", fix)
+            yield _note("template-missing", f"{seen}: prompt and answer were concatenated unchanged", fix)
         elif measured.get("own_method"):
             seen, fix = f"{seen}, but a method of its own", f"build inputs with {measured['own_method']}()"
             yield _note("template-missing", seen, f"{fix}, as its own script does; the pieces below come without it")
@@ -74,47 +75,45 @@ def _template(measured: Mapping[str, object], shape: str) -> Iterator[DataProble
             yield _problem("template-missing", f"{seen}, and the data are conversations", fix, symptoms=_SELF_TALK)
     elif measured.get("refused"):
         yield _problem(
-            "template-refuses", f"the chat template refuses a plain question and answer: {measured['refused']}",
-            "take the model's files and transformers from the same date",
+            "template-refuses", f"the chat template rejects a plain question and answer: {measured['refused']}",
+            "use the model's files and a transformers release from the same date",
         )  # fmt: skip
 
 
 def _rows(rows: Rows, limit: int | None) -> Iterator[DataProblem]:
     refused = [row for row in rows if row.get("error")]
     if refused:
-        seen = f"the chat template refuses {_share(refused, rows)}: {refused[0]['error']}"
-        fix = "correct the rows, or take a template that knows their roles"
+        seen = f"the chat template rejects {_share(refused, rows)}: {refused[0]['error']}"
+        fix = "correct the rows, or use a template that supports their roles"
         if any(words in refused[0]["error"] for words in _WANTS_OBJECTS):
-            fix = "write the arguments of tool calls as objects and not as text, if the rows hold any; else " + fix
+            fix = "write the arguments of tool calls as objects, not as text, if the rows contain any; else " + fix
         yield _problem("row-refused", seen, fix, refused)
     nested = [row for row in rows if row.get("nested")]
     if nested:
         yield _problem(
             "nested-template",
-            f"the template returns a list in a list ({_share(nested, rows)}): scripts that slice it have no label left",
-            "take [0] of what apply_chat_template returns, or tokenizer files and script from the same date",
+            f"the template returns a nested list ({_share(nested, rows)}): scripts that slice it keep no label",
+            "use [0] of the result of apply_chat_template, or tokenizer files and a script from the same date",
             nested,
             _MASKED,
         )
     unlabelled = [row for row in rows if not row.get("error") and not row["labels"]]
     if unlabelled:
         seen = f"no token of {_share(unlabelled, rows)} has a label: there is no answer in the template's output"
-        yield _problem("no-label", seen, "see that the template writes the answers", unlabelled, _MASKED)
+        yield _problem("no-label", seen, "check that the template writes the answers", unlabelled, _MASKED)
     cut = [row for row in rows if row["labels"] and not row["kept"]]
     if cut:
-        seen = f"{_share(cut, rows)} keep no label when cut to {limit} tokens: the prompt alone fills them"
+        seen = f"{_share(cut, rows)} have no label left when cut to {limit} tokens: the prompt alone fills them"
         yield _problem("label-cut-off", seen, "raise the length, or shorten or drop these rows", cut, _MASKED)
     special = [row for row in rows if row.get("specials")]
     if special:
         word = special[0]["specials"][0]
-        seen = f"special tokens such as {word} stand as text in the answers of {_share(special, rows)}"
-        yield _problem("special-token-in-answer", seen, "take them out: the template writes them", special, _SELF_TALK)
+        seen = f"special tokens such as {word} appear as text in the answers of {_share(special, rows)}"
+        yield _problem("special-token-in-answer", seen, "remove them; the template writes them", special, _SELF_TALK)
     apart = [row for row in rows if row.get("prefix") is False]
     if apart:
-        seen = f"the generation prompt is not how the whole begins in {_share(apart, rows)}"
-        yield _note(
-            "prompt-not-prefix", seen, "labels that count on it are off by some tokens: look at the pieces", apart
-        )
+        seen = f"the generation prompt is not a prefix of the full text in {_share(apart, rows)}"
+        yield _note("prompt-not-prefix", seen, "labels that rely on it are off by some tokens; check the pieces", apart)
 
 
 def _markers(measured: Mapping[str, Any]) -> Iterator[DataProblem]:
@@ -127,7 +126,7 @@ def _markers(measured: Mapping[str, Any]) -> Iterator[DataProblem]:
             f"{_words(split)} of the template are tokens of the vocabulary, but their text is cut into pieces",
             f"build inputs with {own}(), which writes the tokens themselves"
             if (own := measured.get("own_method"))
-            else "take the tokenizer files that came with the model, or list them under added_tokens",
+            else "use the tokenizer files that came with the model, or list them under added_tokens",
             symptoms=_SELF_TALK,
         )
     foreign = [each for each in used if each["id"] is None]
@@ -135,18 +134,18 @@ def _markers(measured: Mapping[str, Any]) -> Iterator[DataProblem]:
     if foreign and of_family and len(foreign) == len(used):
         yield _problem(
             "template-of-another-family",
-            f"the template writes {_words(foreign)}, which are no tokens here; the vocabulary has {_words(of_family)}",
+            f"the template writes {_words(foreign)}, which are not tokens here; the vocabulary has {_words(of_family)}",
             "use the chat template that came with this revision of the model",
             symptoms=_SELF_TALK,
         )
     elif foreign:
         seen = f"{_words(foreign)} of the template are plain text in this vocabulary"
         yield _note(
-            "marker-is-text", seen, "harmless where the model was trained so; else add them as tokens and train them"
+            "marker-is-text", seen, "harmless if the model was trained this way; else add them as tokens and train them"
         )
     beside = [each for each in of_family if each["pieces"] != 1 and not foreign and not split]
     if beside:
-        seen = f"written as text, {_words(beside)} are cut into pieces"
+        seen = f"written as text, {_words(beside)} are split into pieces"
         yield _note("marker-split-in-text", seen, "build inputs with apply_chat_template, not from rendered text")
 
 
@@ -166,7 +165,7 @@ def _ending(measured: Mapping[str, Any]) -> Iterator[DataProblem]:
     elif following and following[0][0] in stops:
         yield _note(
             "last-answer-open",
-            f"nothing but the next turn's {following[0][1]} closes an answer: the last one of each row stays open",
+            f"only the next turn's {following[0][1]} ends an answer, so the last answer of each row is never closed",
             f"append {measured['eos']} to the labels of the last answer, as the model's own script does",
         )
     else:
@@ -183,11 +182,11 @@ def _padding(measured: Mapping[str, Any]) -> Iterator[DataProblem]:
     ends = {each[0] for each in measured.get("closing") or ()} or {measured["eos_id"]}
     if pad is None:
         seen = "the tokenizer has no padding token"
-        yield _note("no-padding-token", seen, "set one that no answer ends with before batches of several rows")
+        yield _note("no-padding-token", seen, "set one that no answer ends with before you batch several rows")
     elif pad in ends:
         yield _note(
             "padding-is-end",
-            "the padding token is the one that ends answers: a collator that masks padding by its id masks every end",
+            "the padding token also ends answers: a collator that masks padding by its id masks every end token",
             "use another padding token, or a collator that pads labels with -100",
         )._replace(symptoms=_SELF_TALK)
 
@@ -196,7 +195,7 @@ def untrained(words: Sequence[str]) -> DataProblem:
     """The template's tokens whose embedding rows are near zero."""
     return _problem(
         "untrained-token",
-        f"the embedding rows of {', '.join(words[:6])} are near zero: nobody has trained them",
+        f"the embedding rows of {', '.join(words[:6])} are near zero: they are untrained",
         "train embed_tokens and lm_head too, start from the chat model, or give the rows the mean of the others",
     )._replace(trait="zero-embedding-rows")
 

@@ -17,7 +17,7 @@ from compatcheck.matrix.fetched import POINTER, About, Pointer, folder_of, newer
 from compatcheck.matrix.loading import FORMAT, bundled_folder, load_compiled
 
 _FETCHED = "the fetched matrix"
-_STAYS = "the matrix in use stays"
+_STAYS = "the current matrix stays in use"
 
 
 class Adopted(NamedTuple):

@@ -37,22 +37,24 @@ def unpack(archive: Archive, folder: str) -> None:
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError) as error:
         raise _refusal(archive, f"it is damaged ({error})") from None
     except (FileExistsError, NotADirectoryError):
-        raise _refusal(archive, "a member of it stands in the place of another") from None
+        raise _refusal(archive, "one of its members overwrites another") from None
     except OSError as error:
         seen = error.strerror or str(error)
-        raise InputError("unpacking the matrix into", folder, seen, "make room; the matrix in use stays") from None
+        raise InputError(
+            "unpacking the matrix into", folder, seen, "free some space; the current matrix stays in use"
+        ) from None
 
 
 def _require_plain(members: list[zipfile.ZipInfo], archive: Archive) -> None:
     if len(members) > limits.ARCHIVE_FILES or sum(member.file_size for member in members) > limits.ARCHIVE_BYTES:
-        raise _refusal(archive, f"it holds more than {limits.ARCHIVE_FILES} files or {limits.ARCHIVE_BYTES} bytes")
+        raise _refusal(archive, f"it contains more than {limits.ARCHIVE_FILES} files or {limits.ARCHIVE_BYTES} bytes")
     seen: set[str] = set()
     for member in members:
         kind = stat.S_IFMT(member.external_attr >> 16)
         if not _NAME.fullmatch(member.filename) or kind not in (0, stat.S_IFREG) or member.flag_bits & 1:
             raise _refusal(archive, f"its member {member.filename!r} is not a plain file inside it")
         if member.filename in seen:
-            raise _refusal(archive, f"it holds {member.filename!r} twice")
+            raise _refusal(archive, f"it contains {member.filename!r} twice")
         seen.add(member.filename)
 
 
@@ -65,4 +67,6 @@ def _write(path: str, content: bytes) -> None:
 
 
 def _refusal(archive: Archive, seen: str) -> DataError:
-    return DataError("unpacking", archive.name, f"refused: {seen}", "the matrix in use stays; tell the publisher")
+    return DataError(
+        "unpacking", archive.name, f"refused: {seen}", "the current matrix stays in use; report it to the publisher"
+    )

@@ -44,7 +44,7 @@ class HttpFetcher(FetcherInterface):
         with closing(response), _translate_errors(url):
             for chunk in response.iter_raw():
                 if time.monotonic() > deadline:
-                    raise SlowRetrievalError(f"{url}: not there after {self._file_seconds:g} s")
+                    raise SlowRetrievalError(f"{url}: it is still missing after {self._file_seconds:g} s")
                 yield chunk
 
 

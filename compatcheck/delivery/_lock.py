@@ -26,8 +26,8 @@ def only_one(folder: str) -> Iterator[None]:
         try:
             _acquire(lock.fileno())
         except OSError:
-            seen = "another update holds it"
-            raise InputError("updating the matrix in", folder, seen, "wait for that one to end") from None
+            seen = "another update is running"
+            raise InputError("updating the matrix in", folder, seen, "wait for that update to finish") from None
         yield
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _DOING = "updating the matrix from"
-_STAYS = "the matrix in use stays"
+_STAYS = "the current matrix stays in use"
 
 
 class Repository(NamedTuple):
@@ -83,13 +83,13 @@ def _download_verified(repository: Repository, target: str, records: str, connec
             bootstrap=repository.root,
         )
     except RepositoryError as error:
-        advice = "name the root.json of the publisher with --root"
+        advice = "pass the publisher's root.json with --root"
         raise InputError("trusting the root of", repository.shown, str(error), advice) from None
     try:
         updater.refresh()
         found = updater.get_targetinfo(target)
         if found is None:
-            seen = f"it has no {target}, the form that this compatcheck reads"
+            seen = f"it has no {target}, the format that this compatcheck reads"
             raise InputError(_DOING, repository.shown, seen, f"upgrade compatcheck; {_STAYS}")
         if found.length > limits.FETCHED_BYTES:
             seen = f"its {target} has {found.length} bytes, more than {limits.FETCHED_BYTES}"
@@ -105,16 +105,16 @@ def _refusal(error: Exception, repository: Repository) -> CompatcheckError:
 
     said = str(error).replace(repository.url.rstrip("/"), repository.shown.rstrip("/")) or type(error).__name__
     if isinstance(error, exceptions.ExpiredMetadataError):
-        seen = f"what it serves has expired, or newer data is held back ({said})"
-        return DataError(_DOING, repository.shown, seen, f"try again later and tell the publisher; {_STAYS}")
+        seen = f"its data has expired, or newer data is withheld ({said})"
+        return DataError(_DOING, repository.shown, seen, f"try again later and report it to the publisher; {_STAYS}")
     if isinstance(error, exceptions.BadVersionNumberError):
-        seen = f"it serves something older than before ({said})"
+        seen = f"it serves older data than before ({said})"
     elif isinstance(error, exceptions.UnsignedMetadataError):
         seen = f"the trusted keys have not signed what it serves ({said})"
     elif isinstance(error, (exceptions.LengthOrHashMismatchError, exceptions.DownloadLengthMismatchError)):
-        seen = f"what it sends is not what was signed ({said})"
+        seen = f"its data does not match the signature ({said})"
     elif isinstance(error, exceptions.RepositoryError):
-        seen = f"what it serves cannot be trusted ({said})"
+        seen = f"its data cannot be trusted ({said})"
     else:
         return InputError(_DOING, repository.shown, said, f"try again later, or check the address; {_STAYS}")
-    return DataError(_DOING, repository.shown, f"refused: {seen}", f"{_STAYS}; tell the publisher")
+    return DataError(_DOING, repository.shown, f"refused: {seen}", f"{_STAYS}; report it to the publisher")

@@ -52,7 +52,7 @@ def _require_version(document: dict[str, object], source: str) -> None:
     if version == SNAPSHOT_SCHEMA_VERSION and isinstance(version, int) and not isinstance(version, bool):
         return
     seen = f"its schema_version is {version!r}" if "schema_version" in document else "it has no schema_version"
-    advice = f"this compatcheck reads version {SNAPSHOT_SCHEMA_VERSION}; write it anew with `compatcheck env`"
+    advice = f"this compatcheck reads version {SNAPSHOT_SCHEMA_VERSION}; record it again with `compatcheck env`"
     raise InputError(_DOING, source, seen, advice)
 
 
@@ -61,4 +61,4 @@ def require_types(document: Mapping[str, object], source: str, doing: str = _DOI
     from compatcheck.environment.schema import faults, schema
 
     for fault in faults(document, schema()):
-        raise InputError(doing, source, fault, "correct that value, or leave it out if it is not known")
+        raise InputError(doing, source, fault, "correct that value, or omit it if it is unknown")

@@ -57,9 +57,9 @@ def _symptoms(weighing: Weighing) -> Iterator[Evidence]:
     for (is_described, location), sightings in together.items():
         titles = "; ".join(dict.fromkeys(symptoms.title(each.symptom) for each in sightings))
         if is_described:
-            words = _("it causes what is described: {symptom}").format(symptom=titles)
+            words = _("it causes the described symptom: {symptom}").format(symptom=titles)
         else:
-            words = _("it causes what the log shows: {symptom}").format(symptom=titles)
+            words = _("it causes a symptom in the log: {symptom}").format(symptom=titles)
         yield Evidence(words, location, common=all(symptoms.is_error_class(each.symptom) for each in sightings))
 
 
@@ -86,7 +86,7 @@ def _against(weighing: Weighing, context: Context) -> Iterator[Evidence]:
         yield Evidence(_("does not explain: {contrast}").format(contrast=_contrast(contrast)), contrast.location)
     if context.hits and not weighing.hits:
         first = next(iter(context.hits.values()))[0]
-        yield Evidence(_("the error line is that of another entry: {entry}").format(entry=first.entry), first.location)
+        yield Evidence(_("the error line belongs to another entry: {entry}").format(entry=first.entry), first.location)
 
 
 def _failing(path: str, weighing: Weighing, judged: Judged) -> str:
@@ -94,10 +94,10 @@ def _failing(path: str, weighing: Weighing, judged: Judged) -> str:
     value = judged.view.get(path) if path not in ("gpu", "traits") else None
     shown = value if isinstance(value, (str, int, float, bool)) else None
     if path == "traits":
-        return _("what it needs of files, scripts or installed packages does not hold")
+        return _("the files, scripts or installed packages that it needs do not match")
     if shown is None:
         return _("{fact} does not meet its conditions").format(fact=_name(path))
-    return _("needs {name} {asked}, and it is {value}").format(name=_name(path), asked=_words(asked), value=shown)
+    return _("needs {name} {asked}, but it is {value}").format(name=_name(path), asked=_words(asked), value=shown)
 
 
 def _words(condition: object) -> str:

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-# Files that you name or that lie in a folder
+# Files that you pass or that are in a folder
 TEXT_BYTES = 16 << 20
 """Any file of text without a limit of its own: JSON, snapshots, `pyproject.toml`, lock files. Refused."""
 
 HEAD_BYTES = 1 << 16
-"""A file that only tells what it is, or which version. Its beginning counts."""
+"""A file that only shows its kind or version. Its beginning counts."""
 
 REQUIREMENTS_BYTES = 4 << 20
 """A list of requirements. Refused."""
@@ -34,22 +34,22 @@ CONFIGURATION_VALUES = 50_000
 """Values of a training configuration, aliases counted as often as they are used. Refused."""
 
 SCRIPT_BYTES = 1 << 20
-"""A Python script. Refused where it is named, else left unread with the reason."""
+"""A Python script. Refused if it is passed, else unread with the reason."""
 
 NOTEBOOK_BYTES = 64 << 20
 """A notebook. As a script."""
 
 MET_BYTES = 1 << 20
-"""A configuration that lies in a folder and was not named. Passed over."""
+"""A configuration in a folder that was not passed. Skipped."""
 
 MET_CODE_BYTES = 64 << 20
-"""Code that lies in a folder and was not named. Passed over."""
+"""Code in a folder that was not passed. Skipped."""
 
 FOLDER_ENTRIES = 5000
 """Files and folders of a project folder. Refused."""
 
 FOLDER_DEPTH = 2
-"""Levels below a project folder, and below each folder in it that lists packages. Those below are not entered."""
+"""Levels below a project folder, and below each folder in it that lists packages. Deeper folders are skipped."""
 
 BASELINE_BYTES = 64 << 20
 """A baseline. Refused."""
@@ -66,13 +66,13 @@ VALUE_LENGTH = 10_000
 """Characters or members of a value that a script computes. The result is unknown."""
 
 CALLS_DEPTH = 12
-"""Calls within calls that are followed in a script. What lies deeper is unknown."""
+"""Calls within calls that are followed in a script. Deeper calls are unknown."""
 
 SCRIPT_STEPS = 300_000
-"""Steps in which a script is followed. What comes later is unknown."""
+"""Steps in which a script is followed. Later steps are unknown."""
 
 SCRIPT_ROUNDS = 64
-"""Rounds of a loop that are followed. What it changes is unknown."""
+"""Rounds of a loop that are followed. Values that it changes are unknown."""
 
 ARGUMENTS_DEPTH = 20
 """Values within the arguments of a call. Deeper ones are unknown."""
@@ -93,7 +93,7 @@ INTERPOLATED_CHARACTERS = 4096
 """A value with placeholders. Left as it is."""
 
 INTERPOLATED_DEPTH = 16
-"""Placeholders that stand for placeholders. Left open."""
+"""Placeholders for placeholders. Left open."""
 
 SHELL_WORD_CHARACTERS = 1 << 14
 """A word of a shell script, its variables filled in. Left open."""
@@ -102,12 +102,12 @@ SHELL_WORDS = 50_000
 """Words of a shell script. Refused."""
 
 RUNS = 12
-"""Trainings in one folder that are compared. Of more, none decides."""
+"""Trainings in one folder that are compared. With more, none decides."""
 
 
 # Models
 HEADER_BYTES = 100 << 20
-"""The header of a safetensors file, as safetensors itself has it. The file is reported as damaged."""
+"""The header of a safetensors file, the limit of safetensors itself. The file is reported as damaged."""
 
 EMBEDDING_ROW_BYTES = 1 << 20
 """A row of the embedding, which `data` compares with others. They are not compared."""
@@ -143,7 +143,7 @@ DOWNLOAD_BYTES = 1 << 30
 """A model's small files together, for `model --online`. Refused."""
 
 REMEMBERED_HASHES = 10_000
-"""Hashes of files that the cache keeps. The oldest go."""
+"""Hashes of files that the cache keeps. The oldest are dropped."""
 
 
 # Installed environments
@@ -178,10 +178,10 @@ LIBRARY_SECTIONS = 4096
 """Sections of torch's library. Its architectures are unknown."""
 
 ANSWER_BYTES = 1 << 20
-"""What an interpreter answers when asked for its folders. It is ended, exit status 3."""
+"""The answer of an interpreter to the question for its folders. It is ended, exit status 3."""
 
 ANSWER_SECONDS = 20.0
-"""How long it may take for that. It is ended with all that it started, exit status 3."""
+"""The time for that answer. It is ended with all that it started, exit status 3."""
 
 IMPORTED_BYTES = 8 << 20
 """A file of Python, stubs or records that `--imports` follows. It counts as unknown."""
@@ -193,7 +193,7 @@ IMPORTS_STEPS = 20_000
 """Steps of one module that `--imports` follows. The rest is unknown."""
 
 IMPORTS_ROUNDS = 3000
-"""Rounds of a loop that `--imports` follows. What it changes is unknown."""
+"""Rounds of a loop that `--imports` follows. Values that it changes are unknown."""
 
 IMPORTS_FRAMES = 60_000
 """Frames of the process that follows imports, in a stack of 256 MiB. The module counts as unread."""
@@ -207,16 +207,16 @@ IMPORTS_VALUE_LENGTH = 5000
 
 # Reports and logs
 REPORT_BYTES = 8 << 20
-"""A pasted report. Of a longer one both ends are read, and a line says so."""
+"""A pasted report. Only both ends are read, with a remark."""
 
 REPORT_FILE_BYTES = 1 << 20
 """A file that is read as a report. A larger one is read as a log."""
 
 UNNAMED_LIST_BYTES = 1 << 16
-"""A file of requirements whose name does not say so. It is read as a report."""
+"""A file of requirements with another name. It is read as a report."""
 
 ISSUE_DEPTH = 6
-"""Nesting of the JSON that GitHub gives of issues and comments. Deeper ones are not read."""
+"""Nesting of GitHub's JSON of issues and comments. Deeper ones are not read."""
 
 REPORT_LINE_CHARACTERS = 20_000
 """A line of a report. The rest of it is not read."""
@@ -234,10 +234,10 @@ PASTED_LINES = 3_000
 """Lines of settings that are pasted. Later ones are not read."""
 
 GPUS = 1024
-"""GPUs that a line states. More are no statement."""
+"""GPUs that a line states. Higher numbers are ignored."""
 
 PROSE_CHARACTERS = 200_000
-"""A text that a person may have written. What follows was printed by programs."""
+"""Text that may be written by a person. The rest counts as program output."""
 
 LONGEST_LOG_LINE_BYTES = 256 << 20
 """A line of a log, with all that overwrote itself in it. Refused."""
@@ -249,7 +249,7 @@ MATCHED_CHARACTERS = 4_000
 """A line that is compared with error patterns. Its beginning counts."""
 
 PATTERN_WAYS = 20_000
-"""Ways in which a pattern may share out a line: what a comparison costs at most. `matrix lint` refuses others."""
+"""Ways in which a pattern can match a line, a bound on the cost of a comparison. `matrix lint` refuses others."""
 
 OBJECT_CHARACTERS = 1 << 16
 """A reading in JSON that goes over several lines. It is not read."""
@@ -261,7 +261,7 @@ LOG_RUNS = 50
 """Runs of a log that are kept. The earliest go."""
 
 OPEN_TRACEBACKS = 64
-"""Tracebacks of a log that go on at once, as those of ranks do. The oldest is closed."""
+"""Open tracebacks in a log, such as those of several ranks. The oldest is closed."""
 
 CURVE_POINTS = 600
 """Points of a curve that are kept. They are thinned out."""
@@ -292,16 +292,16 @@ ROOT_BYTES = 1 << 20
 """A root file. Refused."""
 
 SILENCE_SECONDS = 20.0
-"""How long a server may say nothing. Given up."""
+"""Silence of a server. Given up."""
 
 FETCH_SECONDS = 300.0
 """How long a file of a matrix repository may take. Given up."""
 
 MESSAGE_BYTES = 64 << 20
-"""What a rank says at once in `cluster`. The rank counts as lost."""
+"""A message of a rank in `cluster`. The rank counts as lost."""
 
 EVENTS_BYTES = 64 << 20
-"""What the process of a probe writes down. The rest is not read, and the probe has no result."""
+"""Output of the process of a probe. The rest is not read, and the probe has no result."""
 
 NOTE_BYTES = 8 << 20
 """A result in the cache. A larger one is not read."""
@@ -310,12 +310,12 @@ HASHES_BYTES = 64 << 20
 """The cache of hashes. A larger one is not read."""
 
 
-# What is said
+# Output
 WORD_CHARACTERS = 300
 """A word of an error line. Shortened, with its length."""
 
 TAIL_BYTES = 4096
-"""What a process of ours said last. Its end counts."""
+"""The last output of a child process. Its end counts."""
 
 SIZE_SECONDS = 10.0
 """How long an index may take to state the size of a wheel. It counts as nothing."""
@@ -324,4 +324,4 @@ UV_LINES = 400
 """Lines of uv that are kept. The last ones."""
 
 UV_CHARACTERS = 500
-"""What uv says in an error line. Shortened."""
+"""Output of uv in an error line. Shortened."""

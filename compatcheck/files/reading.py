@@ -30,7 +30,7 @@ def replaced(texts: Mapping[str, str]) -> Iterator[None]:
         _replaced.update(before)
 
 
-_NO_FILE = "it is not an ordinary file"
+_NO_FILE = "it is not a regular file"
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -73,13 +73,13 @@ def read_bytes(path: str, largest: int = limits.TEXT_BYTES) -> bytes:
     try:
         if not os.path.isfile(path):
             missing = "there is no such file" if not os.path.lexists(path) else _NO_FILE
-            raise InputError("reading", path, missing, "give the path of a file")
+            raise InputError("reading", path, missing, "pass the path of a file")
         with open_bytes(path) as stream:
             raw = stream.read(largest + 1)
     except OSError as error:
         raise InputError("reading", path, error.strerror or str(error), "make it readable") from None
     if len(raw) > largest:
-        raise OversizeError("reading", path, f"it is larger than {largest >> 20} MiB", "give a file of this kind")
+        raise OversizeError("reading", path, f"it is larger than {largest >> 20} MiB", "pass a file of this kind")
     return raw
 
 

@@ -34,9 +34,9 @@ def write(path: str, content: str | bytes, *, make_folder: bool = False) -> None
             _replace(real, raw)
     except OSError as error:
         advice = (
-            "make room, or name a file elsewhere"
+            "free some space, or write the file elsewhere"
             if error.errno in _FULL
-            else "name a file in a folder you can write to"
+            else "choose a file in a folder you can write to"
         )
         raise InputError("writing", path, error.strerror or str(error), advice) from None
 

@@ -20,4 +20,4 @@ def parse_toml(text: str) -> dict[str, Any]:
     except TOMLDecodeError:
         raise
     except ValueError:  # int() refuses what takes it long to read
-        raise TOMLDecodeError("a number of thousands of digits") from None
+        raise TOMLDecodeError("a number with thousands of digits") from None

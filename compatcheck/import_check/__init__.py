@@ -37,7 +37,7 @@ def remembered(target: Target) -> Environment:
     """``unresolved_imports`` as they were found when this same environment was last examined; else unknown."""
     found = _cache.recall(target)
     if found is None:
-        return Environment({}, {"unresolved_imports": "not followed; check --imports does"})
+        return Environment({}, {"unresolved_imports": "not followed; use check --imports"})
     return Environment({"unresolved_imports": found})
 
 

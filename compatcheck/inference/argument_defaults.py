@@ -28,9 +28,9 @@ _WHY = {
     "peft": marked("default of this PEFT release"),
 }
 _OF_UNKNOWN_RELEASE = {
-    "transformers": marked("not given, and its default depends on the transformers release"),
-    "trl": marked("not given, and its default depends on the TRL release"),
-    "peft": marked("not given, and its default depends on the PEFT release"),
+    "transformers": marked("not set, and its default depends on the transformers release"),
+    "trl": marked("not set, and its default depends on the TRL release"),
+    "peft": marked("not set, and its default depends on the PEFT release"),
 }
 
 

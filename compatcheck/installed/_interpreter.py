@@ -70,7 +70,7 @@ def _output(executable: str) -> bytes:
     finally:
         _end(child)
     if answer.is_full:
-        raise _failure(executable, f"it answered with more than {limits.ANSWER_BYTES >> 20} MiB")
+        raise _failure(executable, f"its response exceeds {limits.ANSWER_BYTES >> 20} MiB")
     if status is None:
         raise _failure(executable, f"it did not answer within {limits.ANSWER_SECONDS:.0f} s")
     if status:
@@ -120,7 +120,7 @@ def _answer(executable: str, output: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict) or not _is_description(answer):
-        raise _failure(executable, "it does not answer as Python does")
+        raise _failure(executable, "it does not respond as Python does")
     return answer
 
 
@@ -132,5 +132,5 @@ def _is_description(answer: dict[str, Any]) -> bool:
 
 
 def _failure(executable: str, seen: str) -> NothingInspectedError:
-    advice = "give a working Python 3.8 or later with --python"
+    advice = "pass a working Python 3.8 or later with --python"
     return NothingInspectedError("asking the interpreter", executable, seen, advice)

@@ -50,7 +50,7 @@ def collect(target: Target, inventory: Inventory | None = None) -> Environment:
     if inventory.problems:
         known["distribution_problems"] = [dict(problem) for problem in inventory.problems]
     reasons = {
-        f"distributions.{found.name}": f"{found.metadata} states no version"
+        f"distributions.{found.name}": f"{found.metadata} has no version"
         for found in inventory.installed
         if found.version is None
     }
@@ -71,7 +71,7 @@ def scan(target: Target) -> Inventory:
             else:
                 winners[found.name] = found
     installed = tuple(sorted(winners.values()))
-    problems.extend(_problem(found.metadata, "states no version") for found in installed if found.version is None)
+    problems.extend(_problem(found.metadata, "has no version") for found in installed if found.version is None)
     return Inventory(installed, tuple(sorted(problems, key=lambda problem: problem["path"])))
 
 
@@ -159,7 +159,7 @@ def _has_metadata(found: Installation) -> bool:
 def _why_unusable(entry: str) -> str:
     if entry.startswith("~"):
         return "left over from an interrupted uninstall"
-    return "its name is not that of a distribution"
+    return "its name is not a distribution name"
 
 
 def _problem(path: str, problem: str) -> dict[str, str]:

@@ -66,12 +66,14 @@ def _unknown(reason: str, version: str | None) -> Environment:
 def _why_not(nvml: Any, error: Any) -> str:
     """Why NVML does not start: the ways a person mends differently are told apart."""
     if error.value == nvml.NVML_ERROR_LIBRARY_NOT_FOUND:
-        return "the kernel module is loaded, but NVML's library is not here: was the container given the driver?"
+        return (
+            "the kernel module is loaded, but NVML's library is missing: does the container have access to the driver?"
+        )
     if error.value == nvml.NVML_ERROR_NO_PERMISSION:
         return f"no permission to ask the NVIDIA driver ({_DEVICE})"
     if error.value == nvml.NVML_ERROR_DRIVER_NOT_LOADED:
         if not os.path.exists(_DEVICE) and os.path.exists(_MODULE):
-            return f"the kernel module is loaded, but {_DEVICE} is not here: was the container given the GPUs?"
+            return f"the kernel module is loaded, but {_DEVICE} is missing: does the container have access to the GPUs?"
         return "the NVIDIA driver is installed and not loaded"
     return f"the NVIDIA driver is broken: {error}"
 
@@ -83,13 +85,13 @@ def _describe(nvml: Any, version: str | None) -> Environment:
     api = query(nvml, nvml.nvmlSystemGetCudaDriverVersion)
     for key, value in (("driver", _text(driver) or version), ("driver_api", _api_level(api))):
         if value is None:
-            reasons[f"cuda.{key}"] = "NVML does not tell"
+            reasons[f"cuda.{key}"] = "NVML does not report it"
         else:
             cuda[key] = value
     known: dict[str, Any] = {"cuda": cuda} if cuda else {}
     count = query(nvml, nvml.nvmlDeviceGetCount)
     if count is None:
-        reasons["gpus"] = "NVML does not tell how many GPUs there are"
+        reasons["gpus"] = "NVML does not report the number of GPUs"
     else:
         known["gpus"] = [_gpu(nvml, index) for index in range(count)]
     return Environment(known, reasons)

@@ -23,7 +23,7 @@ _DOING = "selecting the interpreter"
 _FOUND = marked("found in the project")
 _FOUND_ABOVE = marked("found in a parent folder")
 _NONE = marked("no environment is active, and there is no .venv")
-_GIVE = marked("activate an environment, or name one with --python")
+_GIVE = marked("activate an environment, or pass one with --python")
 
 
 class NoEnvironmentError(NothingInspectedError):
@@ -108,11 +108,11 @@ def _with_parents(folder: str) -> list[str]:
 
 def _found_target(venv: str, environ: Mapping[str, str], selected_by: str) -> Target:
     """The target of a venv that nobody named, which must therefore be readable without starting anything in it."""
-    advice = "create it anew, or name another environment with --python"
+    advice = "recreate it, or pass another environment with --python"
     if not os.path.isfile(os.path.join(venv, "pyvenv.cfg")) and not _conda_version(venv):
-        raise NothingInspectedError(_DOING, venv, "it has no pyvenv.cfg, so it is no venv", advice)
+        raise NothingInspectedError(_DOING, venv, "it has no pyvenv.cfg, so it is not a venv", advice)
     if not _conda_version(venv) and not _venv_version(venv):
-        raise NothingInspectedError(_DOING, venv, "its pyvenv.cfg states no Python version", advice)
+        raise NothingInspectedError(_DOING, venv, "its pyvenv.cfg has no Python version", advice)
     return _prefix_target(venv, environ, selected_by)
 
 
@@ -122,7 +122,7 @@ def _named_target(python: str, environ: Mapping[str, str]) -> Target:
         return _prefix_target(path, environ, "--python")
     if not os.path.isfile(path) or _VERSION_ASKED.match(python):
         if os.path.islink(path):
-            raise NothingInspectedError(_DOING, path, "it is a dangling link", "create the environment anew")
+            raise NothingInspectedError(_DOING, path, "it is a dangling link", "recreate the environment")
         path = _on_path(python, environ)
     prefix = os.path.dirname(os.path.dirname(path))
     if os.path.isfile(os.path.join(prefix, "pyvenv.cfg")):
@@ -139,7 +139,7 @@ def _on_path(python: str, environ: Mapping[str, str]) -> str:
     if not any(separator in name for separator in separators):
         found = shutil.which(name, path=environ.get("PATH", os.defpath))
     if found is None:
-        advice = "give an executable, a venv folder, a name on PATH or a version such as 3.11"
+        advice = "pass an executable, a venv folder, a name on PATH or a version such as 3.11"
         raise InputError(_DOING, python, "there is no such interpreter", advice)
     return os.path.abspath(found)
 
@@ -171,7 +171,7 @@ def _executable_in(prefix: str) -> str:
             return path
     dangling = any(map(os.path.islink, paths))
     seen = "its interpreter is a dangling link" if dangling else "there is no interpreter in it"
-    raise NothingInspectedError(_DOING, prefix, seen, "create the environment anew or give another with --python")
+    raise NothingInspectedError(_DOING, prefix, seen, "recreate the environment or pass another with --python")
 
 
 def _venv_target(prefix: str, executable: str, environ: Mapping[str, str], selected_by: str) -> Target:
@@ -199,7 +199,7 @@ def _settings(path: str) -> dict[str, str]:
             pairs = (line.partition("=") for line in stream.read(limits.HEAD_BYTES).splitlines())
     except OSError as error:
         raise NothingInspectedError(
-            "reading", path, str(error.strerror or error), "make it readable or give another with --python"
+            "reading", path, str(error.strerror or error), "make it readable or pass another with --python"
         ) from None
     return {key.strip().lower(): value.strip() for key, _, value in pairs}
 

@@ -120,7 +120,7 @@ class AlarmBook:
         try:
             return explain(self.environment, self.known, alarm)
         except OWN_FAILURES as error:
-            self.fail(_("the guard could not look the alarm up"), error)
+            self.fail(_("the guard could not look up the alarm"), error)
             return None
 
     def _write(self) -> list[str]:

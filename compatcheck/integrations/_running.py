@@ -215,5 +215,5 @@ def _with_deepspeed(environment: Environment, configuration: Mapping[str, Any]) 
             read = with_paths(environment, [path], pins="ignored")
     except OSError as error:
         seen = error.strerror or str(error)
-        raise CompatcheckError("writing", "a temporary file", seen, "free some space or set TMPDIR") from None
+        raise CompatcheckError("writing", "a temporary file", seen, "free some space, or set TMPDIR") from None
     return read._replace(locations={fact: at for fact, at in read.locations.items() if at.file != path})

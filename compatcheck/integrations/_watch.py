@@ -108,7 +108,7 @@ class LogWatch:
         far = len(self.losses) >= _LEAST_HISTORY and max(self.start) > 0
         far = far and loss > _ABOVE_START * max(self.start) and _robust_z(loss, self.losses) > _LARGEST_Z
         if self._streak("diverging", far) >= _STREAK:
-            usual = _("loss {loss}, after {median} as the running median").format(
+            usual = _("loss {loss}, after a running median of {median}").format(
                 loss=f"{loss:g}", median=f"{median(self.losses):g}"
             )
             yield _alarm("loss-diverging", step, usual, ("loss-diverges",), {**observed, "nonfinite": False})
@@ -134,7 +134,7 @@ class PassWatch:
             lost = each.nonfinite and not each.masked
             self.streak = self.streak + 1 if lost else 0
             if self.streak >= self.patience:
-                seen, symptoms = _("the model returned a loss that is no number"), ("loss-nan", "loss-zero")
+                seen, symptoms = _("the model returned a loss that is not a number"), ("loss-nan", "loss-zero")
                 yield _alarm("loss-nan", each.step, seen, symptoms, {"loss": math.nan})
             mostly = self.passes >= _LEAST_PASSES and 2 * self.masked >= self.passes
             if each.masked and (each.nonfinite or mostly):

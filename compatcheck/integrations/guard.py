@@ -209,7 +209,8 @@ class Guard:
             for optimizer in self.run.optimizers:
                 if not hasattr(optimizer, "register_step_pre_hook"):
                     self.run.unknown["optimizer"] = (
-                        f"{type(optimizer).__name__} has no hooks: torch before 2.0, or not its"
+                        f"{type(optimizer).__name__} has no hooks: torch is older than 2.0, or the optimizer is not "
+                        "from torch"
                     )
                     continue
                 self.handles.append(optimizer.register_step_pre_hook(untraced(self._before)))

@@ -43,4 +43,4 @@ def _sentence(kind: str) -> str:
         return _("{package} passes more positional arguments to {target} ({file}) than {provider} accepts")
     if kind == "twice":
         return _("{package} passes {name} twice to {target} ({file}), which {provider} does not accept")
-    return _("{package} overrides {target} ({file}), and its signature does not fit the calls of {provider}")
+    return _("{package} overrides {target} ({file}) with a signature that does not fit the calls of {provider}")

@@ -98,7 +98,9 @@ def wanted(arguments: Sequence[str], environ: Mapping[str, str], *, on_terminal:
             return value
     stated = environ.get(VARIABLE, "")
     if stated and stated not in LANGUAGES:
-        raise InputError("reading", VARIABLE, f"no texts are in {stated!r}", f"set it to {' or '.join(LANGUAGES)}")
+        raise InputError(
+            "reading", VARIABLE, f"there is no translation for {stated!r}", f"set it to {' or '.join(LANGUAGES)}"
+        )
     if stated or not on_terminal:
         return stated or ENGLISH
     locale = next((environ[name] for name in _LOCALES if environ.get(name)), "")
@@ -131,7 +133,7 @@ def use(language: str, encoding: str | None) -> str | None:
     try:
         _SAMPLES.get(language, "").encode(encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
-        return f"an output in {encoding} cannot show the texts in {language!r}: set PYTHONIOENCODING=utf-8"
+        return f"output encoded as {encoding} cannot show {language!r}: set PYTHONIOENCODING=utf-8"
     if language != ENGLISH:
         found = _read(language)
         if isinstance(found, str):

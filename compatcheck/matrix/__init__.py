@@ -342,11 +342,13 @@ def lint_folder(folder: str | None, probes: Sequence[str], only: Sequence[str] =
     source = Path(source_folder(folder))
     entries, withdrawn = read_sources(source)
     if not entries:
-        raise InputError("reading the matrix in", str(source), "no entry is there", "name a folder of matrix sources")
+        raise InputError(
+            "reading the matrix in", str(source), "it contains no entry", "pass a folder of matrix sources"
+        )
     lacking = sorted({*only} - {each.id for each in entries.values()} - {each.id for each in withdrawn.values()})
     if lacking:
         raise InputError(
-            "reading the matrix in", str(source), f"there is no {lacking[0]}", "name entries that are there"
+            "reading the matrix in", str(source), f"there is no {lacking[0]}", "use ids of existing entries"
         )
     today = datetime.now(timezone.utc).date()
     table = cache(partial(read_source_table, str(source)))

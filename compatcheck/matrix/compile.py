@@ -282,7 +282,7 @@ def write_files(
         (destination / "index.json").write_text(_to_json(compiled.summary), encoding="utf-8")
     except OSError as error:
         seen = error.strerror or str(error)
-        raise InputError("compiling the matrix into", destination, seen, "name a folder you can write to") from None
+        raise InputError("compiling the matrix into", destination, seen, "choose a folder you can write to") from None
 
 
 def _to_json(value: object) -> str:

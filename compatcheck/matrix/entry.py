@@ -91,13 +91,15 @@ class RemedyEntry(_Part):
 
     why: str = Field(min_length=1, description="why it helps, or what it costs")
     pins: dict[str, Specifier] = Field(
-        {}, description="distributions with a specifier whose named version was found good: `>=2.5.1`, `<=4.44.2`"
+        {}, description="distributions with a specifier that names a known-good version: `>=2.5.1`, `<=4.44.2`"
     )
-    config: dict[str, Any] = Field({}, description="settings by the path of their fact, as `training.packing`")
+    config: dict[str, Any] = Field({}, description="settings by fact path, such as `training.packing`")
     environ: dict[str, str] = Field({}, description="environment variables")
-    code: str | None = Field(None, description="code or a command to paste, and no words around it")
-    action: str | None = Field(None, description="what to do by hand, as a sentence that begins with a verb")
-    kind: RemedyKind | None = Field(None, description="only for `driver` and `rebuild`; the others show by their key")
+    code: str | None = Field(None, description="code or a command to paste, without other text")
+    action: str | None = Field(None, description="a manual step, as a sentence that starts with a verb")
+    kind: RemedyKind | None = Field(
+        None, description="only for `driver` and `rebuild`; the others follow from their key"
+    )
 
     @field_validator("pins")
     @classmethod
@@ -112,10 +114,10 @@ class Evidence(_Part):
     """A public source, or a record of what was measured, by its path below the matrix folder."""
 
     url: str = Field(pattern=r"^(https://|records/)\S+$", description="`https://...`, or `records/NAME.json`")
-    kind: EvidenceKind = Field(description="what sort of source it is")
+    kind: EvidenceKind = Field(description="kind of source")
     supports: list[str] = Field(
         min_length=1,
-        description="parts of the entry that the source bears out: `affected`, `summary`, `mechanism`, `impact`,"
+        description="parts of the entry that the source supports: `affected`, `summary`, `mechanism`, `impact`,"
         " `symptoms`, `misleading`, `probe`, or one by number: `remedies.1`",
     )
     note: str | None = Field(None, description="where in a long source to look")
@@ -126,7 +128,7 @@ class Change(_Part):
 
     model_config = ConfigDict(extra="allow")
 
-    without: list[str] = Field([], description="paths of facts that are not stated in it")
+    without: list[str] = Field([], description="paths of facts that it does not state")
     note: str | None = Field(None, description="whose environment it is, or what it shows")
 
     @model_validator(mode="before")
@@ -153,14 +155,14 @@ class Case(NamedTuple):
 class Example(_Part):
     """A small environment, what the entry must say of it, and of others that differ from it in little."""
 
-    expect: Expectation = Field("affected", description="what matching the environment must give")
+    expect: Expectation = Field("affected", description="expected result for the environment")
     environment: Annotated[dict[str, Any], BeforeValidator(_with_absences)] = Field(
-        description="part of a snapshot as `compatcheck env` prints it; the word `absent` is known not to be there"
+        description="part of a snapshot as `compatcheck env` prints it; `absent` means known to be absent"
     )
     note: str | None = Field(None, description="whose environment it is, or what it shows")
-    affected: list[Change] = Field([], description="others that must be affected: the facts that differ")
-    unaffected: list[Change] = Field([], description="others that must not be")
-    undetermined: list[Change] = Field([], description="others that nobody can tell")
+    affected: list[Change] = Field([], description="changes that must be affected: the facts that differ")
+    unaffected: list[Change] = Field([], description="changes that must be unaffected")
+    undetermined: list[Change] = Field([], description="changes with an undetermined result")
 
     def cases(self) -> Iterator[Case]:
         """Its own environment and those that differ from it, each whole."""
@@ -179,11 +181,11 @@ class ErrorPattern(_Part):
 
     regex: Annotated[str, AfterValidator(check_regex)] = Field(
         min_length=8,
-        description="searched in each line in any letter case, and without the exception's name; no repeat nested",
+        description="searched in each line, ignoring case; without the exception's name and nested repeats",
     )
     example: str = Field(
         min_length=8,
-        description="a line it must match: one with a word such as Error, or set in as the frames of a traceback are",
+        description="a line it must match; it contains a word such as Error, or is indented like a traceback frame",
     )
     not_examples: list[str] = Field([], description="lines it must not match")
 
@@ -191,8 +193,8 @@ class ErrorPattern(_Part):
 class Probe(_Part):
     """The probe that can confirm or refute the entry on a machine."""
 
-    name: str = Field(description="as `compatcheck probe --list` has it")
-    request: dict[str, Any] = Field({}, description="what it is asked beside the user's own settings")
+    name: str = Field(description="a name from `compatcheck probe --list`")
+    request: dict[str, Any] = Field({}, description="the request, in addition to the user's settings")
 
 
 class Reproduce(_Part):
@@ -202,26 +204,28 @@ class Reproduce(_Part):
     hand leaves many an environment; so a pair that no resolver would give can be tried too.
     """
 
-    python: str = Field(description="a Python that uv can find or fetch, as `3.11`")
+    python: str = Field(description="a Python that uv can find or download, such as `3.11`")
     bad: list[str] = Field(min_length=1, description="requirements of the environment in which the probe fails")
     good: list[str] = Field(min_length=1, description="requirements of the environment in which it passes")
-    bad_afterwards: list[str] = Field([], description="installed over the bad environment, without what they require")
-    good_afterwards: list[str] = Field([], description="installed over the good environment, likewise")
+    bad_afterwards: list[str] = Field(
+        [], description="installed into the bad environment afterwards, without their dependencies"
+    )
+    good_afterwards: list[str] = Field([], description="installed into the good environment afterwards, likewise")
 
 
 class Withdrawn(_Part):
     """An entry that turned out wrong: it matches nothing any more, and its id is never used again."""
 
     on: date = Field(description="the day it was withdrawn")
-    reason: str = Field(min_length=1, description="what was found to be wrong")
-    successors: list[str] = Field([], description="entries that answer for it now")
+    reason: str = Field(min_length=1, description="what was wrong")
+    successors: list[str] = Field([], description="entries that replace it")
 
 
 _ID = Field(
     pattern=r"^CC-\d{4}-\d{4}$",
     description="`CC-YYYY-NNNN`: the fault's year, the next free number; never reused",
 )
-_TITLE = Field(min_length=1, max_length=100, description="the fault and not the cure, in one line")
+_TITLE = Field(min_length=1, max_length=100, description="the fault, not the fix, in one line")
 
 
 class WithdrawnEntry(_Part):
@@ -229,7 +233,7 @@ class WithdrawnEntry(_Part):
 
     id: str = _ID
     title: str = _TITLE
-    withdrawn: Withdrawn = Field(description="since when and why the entry is withdrawn")
+    withdrawn: Withdrawn = Field(description="date and reason of the withdrawal")
 
 
 class Entry(_Part):
@@ -237,31 +241,29 @@ class Entry(_Part):
 
     id: str = _ID
     title: str = _TITLE
-    impact: Impact = Field(description="the worst that a user meets")
-    confidence: Confidence = Field(description="what the evidence is worth")
+    impact: Impact = Field(description="the worst outcome for a user")
+    confidence: Confidence = Field(description="strength of the evidence")
     summary: str = Field(min_length=1, description="what the user sees, in up to three sentences")
-    mechanism: str = Field(min_length=1, description="why it happens, so that cases nobody reported are covered too")
-    symptoms: list[str] = Field([], description="what is seen: names in `tables/symptoms.toml`")
-    misleading: list[str] = Field([], description="advice that is given for it and does not help, and why")
-    packages: list[str] = Field(
-        [], description="who is at fault, where it is not each distribution whose version a table bounds"
-    )
-    published: date = Field(description="the day of the first public report or fix")
-    reviewed: date = Field(description="the day on which somebody last held the entry against its sources")
+    mechanism: str = Field(min_length=1, description="why it happens, so that unreported cases are covered too")
+    symptoms: list[str] = Field([], description="symptoms: names in `tables/symptoms.toml`")
+    misleading: list[str] = Field([], description="common advice that does not help, and why")
+    packages: list[str] = Field([], description="packages at fault; default: each distribution with a version range")
+    published: date = Field(description="date of the first public report or fix")
+    reviewed: date = Field(description="date of the last review against the sources")
     affected: list[Conditions] = Field(
         min_length=1, description="tables of conditions: keys within one are AND, tables are OR"
     )
-    remedies: list[RemedyEntry] = Field(min_length=1, description="ways out, the best first")
+    remedies: list[RemedyEntry] = Field(min_length=1, description="fixes, best first")
     overlaps: dict[str, str] = Field(
         {},
-        description="entries of the same packages that hold wherever this one does, and what else each tells of",
+        description="entries of the same packages that hold wherever this one does, and what each adds",
     )
-    probe: Probe | None = Field(None, description="the probe that rules on the entry")
+    probe: Probe | None = Field(None, description="the probe that decides the entry")
     unprobed: str | None = Field(None, description="why no probe can show it: a name in `tables/unprobed.toml`")
     error_patterns: list[ErrorPattern] = Field([], description="error lines that the entry explains")
-    evidence: list[Evidence] = Field(min_length=1, description="public sources and records, and what each bears out")
+    evidence: list[Evidence] = Field(min_length=1, description="public sources and records, and what each supports")
     examples: list[Example] = Field(
-        [], description="affected environments, with what must change for the entry to hold no more"
+        [], description="affected environments, and changes after which the entry no longer holds"
     )
     reproduce: Reproduce | None = Field(None, description="two environments that `matrix reproduce` builds and probes")
 

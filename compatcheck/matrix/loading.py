@@ -127,7 +127,7 @@ def is_installed() -> bool:
 def require_installed() -> None:
     """Raises InputError in a checkout, where a fetched matrix would never be read."""
     if not is_installed():
-        seen = "this is a checkout, which reads its own sources"
+        seen = "this is a checkout; it reads its own sources"
         raise InputError("updating the matrix of", os.path.dirname(_CHECKOUT), seen, "update the checkout instead")
 
 
@@ -139,11 +139,11 @@ def bundled_folder() -> str:
 def source_folder(folder: str | None) -> str:
     """The folder of TOML sources: the one named, else the checkout's. Raises InputError where it is none."""
     if folder is None and is_installed():
-        seen = "this installation holds the matrix in its compiled form only"
-        raise InputError("reading the sources of", "the matrix", seen, "give the matrix folder of a checkout")
+        seen = "this installation has only the compiled matrix"
+        raise InputError("reading the sources of", "the matrix", seen, "pass the matrix folder of a checkout")
     source = folder or _CHECKOUT
     if not os.path.isdir(os.path.join(source, "tables")):
-        raise InputError("reading the matrix in", source, "no tables/ folder there", "name a folder of matrix sources")
+        raise InputError("reading the matrix in", source, "no tables/ folder there", "pass a folder of matrix sources")
     return source
 
 
@@ -154,7 +154,7 @@ def records(folder: str | None = None) -> dict[str, dict[str, object]]:
     source = source_folder(folder)
     held = os.path.join(source, "records")
     names = sorted(name for name in (os.listdir(held) if os.path.isdir(held) else ()) if name.endswith(".json"))
-    return {f"records/{name}": _read_json(os.path.join(held, name), "mend or remove the record") for name in names}
+    return {f"records/{name}": _read_json(os.path.join(held, name), "fix or remove the record") for name in names}
 
 
 def load_compiled(folder: str, advice: str = "reinstall compatcheck") -> Matrix:
@@ -165,7 +165,7 @@ def load_compiled(folder: str, advice: str = "reinstall compatcheck") -> Matrix:
         if not os.path.isfile(other):
             raise DataError("reading the matrix file", other, "it is missing", advice)
     if index.get("format") != FORMAT or not set(index) >= _INDEX_KEYS:
-        seen = f"its format is {index.get('format')!r}, or it is cut short"
+        seen = f"its format is {index.get('format')!r}, or it is truncated"
         raise DataError("reading the matrix file", path, seen, advice)
     conditions, entries, patterns, ranking = (_file_reader(other, advice) for other in others[:-1])
     return _matrix(
@@ -276,7 +276,7 @@ def _read_json(path: str, advice: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise DataError("reading the matrix file", path, str(error), advice) from None
     if not isinstance(content, dict):
-        raise DataError("reading the matrix file", path, "it holds no table", advice)
+        raise DataError("reading the matrix file", path, "it contains no table", advice)
     return content
 
 

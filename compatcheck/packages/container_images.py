@@ -99,7 +99,7 @@ def contents_of(image: str) -> Contents:
         )
     package, release = _release_images().get("/".join(name.split("/")[-2:])), _RELEASE.match(tag)
     if package and release:
-        why = f"the tag of the image {image} does not say which torch it holds"
+        why = f"the tag of the image {image} does not show its torch version"
         return Contents({package: release[1]}, reason=why)
     lists_parts = name.startswith(("mosaicml/", "axolotlai/", "winglian/")) or name.endswith("pytorch-training")
     return _listed_contents(image, tag, "torch" if lists_parts else "named_torch")
@@ -108,7 +108,7 @@ def contents_of(image: str) -> Contents:
 def _pytorch_contents(image: str, tag: str) -> Contents:
     stated = _PYTORCH.match(tag)
     if stated is None:
-        return Contents({}, reason=f"the tag of the image {image} does not say which torch it holds")
+        return Contents({}, reason=f"the tag of the image {image} does not show its torch version")
     toolkit = stated["cuda"] if stated["flavour"] == "devel" else None
     return Contents({"torch": stated["torch"]}, runtime=stated["cuda"], toolkit=toolkit)
 
@@ -116,7 +116,7 @@ def _pytorch_contents(image: str, tag: str) -> Contents:
 def _nvidia_contents(image: str, tag: str) -> Contents:
     release = _NGC_RELEASE.match(tag)
     if release is None:
-        return Contents({}, reason=f"the tag of the image {image} does not say which torch it holds")
+        return Contents({}, reason=f"the tag of the image {image} does not show its torch version")
     return Contents({}, image=_NGC, release=release[1])
 
 
@@ -127,7 +127,7 @@ def _listed_contents(image: str, tag: str, torch: str) -> Contents:
     """
     words = {key: pattern.search(tag) for key, pattern in _WORDS.items()}
     if not words[torch]:
-        return Contents({}, reason=f"the name of the image {image} does not say which torch it holds")
+        return Contents({}, reason=f"the name of the image {image} does not show its torch version")
     python, cuda = words["python"], words["cuda"]
     held = {"torch": words[torch], **{package: words[package] for package in _PACKAGES}}
     runtime = f"{cuda[1] or cuda[3]}.{cuda[2] or cuda[4]}" if cuda else None

@@ -16,4 +16,4 @@ def evaluate_marker(
     try:
         return marker.evaluate(dict(environment), context=context)
     except KeyError as error:  # packaging's UndefinedEnvironmentName
-        raise ValueError(f"the marker {marker} names no variable {error}") from None
+        raise ValueError(f"the marker {marker} has an unknown variable {error}") from None

@@ -71,9 +71,9 @@ def entered(path: str, including: tuple[str, ...]) -> tuple[str, ...]:
     real = os.path.realpath(path)
     if len(including) >= limits.INCLUDES_DEPTH or real in including:
         seen = (
-            "its includes go round in a circle"
+            "its includes form a cycle"
             if len(including) < limits.INCLUDES_DEPTH
-            else "its includes go too deep"
+            else "its includes are nested too deeply"
         )
-        raise InputError("reading requirements from", path, seen, "break the chain of -r lines")
+        raise InputError("reading requirements from", path, seen, "remove the cycle of -r lines")
     return (*including, real)

@@ -43,7 +43,7 @@ def check(
     ):
         seen = "no package, model or setting is known"
         raise NothingInspectedError(
-            "judging", "the environment", seen, "name an interpreter, a snapshot or project files"
+            "judging", "the environment", seen, "pass an interpreter, a snapshot or project files"
         )
     chosen = [f for f in findings if (not select or f.id in select) and f.id not in ignore]
     advised = advice.recommend(judged.view, chosen)

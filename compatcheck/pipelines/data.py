@@ -25,9 +25,9 @@ from compatcheck.results.findings import ProbeResult
 from compatcheck.results.logs import Pattern
 
 _PROBE = "chat_template"
-_NO_MODEL = "name the model's folder with --model"
+_NO_MODEL = "pass the model's folder with --model"
 _ABOUT = ("tokenizer", "transformers", "padding_side")
-_SHAPES = "give messages with roles, ShareGPT, Alpaca, or prompt and completion: one list, or one object a line"
+_SHAPES = "use messages with roles, ShareGPT, Alpaca, or prompt and completion: one list, or one object per line"
 
 Progress = Callable[[], AbstractContextManager[OnProbe | None]]
 
@@ -76,14 +76,14 @@ def _why_no_conversation(found: Survey) -> str:
     if not found.records:
         return "it is empty"
     if broken:
-        return f"no conversation is in it; line {broken.rows[0]}: {broken.example}"
-    return f"none of {found.records} records has the shape of a conversation"
+        return f"it contains no conversation; line {broken.rows[0]}: {broken.example}"
+    return f"none of {found.records} records is a conversation"
 
 
 def _run_tokenizer(sample: Sequence[tuple[int, object]], options: Options, progress: Progress) -> ProbeResult:
     model = options.model or ""
     if not os.path.isdir(model):
-        raise InputError("reading the model folder", model, "there is no such folder", "give a folder with a tokenizer")
+        raise InputError("reading the model folder", model, "there is no such folder", "pass a folder with a tokenizer")
     target = find_target(options.python, os.environ)
     trust.require(target, "running the tokenizer in", os.environ)
     with leftovers.temporary_folder("compatcheck-data-") as folder:

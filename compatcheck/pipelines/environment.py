@@ -131,9 +131,9 @@ def _nothing_to_judge(error: NothingInspectedError) -> NothingInspectedError:
     from compatcheck.project.projects import package_lists
 
     here = package_lists(os.curdir)
-    advice = _("activate one, name one with --python, or pass requirements or a --snapshot")
+    advice = _("activate one, pass one with --python, or pass requirements or a --snapshot")
     if here:
-        advice = _("activate one, name one with --python, or judge {file} with `compatcheck .`").format(file=here[0])
+        advice = _("activate one, pass one with --python, or check {file} with `compatcheck .`").format(file=here[0])
     return NothingInspectedError("judging", os.getcwd(), error.seen, advice)
 
 

@@ -27,12 +27,12 @@ def context(model: str | None, training: str | None) -> dict[str, Any]:
     if training is not None:
         asked = probe_context(with_paths(Environment({}), [training]))
         if "training" not in asked:
-            seen, advice = "no training setting is in it", "give a training configuration or a launch script"
+            seen, advice = "it contains no training setting", "pass a training configuration or a launch script"
             raise InputError("reading the training settings of", training, seen, advice)
     if model is not None:
         asked["config"], folder = model_config(model)
         if not asked["config"]:
-            raise InputError("reading the architecture of", model, "its config.json is empty", "give the model's own")
+            raise InputError("reading the architecture of", model, "its config.json is empty", "pass the model's own")
         asked.pop("model_folder", None)
         asked.update({"model_folder": folder} if folder else {})
     return asked

@@ -22,7 +22,7 @@ def with_resolutions(subjects: Sequence[Subject]) -> tuple[Subject, ...]:
     lists = [requirements_of(subject.project) if subject.project else () for subject in subjects]
     if not any(lists):
         where = ", ".join(filter(None, (subject.folder for subject in subjects))) or "."
-        raise NothingInspectedError("resolving", where, "no file there lists requirements", "name a requirements file")
+        raise NothingInspectedError("resolving", where, "no file there lists requirements", "pass a requirements file")
     return tuple(
         subject._replace(environment=_resolved(subject.environment, files)) if files else subject
         for subject, files in zip(subjects, lists)

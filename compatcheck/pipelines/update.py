@@ -51,7 +51,9 @@ def update(url: str | None, root: str | None, environ: Mapping[str, str]) -> Upd
 def _address(url: str | None) -> str:
     """The address of a repository, checked. Raises InputError where none is known or it is no address."""
     if url is None:
-        advice = f"name a repository with --url and its root.json with --root, or {URL_VARIABLE} and {ROOT_VARIABLE}"
+        advice = (
+            f"pass a repository with --url and its root.json with --root, or set {URL_VARIABLE} and {ROOT_VARIABLE}"
+        )
         raise InputError("updating", "the matrix", "no public repository exists yet", advice)
     try:
         parts = urlsplit(url)
@@ -60,7 +62,10 @@ def _address(url: str | None) -> str:
         usable = False
     if not usable:
         raise InputError(
-            "updating the matrix from", url, "not an http or https address", "give one as https://example.org/matrix"
+            "updating the matrix from",
+            url,
+            "not an http or https address",
+            "use a URL such as https://example.org/matrix",
         )
     return url.rstrip("/")
 
@@ -73,11 +78,11 @@ def _root(path: str | None, address: str, store: str) -> bytes | None:
         return None
     if path is None:
         shown = Repository(address, None).shown
-        advice = f"name the root.json of its publisher with --root FILE or {ROOT_VARIABLE}"
+        advice = f"pass the publisher's root.json with --root FILE or {ROOT_VARIABLE}"
         raise InputError("updating the matrix from", shown, "nothing is trusted there yet", advice)
     try:
         with open_bytes(path) as stream:
             return stream.read(limits.ROOT_BYTES)
     except OSError as error:
         seen = error.strerror or str(error)
-        raise InputError("reading the root file", path, seen, "name the publisher's root.json") from None
+        raise InputError("reading the root file", path, seen, "pass the publisher's root.json") from None

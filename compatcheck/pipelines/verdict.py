@@ -24,12 +24,12 @@ from compatcheck.settings import Settings
 from compatcheck.terminal.stopwatch import stage
 
 _TO_GIVE: dict[AreaName, str] = {
-    "packages": marked("give requirements, a lock file or --python"),
-    "gpu": marked("state it, as --assume gpu.compute_capability=8.0"),
-    "training": marked("give the training script, its configuration or the launch script"),
-    "model": marked("give the model folder"),
-    "imports": marked("judge an installed environment with --imports"),
-    "numerics": marked("judge an installed environment, without --no-probe"),
+    "packages": marked("pass requirements, a lock file or --python"),
+    "gpu": marked("supply it with --assume gpu.compute_capability=8.0"),
+    "training": marked("pass the training script, its configuration or the launch script"),
+    "model": marked("pass the model folder"),
+    "imports": marked("check an installed environment with --imports"),
+    "numerics": marked("check an installed environment, without --no-probe"),
 }
 
 

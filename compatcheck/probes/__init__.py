@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 PROFILES = ("smoke", "quick", "deep")
-_JSON_ADVICE = 'give JSON such as {"dtype": "float16"}'
+_JSON_ADVICE = 'pass JSON such as {"dtype": "float16"}'
 _KINDS = {"seed": int, "device": str, "dtype": str, "config": dict, "training": dict, "model_folder": str}
 _WORDS = {int: "whole number", str: "string", dict: "object"}
 DEVICES = ("auto", "cpu", "cuda")

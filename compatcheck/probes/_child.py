@@ -125,7 +125,7 @@ def failure(work: Callable[[], None], reporter: Reporter) -> Optional[Dict[str, 
         if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or NO_MEMORY in str(error):
             return {"event": "missing", "what": "not enough memory is free: " + _first_line(error)}
         if (isinstance(error, OSError) and error.errno in NO_ROOM) or os.strerror(errno.ENOSPC) in str(error):
-            return {"event": "missing", "what": "no room is left in the temporary folder; free some, or set TMPDIR"}
+            return {"event": "missing", "what": "the temporary folder is full; free some space, or set TMPDIR"}
         if isinstance(error, Unusable):
             return {"event": "unusable", "what": str(error)}
         if isinstance(error, ImportError) or reporter.last_stage.startswith(IMPORTING):

@@ -126,7 +126,7 @@ def judge_rows(rows: Sequence[Measured]) -> Tuple[Outcome, str]:
     """
     judged = [row for row in rows if "recorded" not in row and "by_design" not in row and not row.get("control")]
     if not judged:
-        return "skip", "nothing of it can be judged here"
+        return "skip", "nothing in it can be checked here"
     worst = max(judged, key=_severity)
     if _severity(worst)[0] == RANK["fail"]:
         alike = [row for row in judged if _severity(row)[:2] == _severity(worst)[:2]]
@@ -170,6 +170,7 @@ def _what(row: Measured) -> str:
     if row["nonfinite"]:
         return f"{row['nonfinite']} elements of {row['tensor']} are not finite"
     return (
-        f"error of {row['tensor']}: {float(row['theta']):.2g} times what rounding explains (bound 1, fails above 4), "
-        f"{float(row['rho']):.2g} times the plain formula's (bound 2, fails above 4)"
+        f"error of {row['tensor']}: {float(row['theta']):.2g} times the expected rounding error "
+        f"(bound 1, fails above 4), {float(row['rho']):.2g} times the plain formula's (bound 2, "
+        "fails above 4)"
     )

@@ -129,7 +129,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _unwritable(path: str, error: OSError) -> CompatcheckError:
-    advice = "free some space or" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "make it writable or"
+    advice = "free some space, or" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "make it writable or"
     return CompatcheckError("prepare probe in", path, error.strerror or str(error), f"{advice} set TMPDIR")
 
 
@@ -185,7 +185,7 @@ def start(command: list[str], control: Path, stdin: int = subprocess.DEVNULL) ->
             "run a probe with",
             command[0],
             error.strerror or str(error),
-            "name a working interpreter with --python",
+            "pass a working interpreter with --python",
         ) from error
     leftovers.hold(child.pid)
     return child

@@ -106,7 +106,7 @@ def judge(name: str, trace: Trace, rule: Callable[[Measured], tuple[Outcome, str
         try:
             outcome, why = rule(result["measured"])
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as odd:
-            outcome, why = "crash", f"what it measured has another shape than this probe's ({type(odd).__name__})"
+            outcome, why = "crash", f"its result has a different shape than this probe's ({type(odd).__name__})"
     elif missing := trace.last("missing"):
         outcome, why = "skip", str(missing["what"])
     elif unusable := trace.last("unusable"):
@@ -182,12 +182,12 @@ def _last_words(trace: Trace) -> str:
 
 def _death(status: int | None) -> str:
     if status is None:
-        return "could not be ended"
+        return "could not be stopped"
     if status >= 0:
         return f"ended with exit status {status} and no result"
     if status == -9:
-        return "ended by SIGKILL, as the kernel does where memory runs out"
+        return "killed by SIGKILL, as the kernel does when memory runs out"
     try:
         return f"ended by {signal.Signals(-status).name}"
     except ValueError:
-        return f"ended by signal {-status}"
+        return f"killed by signal {-status}"

@@ -95,7 +95,7 @@ def _requirements_in(lists: Mapping[Source, Environment]) -> list[Mapping[str, A
 
 def _unchosen(kind: str, inputs: Sequence[Input]) -> str:
     files = listed([each.source.path for each in inputs if each.source.kind == kind])
-    return _("none of {files} is read: name the one in use").format(files=files)
+    return _("none of {files} is read; pass the one in use").format(files=files)
 
 
 def _contradictions(lists: Sequence[Environment]) -> Iterator[Remark]:
@@ -112,7 +112,7 @@ def _contradictions(lists: Sequence[Environment]) -> Iterator[Remark]:
                 apart.setdefault((counting.at.file, other.at.file), []).append((name, counting, other))
     for (_file, file), rows in apart.items():
         name, counting, other = min(rows, key=lambda row: row[0] != _FOUNDATION)
-        text = _("{name} {version} counts here, but {place} asks for {range}")
+        text = _("{name} {version} is used here, but {place} requires {range}")
         text = text.format(name=name, version=counting.version, place=other.at, range=other.range)
         if len(rows) > 1:
             more = ngettext(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from compatcheck.files import limits
 
-OUT_OF_PROPORTION = "it is out of all proportion"
+OUT_OF_PROPORTION = "it is far too large"
 NOT_RUN = "it is computed by code, which is not run"
 _ARITHMETIC: dict[type[ast.operator], Callable[[object, object], object]] = {
     ast.Add: operator.add,

@@ -73,9 +73,9 @@ def _nothing_found(
         fact = "training.script" if environment.section("training") else "training"
         missing[fact] = "; ".join(_fault(path) for path in broken)
     elif not kinds & set(training.readers()):
-        missing["training"] = _("nothing in {files} is a training configuration").format(files=where)
+        missing["training"] = _("no training configuration in {files}").format(files=where)
     if "model" not in kinds and "model" not in environment.facts:
-        missing["model"] = _("nothing in {files} is a model folder").format(files=where)
+        missing["model"] = _("no model folder in {files}").format(files=where)
     return missing
 
 
@@ -106,11 +106,11 @@ def _model_of(inputs: Sequence[Input], run: Joined) -> tuple[str | None, str]:
     if run.model:
         folders = [path for path in existing(run.model, run.bases) if os.path.isdir(path) and holds_model(path)]
         if len(folders) > 1:
-            return None, f"{run.model} may be {listed(folders, ' or ')}; name the one in use"
+            return None, f"{run.model} may be {listed(folders, ' or ')}; pass the one in use"
         alike = [path for path in found if _last(path) == _last(run.model)]
         if folders or len(alike) == 1:
             return (folders or alike)[0], ""
-        return None, f"{run.model}, which the training names, is no folder here"
+        return None, f"{run.model}, which the training names, is not a folder here"
     if len(found) > 1:
         return None, more_than_one(found)
     return (found[0] if found else None), ""

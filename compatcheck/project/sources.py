@@ -46,7 +46,7 @@ def identify(path: str) -> Source:
         raise InputError("reading", path, "there is no such file or folder", _meant(path))
     if name in _PICKLES:
         seen = "it is a pickle, which can run anything when it is loaded"
-        raise InputError("reading", path, seen, "give the YAML, JSON or script that the training was started with")
+        raise InputError("reading", path, seen, "pass the YAML, JSON or script that started the training")
     kind = requirements.identify(path)
     if kind is None and path.endswith((".txt", ".in")) and os.path.isfile(path):
         kind = requirements.PLAIN
@@ -104,7 +104,7 @@ def _folders(top: str) -> Iterator[tuple[str, list[str], dict[str, str]]]:
         seen += len(names) + len(folders)
         if seen > limits.FOLDER_ENTRIES:
             raise InputError(
-                _DOING, top, f"it holds over {limits.FOLDER_ENTRIES} files", "name the files or a smaller folder"
+                _DOING, top, f"it contains over {limits.FOLDER_ENTRIES} files", "pass the files or a smaller folder"
             )
         yield path, sorted(names), lists
 

@@ -28,8 +28,8 @@ def undecided(finding: Finding) -> str:
     """Why a finding is no more than possible."""
     missing = ", ".join(dict.fromkeys(finding.missing))
     if not missing:
-        return _("reported, and nobody has confirmed it yet")
-    return _("not known, and it decides: {facts}").format(facts=missing)
+        return _("reported, but not yet confirmed by anyone")
+    return _("unknown and decisive: {facts}").format(facts=missing)
 
 
 def probe_text(result: ProbeResult) -> str:

@@ -91,7 +91,7 @@ class Document(NamedTuple):
         """The findings with what they were found in. Raises InputError where the subject has none."""
         if self.report is None:
             advice = "use --format text, json, markdown or html"
-            raise InputError("writing", self.title.text, "this format holds findings only", advice)
+            raise InputError("writing", self.title.text, "this format supports only findings", advice)
         return self.report
 
 

@@ -50,7 +50,7 @@ def _rows(path: str, report: object) -> list[object]:
     """The findings of one report, and those that it had set aside as known."""
     found, earlier = (report.get("findings"), report.get("suppressed", [])) if isinstance(report, Mapping) else (0, 0)
     if not isinstance(found, list) or not isinstance(earlier, list):
-        _refuse(path, "it is no report of compatcheck", _WRITE)
+        _refuse(path, "it is not a compatcheck report", _WRITE)
     return [
         *found,
         *(row.get("finding") for row in earlier if isinstance(row, Mapping) and row.get("by") == "baseline"),
@@ -69,16 +69,16 @@ def _document(path: str) -> Mapping[str, object]:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        cut = " and seems cut off" if text.strip() and error.pos >= len(text.rstrip()) - 1 else ""
-        seen = f"line {error.lineno}: it is no JSON{cut}" if text.strip() else "it is empty"
+        cut = " and appears truncated" if text.strip() and error.pos >= len(text.rstrip()) - 1 else ""
+        seen = f"line {error.lineno}: it is not JSON{cut}" if text.strip() else "it is empty"
         _refuse(path, seen, _WRITE)
     except RecursionError:
         _refuse(path, "it is nested too deeply", _WRITE)
     except ValueError:
-        _refuse(path, "a number of thousands of digits", _WRITE)
+        _refuse(path, "a number with thousands of digits", _WRITE)
     version = value.get("schema_version") if isinstance(value, Mapping) else None
     if version is None or not value.keys() & {"findings", "projects"}:
-        _refuse(path, "it is no report of compatcheck", _WRITE)
+        _refuse(path, "it is not a compatcheck report", _WRITE)
     if version != _SCHEMA_VERSION:
         _refuse(path, f"its schema_version is {version!r}, and this compatcheck reads {_SCHEMA_VERSION}", _WRITE)
     shape: Mapping[str, Any] = value

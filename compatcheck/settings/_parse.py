@@ -48,14 +48,14 @@ def _table(path: str, text: str) -> _Table | None:
         seen = _PLACE.sub("", str(error))
         raise InputError("reading TOML from", f"{path}:{line}", f"{seen[:1].lower()}{seen[1:]}", "correct it") from None
     except RecursionError:
-        raise InputError("reading TOML from", path, "it is nested too deeply", "give an ordinary file") from None
+        raise InputError("reading TOML from", path, "it is nested too deeply", "pass a regular file") from None
     tool = document.get("tool")
     if not isinstance(tool, dict) or "compatcheck" not in tool:
         return None
     table = _Table(path, text, {})
     value = tool["compatcheck"]
     if not isinstance(value, dict):
-        _refuse(table, "compatcheck", "tool.compatcheck is no table", "write [tool.compatcheck] and its keys below")
+        _refuse(table, "compatcheck", "tool.compatcheck is not a table", "write [tool.compatcheck] and its keys below")
     return table._replace(value=value)
 
 
@@ -65,13 +65,13 @@ def _settings(table: _Table) -> Settings:
             _refuse(table, key, f"there is no setting {key}", f"settings are {', '.join(_KEYS)}")
     fail_on = table.value.get("fail-on")
     if fail_on is not None and fail_on not in _FAIL_ON:
-        _refuse(table, "fail-on", f"fail-on is {_shorten(fail_on)}", f"give one of {', '.join(_FAIL_ON)}")
+        _refuse(table, "fail-on", f"fail-on is {_shorten(fail_on)}", f"use one of {', '.join(_FAIL_ON)}")
     baseline = table.value.get("baseline")
     if baseline is not None and not _is_text(baseline):
-        _refuse(table, "baseline", f"baseline is {_shorten(baseline)}", "give the path of an earlier JSON report")
+        _refuse(table, "baseline", f"baseline is {_shorten(baseline)}", "pass the path of an earlier JSON report")
     probe = table.value.get("probe")
     if probe is not None and not isinstance(probe, bool):
-        _refuse(table, "probe", f"probe is {_shorten(probe)}", "give true or false")
+        _refuse(table, "probe", f"probe is {_shorten(probe)}", "use true or false")
     assumed = _text_list(table, "assume", "facts, as gpu.compute_capability=9.0")
     if assumed:
         _require_facts(table, assumed)
@@ -110,7 +110,7 @@ def _require_facts(table: _Table, assumed: tuple[str, ...]) -> None:
 def _ignores(table: _Table) -> tuple[Ignore, ...]:
     values = table.value.get("ignore", [])
     if not isinstance(values, list):
-        _refuse(table, "ignore", f"ignore is {_shorten(values)}", f"give a list of tables, as [{_EXAMPLE}]")
+        _refuse(table, "ignore", f"ignore is {_shorten(values)}", f"use a list of tables, such as [{_EXAMPLE}]")
     found, after = [], 0
     for value in values:
         named = str(value.get("id")) if isinstance(value, dict) else ""
@@ -126,23 +126,25 @@ def _ignore(value: object, at: Location) -> Ignore:
         raise InputError("reading settings from", str(at), seen, advice)
 
     if not isinstance(value, dict):
-        refuse(f"an ignore is {_shorten(value)}", f"give a table, as {_EXAMPLE}")
+        refuse(f"an ignore is {_shorten(value)}", f"use a table, such as {_EXAMPLE}")
     name = value["id"] if _is_text(value.get("id")) else "an entry"
     for key in value:
         if key not in _IGNORE_KEYS:
             refuse(f"the ignore of {name} has a key {key}", f"its keys are {', '.join(_IGNORE_KEYS)}")
-    for key, what in (("id", "the entry's id"), ("reason", "why, in a few words")):
+    for key, what in (("id", "the entry's id"), ("reason", "a reason in a few words")):
         if not _is_text(value.get(key)):
             seen = f"is {_shorten(value[key])}" if key in value else "is missing"
-            refuse(f"in the ignore of {name} {key} {seen}", f"give {what}, as {_EXAMPLE}")
+            refuse(f"in the ignore of {name} {key} {seen}", f"use {what}, such as {_EXAMPLE}")
     paths = value.get("paths", [])
     if not isinstance(paths, list) or not all(map(_is_text, paths)):
-        refuse(f"in the ignore of {name} paths is {_shorten(paths)}", 'give a list of patterns, as ["configs/*.yaml"]')
+        refuse(
+            f"in the ignore of {name} paths is {_shorten(paths)}", 'use a list of patterns, such as ["configs/*.yaml"]'
+        )
     if "until" not in value:
-        refuse(f"the ignore of {name} has no until", f"give its last day, as {_EXAMPLE}")
+        refuse(f"the ignore of {name} has no until", f"add its last day, such as {_EXAMPLE}")
     until = day(value["until"])
     if until is None:
-        refuse(f"in the ignore of {name} until is {_shorten(value['until'])}", "give a day, as 2027-01-31")
+        refuse(f"in the ignore of {name} until is {_shorten(value['until'])}", "use a date such as 2027-01-31")
     return Ignore(value["id"].upper(), " ".join(value["reason"].split()), until, tuple(paths), at)
 
 
@@ -159,7 +161,7 @@ def day(value: object) -> date | None:
 def _text_list(table: _Table, key: str, what: str) -> tuple[str, ...]:
     value = table.value.get(key, [])
     if not isinstance(value, list) or not all(map(_is_text, value)):
-        _refuse(table, key, f"{key} is {_shorten(value)}", f"give a list of {what}")
+        _refuse(table, key, f"{key} is {_shorten(value)}", f"use a list of {what}")
     return tuple(value)
 
 

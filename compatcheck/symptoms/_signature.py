@@ -19,7 +19,7 @@ _LEAST_SCALE = 2
 _UNITS = {"memory_mib": "MiB"}
 _WRAPPERS = ("ChildFailedError", "CalledProcessError", "SystemExit", "KeyboardInterrupt", "RayTaskError")
 
-HEALTHY = Signature("healthy", "healthy: the loss stays finite and nothing repeats what a fault would", benign=True)
+HEALTHY = Signature("healthy", "healthy: the loss stays finite and the log shows no sign of a fault", benign=True)
 _NO_READINGS = Signature("no-readings", "no training step was logged", benign=True)
 _TOO_FEW = Signature("too-few-readings", "too few steps were logged to judge the run", benign=True)
 
@@ -51,17 +51,17 @@ SENTINEL = _signature(
 )
 ZERO_ALONE = _signature(
     "loss-zero",
-    "loss 0.0, and no gradient norm is logged: NaN behind the Trainer's filter, or no label that counts",
+    "loss 0.0 without a logged gradient norm: NaN behind the Trainer's filter, or no label that counts",
     "loss-zero loss-nan",
 )
 ZERO_WITH_GRADIENT = _signature(
     "loss-zero-with-gradient",
-    "loss 0.0 with gradients that are neither zero nor NaN; that is no usual sign of NaN",
+    "loss 0.0 with gradients that are neither zero nor NaN; this is not a typical sign of NaN",
     "loss-zero",
 )
 ROUNDED = _signature(
     "loss-rounds-to-zero",
-    "the loss has fallen until it is printed as 0.0: the data is learned by heart",
+    "the loss fell until it is printed as 0.0: the model has memorised the data",
     "",
     benign=True,
 )
@@ -75,10 +75,10 @@ GRADIENT_LARGE = _signature(
 )
 GRADIENT = _signature(
     "grad-norm-nan", "grad_norm is not finite at every step while the loss stays finite", "grad-norm-nan"
-)._replace(details=(marked("in fp16 a loss scaler may only be skipping steps: judge by whether the loss still falls"),))
+)._replace(details=(marked("in fp16, a loss scaler may just be skipping steps; check whether the loss still falls"),))
 SKIPS = _signature(
     "loss-scaler-skips",
-    "grad_norm is not finite at single steps and the loss goes on: an fp16 loss scaler that skips a step looks so",
+    "grad_norm is not finite at single steps while the loss continues: typical of an fp16 loss scaler that skips steps",
     "",
     benign=True,
 )
@@ -92,7 +92,7 @@ OVERFLOWS = _signature(
 EVALUATION = _signature("eval-loss-nan", "eval_loss is not finite while the training loss is", "eval-loss-nan")
 DIVERGED = _signature("divergence", "the loss rose and stayed far above its lowest", "loss-diverges")
 CONSTANT = _signature("loss-constant", "the loss is the same number at every step", "loss-constant")
-GROWTH = _signature("memory-growth", "memory grows from reading to reading and does not settle", "memory-growth")
+GROWTH = _signature("memory-growth", "memory grows with every reading and does not settle", "memory-growth")
 
 
 def run_of(reader: RunReader, crashes: tuple[Crash, ...], path: str) -> Run:

@@ -113,7 +113,7 @@ def imports_progress() -> Iterator[Callable[[str], None]]:
         from rich.progress import SpinnerColumn, TimeElapsedColumn
 
         with _drawn(_("following imports"), SpinnerColumn(), TimeElapsedColumn()) as bar:
-            task = bar.add_task(_("some ten seconds in all"), total=None)
+            task = bar.add_task(_("about ten seconds in total"), total=None)
             yield lambda module: bar.update(task, description=module)
         return
     _note(_("following imports"))

@@ -49,7 +49,7 @@ def options(command: Any) -> Any:
 def require_consistent(*, fix: bool, write_files: bool, unsafe_fixes: bool) -> None:
     if not fix and (write_files or unsafe_fixes):
         option = "--write" if write_files else "--unsafe-fixes"
-        raise click.UsageError(_("{option} goes with --fix").format(option=option))
+        raise click.UsageError(_("{option} requires --fix").format(option=option))
 
 
 def apply(judge: Callable[[], Sequence[Report]], known: Matrix, *, write_files: bool, unsafe_fixes: bool) -> None:

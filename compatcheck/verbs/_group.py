@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 SECTIONS = {
-    "judge": marked("Judge"),
+    "judge": marked("Check"),
     "fix": marked("Fix"),
     "understand": marked("Understand"),
     "fleet": marked("Many machines"),

@@ -35,7 +35,7 @@ trust = option(
     is_eager=True,
     expose_value=False,
     callback=_trust,
-    help="Trust this folder from now on: its own interpreter may be started.",
+    help="Trust this folder from now on, and allow its interpreter to be started.",
 )
 python = common(
     "--python",
@@ -174,7 +174,8 @@ fail_on = option(
     "--fail-on",
     type=click.Choice(["confirmed", "affected", "possible", "never"]),
     metavar="STATUS",
-    help="Exit with 1 if any finding is at least confirmed, affected or possible; never: do not. Default: affected.",
+    help="Exit with 1 if any finding has at least this status: confirmed, affected, possible or "
+    "never. Default: affected.",
 )
 select = option("--select", multiple=True, rare=True, metavar="ID", help="Check only this entry; repeatable.")
 ignore = option("--ignore", multiple=True, metavar="ID", help="Skip this entry; repeatable.")
@@ -195,7 +196,7 @@ require = option(
     rare=True,
     metavar="AREA,...",
     callback=_known_areas,
-    help="Exit with 4 if an area was not judged: packages, gpu, training, model, imports or numerics.",
+    help="Exit with 4 if this area was not checked: packages, gpu, training, model, imports or numerics.",
 )
 baseline = option(
     "--baseline", metavar="FILE", rare=True, help="Suppress findings that this earlier JSON report contains."

@@ -35,7 +35,9 @@ def write(text: str, output: str | None) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise InputError("writing", "standard output", error.strerror or str(error), "make room, or use -o") from None
+        raise InputError(
+            "writing", "standard output", error.strerror or str(error), "free some space, or use -o"
+        ) from None
 
 
 def write_reports(document: Document, reports: Iterable[tuple[str, str]]) -> None:
@@ -67,7 +69,7 @@ def make_folder(path: str) -> None:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
         seen = error.strerror or str(error)
-        raise InputError("making the folder", path, seen, "name a folder you can write to") from None
+        raise InputError("making the folder", path, seen, "choose a folder you can write to") from None
 
 
 def progress() -> Any:

@@ -20,7 +20,7 @@ _YES, _NO, _STOP = ("y", "yes", "是"), ("n", "no", "否"), ("q", "quit")
 def require_terminal(paths: Sequence[str]) -> None:
     """Raise InputError where nobody can answer."""
     if "-" in paths or not (sys.stdin and sys.stdin.isatty()):
-        seen = "standard input is no terminal" if "-" not in paths else "standard input is what is diagnosed"
+        seen = "standard input is not a terminal" if "-" not in paths else "standard input is the log to diagnose"
         raise InputError("asking", "--ask", seen, "run it on a terminal, or supply facts with --assume")
 
 

@@ -114,7 +114,7 @@ def _require_distinct_files(files: Iterable[str | None]) -> None:
     for file in filter(None, files):
         real = os.path.realpath(file)
         if real in taken:
-            raise click.UsageError(f"two reports would go to {file}: name another file for one of them")
+            raise click.UsageError(f"two reports would be written to {file}; choose another file for one of them")
         if os.path.isfile(real) or not os.path.exists(real):
             taken.add(real)
 

@@ -33,7 +33,7 @@ EXAMPLES = (
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @_fix.options
 @_options.python
-@_options.snapshot("Judge the environment recorded in this file; - is standard input.")
+@_options.snapshot("Check the environment recorded in this file; - is standard input.")
 @_options.assume
 @_options.config("PATH")
 @_options.verdict
@@ -42,13 +42,13 @@ EXAMPLES = (
 @_options.imports
 @_options.trust
 @_options.probe(
-    "Run the findings' probes in the target's interpreter. Default: run them unless it lies in this folder."
+    "Run the findings' probes in the target's interpreter. Default: yes, unless the interpreter is in this folder."
 )
 @_help.option(
     "--resolve",
     is_flag=True,
     rare=True,
-    help="Ask uv and the package index whether the requirements can be installed. Default: judge them offline.",
+    help="Check with uv and the package index whether the requirements can be installed. Default: check offline.",
 )
 @_options.require
 @_options.require_probe
@@ -80,10 +80,10 @@ def command(
     """Report known-bad combinations in an environment.
 
     PATH is a file or folder of the project: a training configuration, launch script, requirements, lock file,
-    Dockerfile or model folder. In a folder, each folder that lists packages is a project, judged with its own files.
+    Dockerfile or model folder. In a folder, each folder that lists packages is a project, checked with its own files.
 
-    The environment is the active one, else the project's .venv or venv; pinned requirements override what is installed
-    there. With --python, what is installed counts. With no environment, the requirements stand for it.
+    The environment is the active one, else the project's .venv or venv; pinned requirements override the versions
+    installed there. With --python, the installed versions are used. Without an environment, the requirements are used.
 
     Defaults come from [tool.compatcheck] in the nearest pyproject.toml. Its `paths` and `assume` are ignored with
     --snapshot.
@@ -135,7 +135,7 @@ def command(
         """None for an interpreter in the folder that is judged, unless that is asked for: it may be a stranger's."""
         folders = [subject.folder for subject in subjects if subject.folder]
         if not is_asked_to_probe and not may_start(target, folders, os.environ):
-            said = _("probes did not run: {prefix} lies in this folder; --probe starts its interpreter, --trust always")
+            said = _("probes did not run: {prefix} is in this folder; --probe starts its interpreter, --trust always")
             say(said.format(prefix=target.prefix))
             return None
         return Probing(target, device, fresh, budget, progress)

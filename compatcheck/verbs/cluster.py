@@ -25,13 +25,13 @@ EXAMPLES = (
 
 @_help.verb()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@_help.option("--snapshots", metavar="FOLDER", help="Judge the machines whose snapshots are in this folder.")
+@_help.option("--snapshots", metavar="FOLDER", help="Check the machines whose snapshots are in this folder.")
 @_options.trust
 @_help.option("--record", metavar="FOLDER", help="Only write this machine's snapshot to this folder.")
 @_options.python
 @_options.config("PATH")
 @_options.hash_weights
-@_options.probe("Run the probes of the ranks. Default: run them.")
+@_options.probe("Run probes on the ranks. Default: yes.")
 @_help.option("--only", "probes", multiple=True, rare=True, metavar="PROBE", help="Run only this probe; repeatable.")
 @_options.budget("Total time budget for the collectives probe. Default: 20 on the CPU, 60 on GPUs.", rare=True)
 @_options.device
@@ -52,8 +52,8 @@ EXAMPLES = (
     type=click.Choice(["confirmed", "affected", "possible", "never"]),
     default="affected",
     metavar="STATUS",
-    help="Exit with 1 if any finding is at least confirmed, affected or possible; never: also ignore differences "
-    "and probes. Default: affected.",
+    help="Exit with 1 if any finding has at least this status: confirmed, affected, possible or "
+    "never (never also ignores differences and probes). Default: affected.",
 )
 @_options.select
 @_options.ignore

@@ -25,7 +25,7 @@ EXAMPLES = (
 @_options.one_config(_options.SETTINGS_OF_A_RUN)
 @_options.trust_remote_code
 @_help.option("--no-bisect", is_flag=True, help="Stop at the first difference; do not look for the package.")
-@_options.budget("Build no further environment after this many seconds. Default: no limit.")
+@_options.budget("Stop building environments after this many seconds. Default: no limit.")
 @_help.option("--draft", "draft_file", metavar="FILE", help="Write a draft of a matrix entry about the difference.")
 @_options.page_format
 @_options.output
@@ -54,7 +54,7 @@ def command(
     differ by more than rounding are reported, and environments between the two are built to find the cause. Nothing
     is uploaded.
 
-    Exit status: 0 for no difference, 1 for a difference, 2 for wrong input, 3 where nothing could be compared.
+    Exit status: 0 for no difference, 1 for a difference, 2 for wrong input, 3 if nothing could be compared.
     """
     from compatcheck import matrix
     from compatcheck.pipelines import compare as comparing

@@ -20,7 +20,7 @@ EXAMPLES = (
 
 @_help.verb()
 @click.argument("file")
-@_help.option("--model", metavar="FOLDER", help="Model folder whose tokenizer and chat template run on a sample.")
+@_help.option("--model", metavar="FOLDER", help="Model folder; its tokenizer and chat template run on a sample.")
 @_options.one_config("Take the maximum length from this training configuration or launch script.")
 @_help.option(
     "--max-length",
@@ -59,7 +59,7 @@ def command(
 ) -> NoReturn:
     """Check training data: broken rows, missing labels, template errors.
 
-    FILE holds conversations as JSON or JSON lines, also gzipped: messages with roles, ShareGPT, Alpaca, prompt and
+    FILE contains conversations as JSON or JSON lines, also gzipped: messages with roles, ShareGPT, Alpaca, prompt and
     completion, preference pairs.
     """
     from compatcheck.pipelines import data

@@ -26,7 +26,7 @@ EXAMPLES = (
 @_help.verb()
 @click.argument("inputs", nargs=-1, metavar="INPUT...")
 @_options.python
-@_options.snapshot("Judge the environment recorded in this file; - is standard input.")
+@_options.snapshot("Check the environment recorded in this file; - is standard input.")
 @_options.assume
 @_options.config("INPUT")
 @_options.report_format
@@ -35,10 +35,10 @@ EXAMPLES = (
 @_help.option("--svg", rare=True, metavar="FILE", help="Also draw the curves to this SVG file.")
 @_help.option("--env", "env_only", is_flag=True, rare=True, help="Print the facts as a snapshot, without explanations.")
 @_help.option("--snapshot-out", rare=True, metavar="FILE", help="Also write that snapshot to this file.")
-@_help.option("--ask", "asking", is_flag=True, help="Ask on the terminal for the facts that decide best, one by one.")
+@_help.option("--ask", "asking", is_flag=True, help="Ask on the terminal for the most decisive facts, one at a time.")
 @_help.option("--all", "everything", is_flag=True, help="Print every explanation. Default: the three most probable.")
 @_options.quiet
-@_options.verbose("Also print all that speaks for each explanation, and its sources.")
+@_options.verbose("Also print all evidence for each explanation, and its sources.")
 def command(
     inputs: tuple[str, ...],
     python: str | None,

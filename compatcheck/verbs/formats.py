@@ -17,7 +17,7 @@ LOGS = (
     marked("the output of a Trainer, of torchtune, MMEngine or DeepSpeed"),
     marked("trainer_state.json, or a log of one JSON object per line"),
     marked("a TensorBoard event file"),
-    marked("a traceback, or an error line alone"),
+    marked("a traceback or an error line"),
     marked("lines of the kernel, NCCL, CANN and ROCm"),
     marked("any of these compressed with gzip"),
 )

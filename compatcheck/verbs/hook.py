@@ -47,9 +47,9 @@ def command(
 ) -> NoReturn:
     """Check the files of a commit, for pre-commit.
 
-    Each training configuration is judged with the packages that its project lists; when such a list changes, all
-    configurations of the project are. Other files are skipped. What is installed here does not count, and nothing
-    is run or fetched: describe the machine that trains with --assume or in [tool.compatcheck].
+    Each training configuration is checked with the packages that its project lists. When a package list changes, all
+    configurations of the project are checked. Other files are skipped. Installed packages are ignored, and nothing is
+    run or downloaded: describe the training machine with --assume or in [tool.compatcheck].
     """
     from compatcheck.project.commit import read_changes
 

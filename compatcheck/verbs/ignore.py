@@ -21,8 +21,8 @@ EXAMPLES = (
 
 @_help.verb()
 @click.argument("entry", metavar="ID")
-@_help.option("--reason", metavar="TEXT", help="Why it is harmless here, or what it waits for.")
-@_help.option("--until", metavar="YYYY-MM-DD", help="Last day on which it is ignored.")
+@_help.option("--reason", metavar="TEXT", help="Why the finding is harmless here, or what the fix is waiting for.")
+@_help.option("--until", metavar="YYYY-MM-DD", help="Ignore it until the end of this day.")
 @_help.option(
     "--path",
     "paths",
@@ -34,7 +34,7 @@ EXAMPLES = (
 def command(entry: str, reason: str | None, until: str | None, paths: tuple[str, ...], remove: bool) -> None:
     """Ignore an entry until a date, with a reason.
 
-    Edits the pyproject.toml whose [tool.compatcheck] is in effect here, then the nearest one, else a new one.
+    Edits the pyproject.toml whose [tool.compatcheck] applies here, else the nearest one, else creates one.
     Comments and order are kept.
     """
     from compatcheck import matrix, settings
@@ -69,7 +69,7 @@ def _require_removed(same: int, path: str, entry: str, paths: tuple[str, ...]) -
 
     if not same:
         seen = f"{entry} is not ignored{_path_scope(paths)} there"
-        raise InputError("removing an ignore from", path, seen, "give ID and every --path as written there")
+        raise InputError("removing an ignore from", path, seen, "pass ID and every --path as written there")
 
 
 def _parse_reason_and_day(entry: str, reason: str | None, until: str | None) -> tuple[str, date]:
@@ -80,15 +80,15 @@ def _parse_reason_and_day(entry: str, reason: str | None, until: str | None) -> 
     from compatcheck.errors import InputError
 
     today = date.today()
-    example = f"as --reason 'batch size is 1' --until {today + timedelta(days=90)}"
+    example = f"such as --reason 'batch size is 1' --until {today + timedelta(days=90)}"
     why = " ".join((reason or "").split())
     if not why:
-        raise InputError("ignoring", entry, "no reason is given", f"say why it does no harm here, {example}")
+        raise InputError("ignoring", entry, "no reason is given", f"add why it is harmless here, {example}")
     if until is None:
-        raise InputError("ignoring", entry, "no day is given", f"say up to when, {example}")
+        raise InputError("ignoring", entry, "no date is given", f"add the last day, {example}")
     last = settings.day(until)
     if last is None:
-        raise InputError("ignoring", entry, f"{until} is no day", f"give one {example}")
+        raise InputError("ignoring", entry, f"{until} is not a date", f"use a date, {example}")
     if last < today:
-        raise InputError("ignoring", entry, f"{until} is past", f"give a day to come, {example}")
+        raise InputError("ignoring", entry, f"{until} is in the past", f"use a date that is not past, {example}")
     return why, last

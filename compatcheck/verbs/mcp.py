@@ -31,7 +31,7 @@ def command() -> None:
     """Serve agents over the Model Context Protocol.
 
     The server offers `check`, `diagnose`, `explain`, `pin`, `probe` and `compare` on standard input and output. Each
-    tool runs the command of its name, without network access, and answers with its exit status and JSON.
+    tool runs the command of the same name without network access and returns its exit status and JSON.
     """
     try:
         from mcp.server.mcpserver import MCPServer

@@ -97,7 +97,7 @@ _FILES = (".txt", ".in", ".toml", ".lock", ".cfg", ".yaml", ".yml", ".json", ".s
     "--build",
     rare=True,
     is_flag=True,
-    help="Build local projects, which runs their code, where nothing else tells what they need.",
+    help="Build local projects, which runs their code, if their dependencies cannot be read otherwise.",
 )
 @_options.project
 @_options.quiet
@@ -106,10 +106,10 @@ def command(**options: Any) -> NoReturn:
     """Print the closest version pins without affected findings.
 
     INPUT is a file or folder of the project, as for `check`, a requirement such as 'torch==2.5.0', or - for
-    requirements on standard input. Pins start from the requirements, or the project's pyproject.toml, else from what
-    is installed. Facts that [tool.compatcheck] assumes count, and entries that it ignores in every file are ignored.
+    requirements on standard input. Pins start from the requirements, or the project's pyproject.toml, else from the
+    installed packages. [tool.compatcheck] supplies assumed facts and the entries that are ignored in every file.
 
-    Exit status: 0 for clean pins, 1 where a finding is left or no versions fit together, 2 for wrong input, such as a
+    Exit status: 0 for clean pins, 1 if a finding remains or no versions fit together, 2 for wrong input, such as a
     version that does not exist.
     """
     from compatcheck import matrix
@@ -187,7 +187,7 @@ def _output(options: Mapping[str, Any]) -> str | None:
         raise click.UsageError("--snapshot and --python exclude each other")
     folder = os.path.dirname(os.path.realpath(named)) if named else os.curdir
     if not os.path.isdir(folder):
-        raise InputError("writing", str(named), f"there is no folder {folder}", "create it, or give another path")
+        raise InputError("writing", str(named), f"there is no folder {folder}", "create it, or pass another path")
     taken = {os.path.realpath(path) for path in (*options["paths"], *filter(None, [named]))}
     if any(os.path.realpath(file) in taken for _name, file in options["reports"]):
         raise click.UsageError("--report names a file that is read or written already")
@@ -212,8 +212,8 @@ def _format(output: str | None, options: Mapping[str, Any]) -> str:
     plain = chosen in ("requirements", "constraints")
     kinds = (".txt", ".in") if plain else (".toml",)
     if output and os.path.isfile(output) and os.path.getsize(output) and not name.endswith(kinds):
-        seen = f"it is there, and no {' or '.join(kinds)} file"
-        raise InputError(f"writing {chosen} over", output, seen, "name another file with -o, or another --format")
+        seen = f"it exists, but is not a {' or '.join(kinds)} file"
+        raise InputError(f"writing {chosen} over", output, seen, "choose another file with -o, or another --format")
     return chosen
 
 

@@ -32,8 +32,8 @@ EXAMPLES = (
 @_help.verb()
 @click.argument("names", nargs=-1, metavar="[PROBE]...")
 @_help.option("--list", "listed", is_flag=True, help="List all probes, or those that would run, without running them.")
-@_profile("smoke", "Run probes that take a few seconds in all.")
-@_profile("quick", "Run probes that take at most a minute in all (default).")
+@_profile("smoke", "Run probes that take a few seconds in total.")
+@_profile("quick", "Run probes that take at most a minute in total (default).")
 @_profile("deep", "Run all probes, including those that compile or train on several processes.")
 @_options.python
 @_options.trust
@@ -46,7 +46,7 @@ EXAMPLES = (
     rare=True,
     metavar="JSON",
     default="{}",
-    help='Extra request for the probes, such as {"dtype": "float16"}.',
+    help='Extra options for the probes, such as {"dtype": "float16"}.',
 )
 @_options.budget("Start no probe after this many seconds. Default: no limit.", rare=True)
 @_options.fresh

@@ -168,8 +168,8 @@ def test_constraints_are_names_and_versions_only(tmp_path: Path) -> None:
     )
     assert rendered("constraints", of, previous=once) == once
     assert [said.partition(": ")[2] for said in formats.left_out("constraints", of, None, once)] == [
-        "--index-url https://host/simple is no part of constraints",
-        "own @ git+https://host/own.git@main is no part of constraints",
+        "--index-url https://host/simple is not part of constraints",
+        "own @ git+https://host/own.git@main is not part of constraints",
     ]
 
 
@@ -486,7 +486,7 @@ def test_the_secrets_of_other_tables_stay_in_their_file(tmp_path: Path) -> None:
     assert formats.left_out("pyproject", of, None, text) == (
         "tool.upload.password is left out, as it may be a secret",
         "tool.other.0.api-key is left out, as it may be a secret",
-        "tool.uv.index.0.url: its credentials are left out, keep them in a .netrc file or a keyring",
+        "tool.uv.index.0.url: its credentials are omitted, keep them in a .netrc file or a keyring",
         "project.optional-dependencies.docs is neither resolved nor judged",
     )
     same = rendered("pyproject", of, solution=solution, previous=PRIVATE)

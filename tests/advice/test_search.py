@@ -132,8 +132,8 @@ def test_a_conflict_names_entries_and_requirements_once() -> None:
     assert isinstance(conflict, Conflict)
     told = explain(conflict).splitlines()
     assert told[:2] == [
-        "CC-2024-0001 (t) cannot be cleared; it would take torch>=2.5.1 or torch<2.5.0",
-        "CC-2026-0099 (t) cannot be cleared; it would take torch>=2.5 or peft<0.10",
+        "CC-2024-0001 (t) cannot be fixed; that would require torch>=2.5.1 or torch<2.5.0",
+        "CC-2026-0099 (t) cannot be fixed; that would require torch>=2.5 or peft<0.10",
     ]
     assert set(told[2:]) == {
         "  nothing satisfies {'torch': '>=2.5.1'}",
@@ -151,7 +151,7 @@ def test_a_remedy_that_does_not_help_is_no_endless_search() -> None:
     resolver = Resolver(Universe(INDEX, {"torch": ""}, {"torch": "2.5.0"}))
     conflict = searching.run(resolver, judge, {"torch": "2.5.0"}, {"torch"}, {"torch": TORCH})
     assert isinstance(conflict, Conflict)
-    assert "CC-1 (t) cannot be cleared; it would take torch>=2.5.1" in explain(conflict)
+    assert "CC-1 (t) cannot be fixed; that would require torch>=2.5.1" in explain(conflict)
 
 
 def test_requirements_that_contradict_each_other_are_the_resolvers_to_tell() -> None:

@@ -53,5 +53,5 @@ def test_uv_says_which_requirement_forbids_the_way() -> None:
     conflict = run((MASKED, Entry("CC-2026-0099", ({"torch": "<2.5"},))), "torch<2.5.1", "peft")
     assert isinstance(conflict, Conflict)
     told = explain(conflict)
-    assert "CC-2024-0001 (t) cannot be cleared; it would take torch>=2.5.1 or torch<2.5.0" in told
+    assert "CC-2024-0001 (t) cannot be fixed; that would require torch>=2.5.1 or torch<2.5.0" in told
     assert "torch<2.5.1" in told and "torch>=2.5.1" in told

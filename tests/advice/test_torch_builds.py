@@ -161,7 +161,7 @@ def test_what_was_compiled_against_another_torch_is_named() -> None:
     before = {"torch": "2.5.1+cu124", "flash-attn": "2.7.4+cu12torch2.5cxx11abiFALSE", "deepspeed": "0.16.0"}
     after = {"torch": "2.6.0", "flash-attn": "2.7.4", "deepspeed": "0.16.1"}
     (note,) = torch_builds.rebuild_notes(before, after)
-    assert note.startswith("flash-attn 2.7.4 was compiled beside torch 2.5.1+cu124")
+    assert note.startswith("flash-attn 2.7.4 was compiled against torch 2.5.1+cu124")
     assert len(torch_builds.rebuild_notes(before, {**after, "deepspeed": "0.16.0"})) == 2
     assert torch_builds.rebuild_notes(before, {**after, "torch": "2.5.0+cu124"}) == ()
     assert torch_builds.rebuild_notes({"torch": "2.5.1"}, after) == ()

@@ -172,10 +172,10 @@ def test_files_of_windows_editors_are_read(tmp_path: Path, encoding: str) -> Non
         (b"peft\ntorch=>2.5\n", "line 2: expected semicolon .*; write name==version"),
         (b"peft; os == 'x'\n", "line 1: .*; write name==version"),
         (b"./x.whl ; os == 'x'\n", "line 1: .*; write a marker such as"),
-        (b"--upgrade\n", "line 1: --upgrade is no option"),
-        (b"\n-r gone.txt\n", "line 2 names gone.txt, which is no file"),
-        (b"-r c3.txt\n", "c3.txt: line 2 names nope.txt, which is no file"),
-        (b"-r requirements.in\n", "go round in a circle"),
+        (b"--upgrade\n", "line 1: --upgrade is not an option"),
+        (b"\n-r gone.txt\n", "line 2 names gone.txt, which is not a file"),
+        (b"-r c3.txt\n", "c3.txt: line 2 names nope.txt, which is not a file"),
+        (b"-r requirements.in\n", "form a cycle"),
         (b"x @ https://user:secret@host/a b\n", "line 1: (?!.*secret)"),
     ],
 )
@@ -204,7 +204,7 @@ def test_a_project_asks_for_its_dependencies_default_groups_and_own_extras(tmp_p
     lines = {line.name: line for line in found.lines}
     assert (lines["torch"].comment, lines["torch"].at) == ("# mine", Location(path, 5))
     assert lines["pytest"].at == Location(path, 10)
-    assert lines["local"].kept == "a path source of uv's" and lines["colorama"].asked is None
+    assert lines["local"].kept == "a uv path source" and lines["colorama"].asked is None
 
 
 @pytest.mark.parametrize(
@@ -212,8 +212,8 @@ def test_a_project_asks_for_its_dependencies_default_groups_and_own_extras(tmp_p
     [
         ("[project\n", "line 1"),
         ("[project]\ndependencies = ['torch=>2']\n", "line 2: expected semicolon"),
-        ("[project]\ndynamic = ['dependencies']\n", "are dynamic; give the file"),
-        ("[tool.poetry.dependencies]\ntorch = '^2.5'\n", "Poetry's own; give what `poetry export`"),
+        ("[project]\ndynamic = ['dependencies']\n", "are dynamic; pass the file"),
+        ("[tool.poetry.dependencies]\ntorch = '^2.5'\n", "Poetry's own; pass the output of `poetry export`"),
         ("[project]\ndependencies = 'torch'\n", r"no list of \[project\]"),
         ("tool = 1\nproject = []\ndependency-groups = 2\n", r"no list of \[project\]"),
         ("[dependency-groups]\ndev = 5\n[tool.uv]\ndefault-groups = 2\nsources = 3\n", r"no list of \[project\]"),

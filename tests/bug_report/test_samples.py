@@ -223,7 +223,7 @@ torchrun --nproc_per_node 2 train.py --output_dir out --per_device_train_batch_s
         ("training.framework",),
     ),
     Sample(
-        "variables of the environment",
+        "environment variables",
         """```bash
 export VLLM_ROCM_USE_AITER=1
   export NCCL_P2P_DISABLE="1"  # consumer cards

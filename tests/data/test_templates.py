@@ -342,7 +342,7 @@ def test_arguments_of_tool_calls_that_are_text_are_told_where_the_template_wants
     )
     call = {"role": "assistant", "content": "", "tool_calls": [{"name": "weather", "arguments": "{}"}]}
     found = judged(make_model(template), chat(), {"messages": [chat()["messages"][0], call]})
-    assert found["row-refused"].rows == (2,) and "as objects and not as text" in found["row-refused"].fix
+    assert found["row-refused"].rows == (2,) and "as objects, not as text" in found["row-refused"].fix
 
 
 def test_a_tokenizer_that_fails_does_so_in_one_line(make_model: MakeModel, monkeypatch: Any) -> None:

@@ -24,10 +24,10 @@ def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 def test_without_a_model_the_rows_are_judged_and_the_rest_is_not_known(write: Write, tmp_path: Path) -> None:
     clean = run(write(chat(), chat("Hello?")), cwd=tmp_path)
-    assert clean.returncode == 0 and "name the model's folder with --model" in clean.stdout
+    assert clean.returncode == 0 and "pass the model's folder with --model" in clean.stdout
     done = run(write(chat(), '{"messages": [', chat(answer="")), cwd=tmp_path)
     assert done.returncode == 1
-    assert "broken-line: lines that are no JSON: 1 (column" in done.stdout and "rows   2" in done.stdout
+    assert "broken-line: lines that are not JSON: 1 (column" in done.stdout and "rows   2" in done.stdout
     assert "empty-answer" in done.stdout and "rows   3" in done.stdout and "CC-2024-0005" in done.stdout
 
 
@@ -58,7 +58,7 @@ def test_a_problem_is_told_with_rows_entry_pieces_and_fix(write: Write, make_mod
     file = write(chat(), chat(question="word " * 60), chat("Hello?"))
     done = run(file, "--model", make_model(), "--training", training_file(tmp_path, max_length=40), cwd=tmp_path)
     assert done.returncode == 1, done.stderr
-    assert "label-cut-off: 1 of 3 sampled rows keep no label when cut to 40 tokens" in done.stdout
+    assert "label-cut-off: 1 of 3 sampled rows have no label left when cut to 40 tokens" in done.stdout
     assert "CC-2024-0005" in done.stdout and "row 2, learned in brackets:" in done.stdout
     assert "(the rest is cut off:)" in " ".join(done.stdout.split()) and "1 problem, 0 notes" in done.stdout
 
@@ -97,7 +97,7 @@ def test_plain_text_needs_no_tokenizer_and_is_no_failure(write: Write, tmp_path:
 
 def test_a_folder_and_an_object_over_several_lines_are_told_as_what_they_are(tmp_path: Path) -> None:
     done = run(".", cwd=tmp_path)
-    assert done.returncode == 2 and "it is a folder; give one file of it" in done.stderr
+    assert done.returncode == 2 and "it is a folder; pass one file of it" in done.stderr
     (tmp_path / "one.json").write_text(json.dumps(chat(), indent=2), encoding="utf-8")
     done = run("one.json", cwd=tmp_path)
     assert done.returncode == 3 and "the object does not end on its line" in done.stderr
@@ -114,7 +114,7 @@ def test_a_template_and_a_pickle_that_would_run_code_do_not(
     (folder / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'touch " + str(mark).encode() + b"'\ntR.")
     twice = {"messages": 2 * chat()["messages"]}
     done = run(write(chat(), twice), "--model", folder, cwd=tmp_path)
-    assert not mark.exists() and "row-refused: the chat template refuses 1 of 2" in done.stdout
+    assert not mark.exists() and "row-refused: the chat template rejects 1 of 2" in done.stdout
     assert done.returncode == 1
 
 

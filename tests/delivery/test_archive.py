@@ -49,7 +49,7 @@ def test_what_is_unpacked_is_what_was_packed(tmp_path: Path) -> None:
         ([("link", stat.S_IFLNK | 0o777)], "is not a plain file inside it"),
         ([("pipe", stat.S_IFIFO | 0o644)], "is not a plain file inside it"),
         ([("folder/", stat.S_IFDIR | 0o755)], "is not a plain file inside it"),
-        ([("tables/good.json/x", FILE)], "in the place of another"),
+        ([("tables/good.json/x", FILE)], "overwrites another"),
         ([(f"n{n}", FILE) for n in range(2001)], "more than 2000 files"),
     ],
 )
@@ -133,6 +133,6 @@ def test_a_bad_matrix_is_refused_though_it_is_signed(
     publisher.publish(3)
     done = client.update()
     assert (done.status, said in done.text) == (status, True), done.text
-    assert "the matrix in use stays" in done.text and len(done.text.splitlines()) == 1
+    assert "the current matrix stays in use" in done.text and len(done.text.splitlines()) == 1
     assert len(list((data / "revisions").iterdir())) == 1
     assert client.listed() == IDS[:2]

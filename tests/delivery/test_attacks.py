@@ -71,22 +71,22 @@ def of_the_first_edition(name: str) -> Misbehaviour:
 @pytest.mark.parametrize(
     "ending, send, status, said",
     [
-        (ARCHIVE, flipped, 5, "not what was signed"),
-        (ARCHIVE, cut, 5, "not what was signed"),
-        (ARCHIVE, endless, 5, "not what was signed"),
+        (ARCHIVE, flipped, 5, "does not match the signature"),
+        (ARCHIVE, cut, 5, "does not match the signature"),
+        (ARCHIVE, endless, 5, "does not match the signature"),
         (ARCHIVE, broken_off, 2, "try again"),
         ("timestamp.json", edited, 5, "have not signed"),
         ("timestamp.json", unsigned, 5, "have not signed"),
         ("timestamp.json", flipped, 5, "refused"),
         ("timestamp.json", cut, 5, "cannot be trusted"),
-        ("timestamp.json", endless, 5, "not what was signed"),
+        ("timestamp.json", endless, 5, "does not match the signature"),
         ("timestamp.json", nested, 5, "cannot be trusted"),
         ("timestamp.json", broken_off, 2, "try again"),
-        ("2.snapshot.json", edited, 5, "not what was signed"),
-        ("2.snapshot.json", of_the_first_edition("metadata/1.snapshot.json"), 5, "not what was signed"),
-        ("2.targets.json", edited, 5, "not what was signed"),
-        ("2.targets.json", of_the_first_edition("metadata/1.targets.json"), 5, "not what was signed"),
-        ("2.root.json", of_the_first_edition("metadata/1.root.json"), 5, "older than before"),
+        ("2.snapshot.json", edited, 5, "does not match the signature"),
+        ("2.snapshot.json", of_the_first_edition("metadata/1.snapshot.json"), 5, "does not match the signature"),
+        ("2.targets.json", edited, 5, "does not match the signature"),
+        ("2.targets.json", of_the_first_edition("metadata/1.targets.json"), 5, "does not match the signature"),
+        ("2.root.json", of_the_first_edition("metadata/1.root.json"), 5, "older data than before"),
         ("2.root.json", of_the_first_edition("metadata/timestamp.json"), 5, "cannot be trusted"),
     ],
 )
@@ -98,7 +98,7 @@ def test_what_is_tampered_with_is_refused(
     server.misbehave[ending] = send
     done = client.update()
     assert (done.status, said in done.text) == (status, True), done.text
-    assert "the matrix in use stays" in done.text and len(done.text.splitlines()) == 1
+    assert "the current matrix stays in use" in done.text and len(done.text.splitlines()) == 1
     assert client.listed() == IDS[:2]
     server.misbehave.clear()
     assert client.update().status == 0
@@ -164,9 +164,9 @@ def of_another_with_a_new_root(publisher: Publisher, other: Publisher) -> None:
 @pytest.mark.parametrize(
     "attack, said",
     [
-        (earlier_repository, "older than before"),
-        (older_snapshot, "older than before"),
-        (older_targets, "older than before"),
+        (earlier_repository, "older data than before"),
+        (older_snapshot, "older data than before"),
+        (older_targets, "older data than before"),
         (held_back, "has expired"),
         (of_another, "have not signed"),
         (of_another_with_a_new_root, "have not signed"),
@@ -186,7 +186,7 @@ def test_the_past_and_the_foreign_are_refused(
     attack(publisher, Publisher(tmp_path / "other", matrices))
     done = run("update")
     assert (done.status, said in done.text) == (5, True), done.text
-    assert "the matrix in use stays" in done.text
+    assert "the current matrix stays in use" in done.text
     assert client.listed() == IDS
 
 

@@ -73,10 +73,10 @@ def test_an_older_one_than_the_bundled_is_not_used(client: Client, publisher: Pu
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        ((), "no public repository exists yet; name a repository with --url"),
-        (("--url", "{url}"), "name the root.json of its publisher with --root"),
+        ((), "no public repository exists yet; pass a repository with --url"),
+        (("--url", "{url}"), "pass the publisher's root.json with --root"),
         (("--url", "{url}", "--root", "nosuch.json"), "nosuch.json: No such file"),
-        (("--url", "{url}", "--root", __file__), "name the root.json of the publisher"),
+        (("--url", "{url}", "--root", __file__), "pass the publisher's root.json"),
         (("--url", "ftp://example.org/matrix"), "not an http or https address"),
         (("--url", "http://[::1"), "not an http or https address"),
         (("--url", "matrix"), "not an http or https address"),
@@ -162,7 +162,7 @@ def test_a_full_disk_leaves_the_old_matrix(
     command = [sys.executable, "-c", FULL_DISK, str(bundled), str(most_bytes), "matrix", "update"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "File too large" in done.stderr, done.stderr
-    assert "the matrix in use stays" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert "the current matrix stays in use" in done.stderr and len(done.stderr.splitlines()) == 1
     assert client.listed() == IDS[:2]
     assert run("update").status == 0
     assert client.listed() == IDS
@@ -197,7 +197,7 @@ def test_a_mirror_serves_the_same_and_half_a_copy_changes_nothing(
     publisher.publish(3)
     shutil.copy(publisher.repo / "metadata" / "timestamp.json", mirror / "metadata")
     done = run("update")
-    assert done.status == 2 and "the matrix in use stays" in done.text, done.text
+    assert done.status == 2 and "the current matrix stays in use" in done.text, done.text
     assert client.listed() == IDS[:2]
     shutil.copytree(publisher.repo, mirror, dirs_exist_ok=True)
     assert run("update").status == 0

@@ -97,7 +97,7 @@ def test_a_place_that_cannot_be_written_is_named_and_left_alone(tmp_path: Path, 
     (tmp_path / "plain").write_text("a file", encoding="utf-8")
     (tmp_path / "loop").symlink_to("loop")
     before = sorted(os.listdir(tmp_path))
-    with pytest.raises(InputError, match=f"^writing .*{path}.*; name a file in a folder you can write to$"):
+    with pytest.raises(InputError, match=f"^writing .*{path}.*; choose a file in a folder you can write to$"):
         write(f"{tmp_path}/{path}", "x")
     assert sorted(os.listdir(tmp_path)) == before
 
@@ -136,5 +136,5 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, existing: bool) -> No
     if existing:
         out.write_text("old", encoding="utf-8")
     done = subprocess.run([sys.executable, "-c", FULL_DISK, str(out)], capture_output=True, text=True, check=True)
-    assert done.stdout == f"writing {out}: File too large; make room, or name a file elsewhere\n"
+    assert done.stdout == f"writing {out}: File too large; free some space, or write the file elsewhere\n"
     assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == (["old"] if existing else [])

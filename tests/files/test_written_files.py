@@ -248,7 +248,7 @@ def test_killed_or_on_a_full_disk_leaves_what_was_there(name: str, place: Place)
             assert ended in (0, 1) and "compatcheck: " not in errors, errors
         else:
             assert ended == status, (fault, errors)
-            assert fault != "full" or "File too large; make room" in one_fault(errors)
+            assert fault != "full" or "File too large; free some space" in one_fault(errors)
         left = place.unfinished()
         assert len(left) == fault.startswith("killed"), fault
         for path in left:

@@ -72,7 +72,7 @@ def test_a_missing_argument_is_worth_the_default_of_the_release(
 
 def test_without_the_release_the_reason_says_on_what_it_depends(known: matrix.Matrix) -> None:
     stated = environment("transformers.TrainingArguments").without("distributions.transformers")
-    assert fact(known, stated, "optimizer") == Unknown("not given, and its default depends on the transformers release")
+    assert fact(known, stated, "optimizer") == Unknown("not set, and its default depends on the transformers release")
 
 
 @pytest.mark.parametrize("given", ["optim", "adafactor"])

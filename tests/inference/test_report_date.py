@@ -64,7 +64,7 @@ def test_what_is_called_the_latest_is_at_most_two_weeks_behind(
 def test_the_finding_says_which_release_was_the_newest(known: matrix.Matrix) -> None:
     verdict = judged(known, on("2024-06-17", **ASKED), deepspeed="<0.14.4")
     assert verdict.partly == {
-        "distributions.deepspeed": "has no version stated; 0.14.3 was the newest on 2024-06-17, and <0.14.4 is affected"
+        "distributions.deepspeed": "has no version; 0.14.3 was the newest on 2024-06-17, and <0.14.4 is affected"
     }
 
 

@@ -54,8 +54,8 @@ def test_a_version_nobody_states_is_unknown_and_not_absent(site: Path, target: T
     facts = distributions.collect(target)
     assert facts.facts["distributions"] == {}
     assert facts.facts["distributions_complete"] is False
-    assert "states no version" in facts.reasons["distributions.nameless"]
-    assert "states no version" in facts.facts["distribution_problems"][0]["problem"]
+    assert "has no version" in facts.reasons["distributions.nameless"]
+    assert "has no version" in facts.facts["distribution_problems"][0]["problem"]
 
 
 def test_the_first_on_the_path_wins_and_the_other_is_reported(

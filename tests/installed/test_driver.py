@@ -83,9 +83,9 @@ def test_what_a_gpu_does_not_tell_is_left_out(stand: Stand) -> None:
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, "was the container given the driver"),
+        (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, "have access to the driver"),
         (pynvml.NVML_ERROR_NO_PERMISSION, "no permission"),
-        (pynvml.NVML_ERROR_DRIVER_NOT_LOADED, "was the container given the GPUs"),
+        (pynvml.NVML_ERROR_DRIVER_NOT_LOADED, "have access to the GPUs"),
         (pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH, "the NVIDIA driver is broken: .*[Mm]ismatch"),
     ],
 )

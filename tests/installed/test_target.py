@@ -168,8 +168,8 @@ def test_a_variable_that_names_nothing(tmp_path: Path) -> None:
     ("script", "seen"),
     [
         ("exit 3", "ended with status 3"),
-        ("echo hello", "does not answer as Python does"),
-        ("echo '[1]'", "does not answer as Python does"),
+        ("echo hello", "does not respond as Python does"),
+        ("echo '[1]'", "does not respond as Python does"),
         ("echo broken >&2; exit 1", "status 1: broken"),
         ("sleep 60", "did not answer within"),
     ],
@@ -263,8 +263,8 @@ def test_conda_s_base_counts_after_the_venv_of_the_project(
 @pytest.mark.parametrize(
     ("settings", "seen"),
     [
-        (None, "it has no pyvenv.cfg, so it is no venv"),
-        ("home = /x/bin\n", "its pyvenv.cfg states no Python version"),
+        (None, "it has no pyvenv.cfg, so it is not a venv"),
+        ("home = /x/bin\n", "its pyvenv.cfg has no Python version"),
     ],
 )
 def test_nothing_is_started_in_a_venv_that_nobody_named(

@@ -137,7 +137,7 @@ def test_a_damaged_matrix_is_told_in_a_line_and_the_watch_goes_on(
     told = capsys.readouterr().err.splitlines()
     assert "the guard could not judge this environment" in told[0]
     assert told[1:] == [
-        "compatcheck: step 5: loss-nan: the model returned a loss that is no number",
+        "compatcheck: step 5: loss-nan: the model returned a loss that is not a number",
         "compatcheck: the training ends after this step, for loss-nan",
     ]
     assert trainer.state.global_step == 5

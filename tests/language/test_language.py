@@ -44,7 +44,9 @@ def test_what_chooses_the_language(
 
 
 def test_a_language_without_texts_is_refused() -> None:
-    with pytest.raises(InputError, match=r"reading COMPATCHECK_LANG: no texts are in 'fr'; set it to en or zh"):
+    with pytest.raises(
+        InputError, match=r"reading COMPATCHECK_LANG: there is no translation for 'fr'; set it to en or zh"
+    ):
         language.wanted((), {"COMPATCHECK_LANG": "fr"}, on_terminal=True)
 
 
@@ -83,7 +85,7 @@ def test_an_output_that_cannot_show_it_gets_english_and_is_told_once(tmp_path: P
     english = run_command(sys.executable, "demo", cwd=tmp_path)
     done = run_command(sys.executable, "demo", "--lang", "zh", cwd=tmp_path, PYTHONIOENCODING="cp1252")
     assert done.stdout == english.stdout.replace("✓", "+")
-    assert done.stderr.startswith("compatcheck: using English: an output in cp1252 cannot show the texts in 'zh'")
+    assert done.stderr.startswith("compatcheck: using English: output encoded as cp1252 cannot show 'zh'")
     assert done.stderr.count("\n") == 1
 
 

@@ -28,7 +28,7 @@ WORDS = {
     r"far as the facts go": "may apply",
     r"answers nonsense": "garbage output",
 }
-STILL_THERE = {"interface": 33, "entries": 0, "pages": 65}
+STILL_THERE = {"interface": 0, "entries": 0, "pages": 0}
 """How many texts have one of them today: lower these with each text that is mended, never raise them."""
 _ANY = re.compile(rf"(?<![\w-])(?:{'|'.join(WORDS)})(?![\w-])")
 

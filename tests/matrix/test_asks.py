@@ -172,7 +172,7 @@ def test_positional_argument_that_moved_is_possible(tmp_path: Path) -> None:
         return [f"{each.status} {each.summary}" for each in found if each.id == "CC-2026-3701"]
 
     (found,) = told("0.8.0", "DPOTrainer(model, ref_model, args)")
-    assert found.startswith("possible DPOTrainer(): trl 0.8.0 takes another argument at the place of args. ")
+    assert found.startswith("possible DPOTrainer(): trl 0.8.0 takes another argument at the position of args. ")
     assert not told("0.16.0", "DPOTrainer(model, ref_model, args)")
     assert not told("0.8.0", "DPOTrainer(model, ref_model, beta)")
 

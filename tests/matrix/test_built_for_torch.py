@@ -49,7 +49,7 @@ def test_a_finding_offers_both(known: matrix.Matrix) -> None:
     found = matrix.judge(known, environment(xformers="0.0.28.post1", torch="2.5.0")).findings
     (finding,) = (each for each in found if each.id == "CC-2026-0700")
     assert [remedy.pins for remedy in finding.remedies[:2]] == [{"xformers": "==0.0.28.post2"}, {"torch": "==2.4.1"}]
-    assert "torch 2.5.0 is installed, which goes with xformers 0.0.28.post2" in finding.summary
+    assert "torch 2.5.0 is installed, which matches xformers 0.0.28.post2" in finding.summary
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,8 @@ def test_each_area_says_why_it_was_not_judged(folder: Path, command: Command) ->
     (folder / "train.sh").unlink()
     write(folder, pins=PINS)
     found = areas(command("."))
-    assert found["settings"] == (False, "not judged: nothing in . is a training configuration")
-    assert found["model files"] == (False, "not judged: nothing in . is a model folder")
+    assert found["settings"] == (False, "not judged: no training configuration in .")
+    assert found["model files"] == (False, "not judged: no model folder in .")
 
 
 def test_an_unreadable_configuration_is_named(folder: Path, command: Command) -> None:
@@ -133,9 +133,9 @@ def test_what_is_set_aside_is_not_called_clean(folder: Path, command: Command) -
     ("required", "status", "said"),
     [
         ("packages,training", 0, ""),
-        ("model", 4, "model files required: nothing in . is a model folder; give the model folder"),
+        ("model", 4, "model files required: no model folder in .; pass the model folder"),
         ("training,gpu", 4, "driver, GPU required: "),
-        ("imports", 4, "imports required: not followed: this environment is not installed here; judge an installed"),
+        ("imports", 4, "imports required: not followed: this environment is not installed here; check an installed"),
         ("numerics", 0, ""),
         ("fonts", 2, "there is no such area; packages, gpu, training, model, imports, numerics"),
     ],
@@ -154,7 +154,7 @@ def test_the_project_can_require_areas(folder: Path, command: Command) -> None:
     write(folder, pins=PINS)
     (folder / "pyproject.toml").write_text('[tool.compatcheck]\nrequire = ["training", "imports"]\n', encoding="utf-8")
     done = command(".")
-    assert done.returncode == 4 and "settings required: nothing in . is a training configuration" in done.stdout
+    assert done.returncode == 4 and "settings required: no training configuration in ." in done.stdout
     assert command(".", "--isolated").returncode == 0
     (folder / "pyproject.toml").write_text('[tool.compatcheck]\n\nrequire = ["fonts"]\n', encoding="utf-8")
     refused = command(".")

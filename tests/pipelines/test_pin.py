@@ -115,7 +115,7 @@ def test_where_no_version_is_left_a_setting_clears_it_and_the_finding_stays_told
     assert [finding.id for finding in found.report.left] == ["CC-2024-0001"]
     assert "attn_implementation" in found.report.choices[0].settings[0].what[0]
     assert found.report.notes[0] == (
-        "no versions nearby clear CC-2024-0001: the matrix asks for torch==2.5.*,>=2.5.1 and requirements.in:1 asks "
+        "no nearby versions fix CC-2024-0001: the matrix requires torch==2.5.*,>=2.5.1 and requirements.in:1 asks "
         "for torch>=2.5.0,<2.5.1"
     )
 
@@ -265,5 +265,5 @@ def test_ranges_without_a_set_that_links_say_what_it_takes(known: matrix.Matrix)
     lines = (*OLD, "trl<=0.7.1", "peft>=0.10")
     conflict = pin.plan(task(known, {"torch": "2.5.1"}, PADDED, *lines, ignore=UNASKED), lambda: False)
     assert isinstance(conflict, search.Conflict)
-    sentence = f"{LINK} cannot be cleared; it would take peft>=0.2.0,<0.10.0 or trl>=0.7.2 or trl<0.4.2"
+    sentence = f"{LINK} cannot be fixed; that would require peft>=0.2.0,<0.10.0 or trl>=0.7.2 or trl<0.4.2"
     assert sentence in search.explain(conflict)

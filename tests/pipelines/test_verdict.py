@@ -22,7 +22,7 @@ from tests.conftest import ROOT
 
 ENTRY = "CC-2024-0001"
 DEMO = read_snapshot(str(ROOT / "compatcheck" / "demo" / "glm-4.json"))
-_NOT_HERE = ": this environment is not installed here; judge an installed environment, without --no-probe"
+_NOT_HERE = ": this environment is not installed here; check an installed environment, without --no-probe"
 IGNORE = Ignore(ENTRY, "batch size is 1", date(2999, 1, 1))
 
 

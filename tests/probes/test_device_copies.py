@@ -12,7 +12,7 @@ pytestmark = pytest.mark.stack
 
 def test_one_machine_without_gpus_is_skipped() -> None:
     outcome, why = device_copies.judge(measured(device_copies))
-    assert (outcome, why) == ("skip", "copies between GPUs need two, and 0 can be used here")
+    assert (outcome, why) == ("skip", "copies between GPUs need two GPUs, but 0 can be used here")
 
 
 def test_every_pair_is_tried_in_both_directions_and_every_way() -> None:
@@ -42,7 +42,7 @@ def test_a_promise_that_is_not_kept_is_told() -> None:
         {**fine, "case": case, "variant": "through the host", "direct": False},
     ]
     outcome, why = device_copies.judge({"rows": rows, "peer_access": {case: True}})
-    assert outcome == "fail" and "1 of 1 pairs fail; can_device_access_peer promises" in why
+    assert outcome == "fail" and "1 of 1 pairs fail; can_device_access_peer reports" in why
     outcome, why = device_copies.judge({"rows": rows, "peer_access": {case: False}})
     assert outcome == "fail" and "promises" not in why
 

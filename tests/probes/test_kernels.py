@@ -171,7 +171,7 @@ def test_kernels_that_need_a_gpu_are_skipped_with_their_own_reason(monkeypatch: 
     assert (outcome, "only supports Ampere" in why) == ("skip", True), why
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     outcome, why = judged(triton_kernel, monkeypatch, {"triton": types.ModuleType("triton")})
-    assert (outcome, why) == ("skip", "Triton compiles for GPUs, and none is usable from this interpreter")
+    assert (outcome, why) == ("skip", "Triton compiles for GPUs, but none is usable from this interpreter")
 
 
 class PTXASError(Exception):
@@ -264,7 +264,7 @@ def test_what_a_compiler_does_is_judged(monkeypatch: Patch, compiler: Any, outco
 def test_compiling_without_a_compiler_is_skipped(monkeypatch: Patch) -> None:
     monkeypatch.setattr(compiled_block.shutil, "which", lambda name: None)
     outcome, why = compiled_block.judge(measured(compiled_block))
-    assert (outcome, why) == ("skip", "torch.compile needs a C++ compiler, and none is on the path")
+    assert (outcome, why) == ("skip", "torch.compile needs a C++ compiler, but none is on the path")
 
 
 @pytest.mark.slow

@@ -133,11 +133,11 @@ def test_a_dtype_of_loading_that_is_not_stated_widens_the_range() -> None:
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        ({"config": None}, "no config.json is known"),
+        ({"config": None}, "no config.json found"),
         ({"training": None}, "no training settings are known"),
         ({"config": {"model_type": "nowhere"}}, "knows no model type 'nowhere'"),
         ({"memory_mib": None}, "the GPU's memory is not known"),
-        ({"config": {**LLAMA3, "num_hidden_layers": "x"}}, "LlamaConfig refuses the config"),
+        ({"config": {**LLAMA3, "num_hidden_layers": "x"}}, "LlamaConfig rejects the config"),
         ({"config": {**LLAMA3, "hidden_size": -4096}}, "LlamaForCausalLM cannot be built"),
         ({"config": {**LLAMA3, "text_config": 3}}, "LlamaForCausalLM cannot be built"),
     ],

@@ -107,7 +107,7 @@ def test_the_default_model_trains_right_in_a_child(stack: Target) -> None:
     [
         (_nan_on_padding, "right at batch 1, not finite from batch 2 with padding on the right and left"),
         (_mask_dropped, "right at batch 1, wrong from batch 2 with padding on the left"),
-        (_wrong_scale, "times what rounding explains"),
+        (_wrong_scale, "times the expected rounding error"),
         (_gradient_of_keys_lost, "no gradient reaches model.layers.0.self_attn.k_proj.weight"),
     ],
 )
@@ -207,7 +207,7 @@ def test_what_cannot_be_measured_is_skipped_with_why(request_: dict[str, Any], w
 
 def test_an_optimiser_that_is_not_to_be_had_is_told() -> None:
     outcome, why = judged(training={"optimizer": "nonesuch"})
-    assert (outcome, why.endswith("not run: optimiser nonesuch is not one this probe can make")) == ("pass", True), why
+    assert (outcome, why.endswith("not run: optimizer nonesuch is not supported by this probe")) == ("pass", True), why
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_failed_precondition_is_a_failure_with_that_error(attempt: Attempt) -> N
         ("broken_import", "no_such_module_at_all is not installed"),
         ("too_old", "is outside >=99.0"),
         ("out_of_memory", "not enough memory is free"),
-        ("no_room", "no room is left in the temporary folder; free some, or set TMPDIR"),
+        ("no_room", "the temporary folder is full; free some space, or set TMPDIR"),
     ],
 )
 def test_what_cannot_run_is_skipped_with_the_reason(attempt: Attempt, sample: str, why: str) -> None:
@@ -222,7 +222,7 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(Path, "write_text", write_text)
-    with pytest.raises(CompatcheckError, match="No space left on device; free some space or set TMPDIR"):
+    with pytest.raises(CompatcheckError, match="No space left on device; free some space, or set TMPDIR"):
         _process._write(tmp_path / "request.json", "{}")
 
 

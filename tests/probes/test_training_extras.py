@@ -193,8 +193,8 @@ def patched_window(monkeypatch: pytest.MonkeyPatch) -> None:
         ("gradient_checkpointing", SINGLE, the_switch_is_ignored, "kept for the backward pass (bytes kept"),
         ("gradient_checkpointing", SINGLE, inputs_take_no_gradient, "lose their gradient"),
         ("gradient_checkpointing", SINGLE, recomputing_differs, "error of gradients"),
-        ("memory_growth", SINGLE, sixteen_kibibytes_leak, "16384 bytes a step stay behind"),
-        ("memory_growth", SINGLE, logits_are_collected, "bytes a step stay behind"),
+        ("memory_growth", SINGLE, sixteen_kibibytes_leak, "16384 bytes per step are not freed"),
+        ("memory_growth", SINGLE, logits_are_collected, "bytes per step are not freed"),
         ("save_reload", SINGLE, the_tie_is_lost, "do not come back as they were saved"),
         ("save_reload", SINGLE, one_tensor_is_rounded, "model.norm.weight"),
         ("gradient_accumulation", CPU, the_loss_is_not_divided, "micro-batches gives "),
@@ -231,7 +231,7 @@ def test_remote_code_that_ignores_checkpointing_is_convicted_beside_layers_wrapp
     ("request_", "outcome", "words"),
     [
         (SINGLE, "pass", "padding"),
-        (PACKING, "watch", "if a mask of ones comes with it"),
+        (PACKING, "watch", "if it comes with a mask of ones"),
         ({**CPU, "training": {**PACKING["training"], "framework": "trl"}}, "pass", ""),
         ({**PACKING, "packed": "positions"}, "pass", ""),
         ({**SINGLE, "packed": "with mask"}, "fail", "packed row with a mask of ones"),
@@ -294,7 +294,7 @@ def test_accumulation_is_exact_here(config: dict[str, Any] | None, models: set[s
 
 def test_who_accumulates_nothing_is_not_kept_waiting() -> None:
     outcome, why, _ = judged("gradient_accumulation", {**CPU, "training": {"gradient_accumulation_steps": 1}})
-    assert (outcome, why) == ("skip", "the training file accumulates nothing")
+    assert (outcome, why) == ("skip", "the training file does not accumulate gradients")
 
 
 RISING, FLAT = [index << 14 for index in range(36)], [1 << 20] * 18

@@ -238,7 +238,7 @@ def test_a_report_that_names_no_format_or_file_is_refused(tmp_path: Path, value:
 def test_two_reports_in_one_file_are_refused(tmp_path: Path) -> None:
     for arguments in (("--report", "json=a", "-o", "./a"), ("--report", "json=a", "--report", "sarif=a")):
         done = run_command(sys.executable, "demo", *arguments, cwd=tmp_path)
-        assert done.returncode == 2 and "two reports would go to" in done.stderr
+        assert done.returncode == 2 and "two reports would be written to" in done.stderr
         assert not list(tmp_path.iterdir())
     ignored = ("--report", f"json={os.devnull}", "--report", f"github={os.devnull}", "--format", "github")
     done = run_command(sys.executable, "demo", *ignored, cwd=tmp_path)

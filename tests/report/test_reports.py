@@ -108,7 +108,7 @@ def test_a_fault_of_the_machine_is_told_where_facts_are_missing_for_a_verdict() 
     text = render(REPORT._replace(findings=(finding,)), "text", exit_reason="")
     assert "no known fault" not in text
     assert "a probe found a fault on this machine that your run may meet" in text
-    assert "next: --assume training.deepspeed=VALUE (absent where there is none)" in text
+    assert "next: --assume training.deepspeed=VALUE (absent if there is none)" in text
 
 
 def test_what_was_refuted_is_shown_on_request() -> None:
@@ -179,7 +179,7 @@ def test_probes_run_by_hand_are_listed() -> None:
     line, summary, advice = render_document(probes.document([PROBE]), "text").splitlines()
     assert advice.startswith("next: compatcheck explain attention_masked")
     assert line == "fail    attention_masked    1.5 s  theta is infinite in dq"
-    assert summary == "1 fail; 1.5 s in all (nothing measured now)"
+    assert summary == "1 fail; 1.5 s in total (nothing measured now)"
     assert json.loads(render_document(probes.document([PROBE]), "json"))["probes"][0]["outcome"] == "fail"
 
 

@@ -101,9 +101,9 @@ def test_the_command_adds_and_removes(run: Run, project: Path) -> None:
         (("CC-2024-001",), "the matrix has no such entry"),
         (("CC-2024-0001", "--until", "2999-01-01"), "no reason is given"),
         (("CC-2024-0001", "--reason", " ", "--until", "2999-01-01"), "no reason is given"),
-        (("CC-2024-0001", "--reason", "x"), "no day is given"),
-        (("CC-2024-0001", "--reason", "x", "--until", "tomorrow"), "tomorrow is no day"),
-        (("CC-2024-0001", "--reason", "x", "--until", "2025-01-01"), "2025-01-01 is past"),
+        (("CC-2024-0001", "--reason", "x"), "no date is given"),
+        (("CC-2024-0001", "--reason", "x", "--until", "tomorrow"), "tomorrow is not a date"),
+        (("CC-2024-0001", "--reason", "x", "--until", "2025-01-01"), "2025-01-01 is in the past"),
     ],
 )
 def test_what_is_no_ignore_is_refused_and_nothing_written(

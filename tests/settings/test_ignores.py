@@ -62,7 +62,7 @@ def test_an_ignore_that_nothing_needs_is_told_with_the_command_that_removes_it(
     (project / "requirements.txt").write_text("torch==2.5.1\n", encoding="utf-8")
     done = run("check", *FILES)
     assert done.returncode == 0
-    assert "pyproject.toml:3: nothing needs the ignore of CC-2024-0001 here" in " ".join(done.stdout.split())
+    assert "pyproject.toml:3: the ignore of CC-2024-0001 is no longer needed here" in " ".join(done.stdout.split())
     assert "compatcheck ignore CC-2024-0001 --remove" in " ".join(done.stdout.split())
 
 

@@ -117,7 +117,7 @@ def test_a_project_file_that_does_not_name_us_is_not_parsed(run: Run, project: P
 
 @pytest.mark.parametrize(
     ("text", "kind"),
-    [("[tool]\ncompatcheck = 3\n", "no table"), ("[tool.other]\nx = 'compatcheck'\n", "there is no table")],
+    [("[tool]\ncompatcheck = 3\n", "is not a table"), ("[tool.other]\nx = 'compatcheck'\n", "there is no table")],
 )
 def test_settings_that_are_named_must_be_there(tmp_path: Path, text: str, kind: str) -> None:
     (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")

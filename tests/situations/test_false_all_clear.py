@@ -230,7 +230,7 @@ def test_reason_is_told_where_the_only_list_is_broken(run: Run, alone: Path) -> 
     (alone / "requirements.txt").write_text("torch==2.5.0\n-r requirements.txt\n")
     done = run("check", ".", cwd=alone)
     assert done.returncode == 3 and len(done.stderr.splitlines()) == 1
-    assert "requirements.txt: its includes go round in a circle" in done.stderr
+    assert "requirements.txt: its includes form a cycle" in done.stderr
 
 
 OWN_LOOP = {

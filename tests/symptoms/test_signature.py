@@ -169,7 +169,7 @@ def test_what_the_guard_says_between_the_lines_of_the_trainer_is_of_the_same_run
     path.write_text(
         "{'loss': '4.157', 'grad_norm': '1.525', 'learning_rate': '0.0009', 'epoch': '0.1562'}\n"
         "{'loss': '4.164', 'grad_norm': '1.502', 'learning_rate': '0.0008', 'epoch': '0.3125'}\n"
-        "compatcheck: step 12: loss-nan: the model returned a loss that is no number\n"
+        "compatcheck: step 12: loss-nan: the model returned a loss that is not a number\n"
         "compatcheck: step 15: grad-norm-nan: loss 3.99, grad_norm nan\n"
         "{'loss': '3.99', 'grad_norm': 'nan', 'learning_rate': '0.0007', 'epoch': '0.4688'}\n"
         "{'loss': '0', 'grad_norm': 'nan', 'learning_rate': '0.0006', 'epoch': '0.625'}\n",

@@ -71,7 +71,7 @@ def test_nothing_to_judge_is_no_verdict(run: Run, tmp_path: Path, arguments: tup
     (tmp_path / "empty").mkdir()
     done = run(*arguments, cwd=tmp_path / "empty")
     assert (done.returncode, done.stdout) == (3, "") and len(done.stderr.splitlines()) == 1, done.stderr
-    assert "--python" in done.stderr or "name an interpreter" in done.stderr
+    assert "--python" in done.stderr or "pass an interpreter" in done.stderr
 
 
 def test_what_to_give_names_the_requirements_at_hand(run: Run, project: Path) -> None:

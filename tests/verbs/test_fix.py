@@ -160,10 +160,10 @@ def test_hook_fixes_the_files_of_a_commit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (("--write",), "--write goes with --fix"),
-        (("--unsafe-fixes",), "--unsafe-fixes goes with --fix"),
+        (("--write",), "--write requires --fix"),
+        (("--unsafe-fixes",), "--unsafe-fixes requires --fix"),
         (("--fix", "--snapshot", "x.json"), "--fix and --snapshot"),
-        (("--fix", "--format", "json"), "--format goes with --fix --write"),
+        (("--fix", "--format", "json"), "--format requires --fix --write"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(tmp_path: Path, options: tuple[str, ...], named: str) -> None:

@@ -122,7 +122,7 @@ def test_an_interpreter_that_answers_wrongly_is_one_line(body: str, tmp_path: Pa
     python = interpreter(tmp_path, body)
     done = run_command(sys.executable, "check", "--no-probe", "--isolated", "--python", str(python), cwd=tmp_path)
     assert done.returncode == 3 and done.stderr.count("\n") == 1, done.stderr
-    assert "\x1b" not in done.stderr and "give a working Python" in done.stderr
+    assert "\x1b" not in done.stderr and "pass a working Python" in done.stderr
 
 
 # Linux counts the memory of whoever starts a process as that process's own peak, so a small parent starts it.
@@ -462,7 +462,7 @@ def test_what_needs_the_interpreter_of_the_folder_names_the_option(
 def test_ranks_of_a_cluster_do_not_start_the_interpreter_of_the_folder(evil: Path, tmp_path: Path) -> None:
     said = ranks.run(evil, [ranks.Rank(environ={"XDG_DATA_HOME": str(tmp_path / "data")})] * 2)
     assert not (tmp_path / "started").exists()
-    assert "no probe was run" in said.text and "give --trust" in said.errors[0], said
+    assert "no probe was run" in said.text and "pass --trust" in said.errors[0], said
 
 
 def test_a_trusted_folder_s_interpreter_is_started_from_then_on(evil: Path, tmp_path: Path) -> None:

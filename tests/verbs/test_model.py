@@ -166,7 +166,7 @@ def test_settings_template_tokens_and_tensors(tmp_path: Path) -> None:
     ]
     assert changes["tensors"]["changed"] == [{"name": "embed.weight", "old": "F16 [4, 2]", "new": "F32 [4, 3]"}]
     assert {"file": "extra.py", "change": "added", "name": None, "line": None} in changes["definitions"]
-    assert any("loaded so, weights take 2 times the memory" in each for each in shape["memory"])
+    assert any("loaded this way, weights take 2 times the memory" in each for each in shape["memory"])
     assert any("3.00 times" in each for each in shape["memory"])
     text = " ".join(run(tmp_path, old, "--against", new).stdout.split())
     assert "no longer writes <|user|>" in text and "now writes [INST]" in text
@@ -178,7 +178,7 @@ def test_a_revision_against_itself_differs_in_nothing(tmp_path: Path) -> None:
     changes = shape["changes"]
     assert not any(changes[key] for key in ("traits", "definitions", "settings", "tokens", "chat_template", "files"))
     assert shape["memory"] == []
-    assert "nothing that compatcheck reads differs" in run(tmp_path, folder, "--against", folder).stdout
+    assert "no difference in anything that compatcheck reads" in run(tmp_path, folder, "--against", folder).stdout
 
 
 def test_comments_and_documentation_are_no_change_of_behaviour(tmp_path: Path) -> None:

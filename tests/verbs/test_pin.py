@@ -48,7 +48,7 @@ def test_pins_go_to_standard_output_and_what_moved_beside_it(run: Run, asked: Pa
         "transformers==4.49.0",
         "torch==2.5.1  # as on the cluster  # compatcheck: CC-2024-0001, was 2.5.0",
     ]
-    assert "2.5.0 -> 2.5.1" in done.stderr and "nothing nearer is clean" in done.stderr
+    assert "2.5.0 -> 2.5.1" in done.stderr and "no closer set is clean" in done.stderr
 
 
 def test_what_the_project_assumes_steers_and_what_it_ignores_does_not(run: Run, asked: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ NAN = str(LOGS / "transformers-4.48-nan-from-step-16.log")
 FOUND = "affected CC-2024-0001 Masked attention gives NaN gradients on torch 2.5.0\n"
 UNRUN = (
     "numerics required: the probe of CC-2024-0001 could not run: this environment is not installed here; "
-    "judge an installed environment, without --no-probe"
+    "check an installed environment, without --no-probe"
 )
 posix = pytest.mark.skipif(os.name == "nt", reason="a pseudo-terminal is one of POSIX")
 

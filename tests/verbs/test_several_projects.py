@@ -181,7 +181,7 @@ def test_a_dockerfile_beside_no_training_belongs_to_the_project_above(run: Run, 
     found = {each["project"]: each for each in report["projects"]}
     assert set(found) == {"dock", "new", "new/image", "old"}
     assert [remark["text"] for remark in found["old"]["remarks"]] == [
-        "torch 2.5.0 counts here, but old/docker/Dockerfile:1 asks for ==2.4.0"
+        "torch 2.5.0 is used here, but old/docker/Dockerfile:1 requires ==2.4.0"
     ]
     assert not found["new"]["remarks"] and found["new/image"]["environment"]["distributions"]["torch"] == "2.4.0"
 
@@ -225,29 +225,29 @@ def test_each_project_is_judged_with_its_own_venv(run: Run, mono: Path) -> None:
     [
         (
             {"requirements_txt": "peft==0.14.0\ntorch==2.5.0\n", "requirements-old_txt": "torch==2.4.1\n"},
-            "requirements.txt:2: torch 2.5.0 counts here, but requirements-old.txt:1 asks for ==2.4.1",
+            "requirements.txt:2: torch 2.5.0 is used here, but requirements-old.txt:1 requires ==2.4.1",
         ),
         (
             {"requirements_txt": "torch>=2.6\n", "uv.lock": UV_LOCK.format("2.5.0")},
-            "uv.lock:8: torch 2.5.0 counts here, but requirements.txt:1 asks for >=2.6",
+            "uv.lock:8: torch 2.5.0 is used here, but requirements.txt:1 requires >=2.6",
         ),
         (
             {"poetry.lock": POETRY_LOCK.format("2.5.0"), "uv.lock": UV_LOCK.format("2.6.0")},
-            "uv.lock:8: torch 2.6.0 counts here, but poetry.lock:1 asks for ==2.5.0",
+            "uv.lock:8: torch 2.6.0 is used here, but poetry.lock:1 requires ==2.5.0",
         ),
         (
             {"Dockerfile": "FROM pytorch/pytorch:2.5.0-cuda12.4-cudnn9-devel\n", "requirements_txt": "torch==2.6.0\n"},
-            "requirements.txt:1: torch 2.6.0 counts here, but Dockerfile:1 asks for ==2.5.0",
+            "requirements.txt:1: torch 2.6.0 is used here, but Dockerfile:1 requires ==2.5.0",
         ),
         (
             {"environment.yml": "dependencies:\n  - pytorch=2.4.0\n  - numpy=1.26.4\n",
              "requirements_txt": "numpy==2.0.0\ntorch==2.5.0\n"},
-            "requirements.txt:2: torch 2.5.0 counts here, but environment.yml:2 asks for ==2.4.0;"
+            "requirements.txt:2: torch 2.5.0 is used here, but environment.yml:2 requires ==2.4.0;"
             " environment.yml differs in 1 more package",
         ),
         (
             {"environment.yml": CONDA.format("pytorch=2.4.0"), "environment_yaml": CONDA.format("numpy=1")},
-            "none of environment.yaml, environment.yml is read: name the one in use",
+            "none of environment.yaml, environment.yml is read; pass the one in use",
         ),
     ],
 )  # fmt: skip
@@ -277,7 +277,7 @@ def test_lists_that_agree_are_no_contradiction(run: Run, tmp_path: Path, files: 
 
 @pytest.mark.parametrize(
     ("text", "seen"),
-    [("-r requirements.txt\ntorch==2.5.0\n", "its includes go round in a circle"), ("torch=2.5.0\n", "line 1: ")],
+    [("-r requirements.txt\ntorch==2.5.0\n", "its includes form a cycle"), ("torch=2.5.0\n", "line 1: ")],
 )
 def test_a_broken_list_costs_that_list_alone(run: Run, tmp_path: Path, text: str, seen: str) -> None:
     folder = lay(tmp_path / "one", requirements_txt=text, train_yaml=TRAIN, **{"uv.lock": UV_LOCK.format("2.5.0")})
@@ -293,5 +293,5 @@ def test_the_hook_shows_a_contradiction_of_the_project_it_judges(run: Run, mono:
     done = run("hook", "new/train.yaml", "old/configs/train.yaml", *ASSUMED[1:], cwd=mono)
     assert (
         done.returncode == 1
-        and " ".join(done.stdout.split()).count("but new/requirements-old.txt:1 asks for ==2.4.1") == 1
+        and " ".join(done.stdout.split()).count("but new/requirements-old.txt:1 requires ==2.4.1") == 1
     )

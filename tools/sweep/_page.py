@@ -13,17 +13,20 @@ from tools.sweep._stacks import DAY, NEWEST, SUBJECTS
 PAGE = ROOT / "docs" / "reference" / "sweep.md"
 HEAD = """# Releases that were probed
 
-What the [probes](probes.md) find on one release after another, installed as they stood on the release's day, or beside
-the newest of the others that its metadata allows. Python 3.11, on a CPU; torch is the last of a few releases that was
-out on that day. `python -m tools.sweep` runs what has not been run with the present probes, and every week a workflow
-probes the newest releases; this page is made from
-`matrix/records/releases-swept.json`, which holds what each probe said and the versions of all packages.
+Results of the [probes](probes.md) for each release, installed with the packages of the release's day, or with
+the newest packages that its metadata allows. Python 3.11, on a CPU; torch is the newest of a few releases
+available on that day. `python -m tools.sweep` runs the probes that have no current result, and every week a workflow
+probes the newest releases. This page is generated from
+`matrix/records/releases-swept.json`, which contains all results and the versions of all packages.
 
-A probe *fails* where the stack computes something else than the formula says, while the formula computed with the same
-precision agrees; it is *watched* where nothing tells the stack's part from the probe's, or where a setting asks for it.
-Cases that a release has no setting for are left out. [How a probe decides](../explanation/numerics.md)."""
+A probe *fails* if the stack computes something different from the formula, while the formula at the same
+precision agrees. It is *watch* if the deviation cannot be attributed to the stack, or if a setting causes it.
+Cases that a release does not support are omitted. [How a probe decides](../explanation/numerics.md)."""
 SHORT = {"crash": "crash", "timeout": "timeout", "skip": "skip", "pass": "pass", "watch": "watch", "fail": "**fail**"}
-BESIDE = {DAY: "Installed as of the release's day.", NEWEST: "Installed beside the newest that its metadata allows."}
+BESIDE = {
+    DAY: "Installed as of the release's day.",
+    NEWEST: "Installed with the newest packages that its metadata allows.",
+}
 LONGEST_WHY = 220
 
 

@@ -44,7 +44,7 @@ def build(
     requirements contradict each other.
     """
     if place.platform is not None:
-        seen = f"this machine is {sys.platform}, not that"
+        seen = f"this machine is {sys.platform}, a different platform"
         raise InputError("building an environment for", place.platform, seen, "build it on such a machine")
     cache = _cache()
     with _uv.stopped_by_signals(), _folder(cache) as folder:
@@ -88,7 +88,7 @@ def _folder(cache: str) -> Iterator[str]:
 def _cache() -> str:
     done = _uv.run(["cache", "dir"])
     if done.status:
-        raise InputError("looking for the cache of", "uv", _last(done), "mend what uv names")
+        raise InputError("looking for the cache of", "uv", _last(done), "fix the problem that uv reports")
     return done.stdout.strip()
 
 
@@ -139,7 +139,7 @@ def _venv(folder: str, place: Place) -> str:
     done = _uv.run(["venv", path, "--python", asked, "--no-project"])
     if done.status:
         raise InputError(
-            "looking for Python", asked, "none that works is here", f"install it: uv python install {asked}"
+            "looking for Python", asked, "no working one was found", f"install it: uv python install {asked}"
         )
     return os.path.join(path, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
 
@@ -160,7 +160,7 @@ def _install(
 
 def _require_installed(done: _uv.Done) -> None:
     if done.status:
-        raise InputError("installing with", "uv", _last(done), "mend what uv names, and run it again")
+        raise InputError("installing with", "uv", _last(done), "fix the problem that uv reports, and run it again")
 
 
 def _require_room(folder: str, requirements: Sequence[str], here: Place, torch_backend: str | None) -> int:
@@ -174,7 +174,7 @@ def _require_room(folder: str, requirements: Sequence[str], here: Place, torch_b
     needed, free = _room.needed_bytes(pylock, offline=here.offline), shutil.disk_usage(folder).free
     if needed > free and "Would download" in _install(requirements, here, torch_backend, None, "--dry-run").stderr:
         seen = f"about {needed / 1e9:.1f} GB are needed and {free / 1e9:.1f} GB are free"
-        raise InputError(_DOING, folder, seen, "make room, or set UV_CACHE_DIR to a larger disk")
+        raise InputError(_DOING, folder, seen, "free some space, or set UV_CACHE_DIR to a larger disk")
     return needed
 
 

@@ -66,9 +66,9 @@ def left_out(format_name: str, wanted: Wanted, previous: str | None, text: str) 
     for line in wanted.lines:
         if not _can_say(format_name, line):
             bare = without_credentials(line.text)
-            said.append(f"{line.where}: {bare} is no part of {_ONLY_VERSIONS[format_name]}")
+            said.append(f"{line.where}: {bare} is not part of {_ONLY_VERSIONS[format_name]}")
         elif any(without_credentials(part, previous) != part for part in (line.text, line.comment)):
-            said.append(f"{line.where}: its credentials are left out, keep them in a .netrc file or a keyring")
+            said.append(f"{line.where}: its credentials are omitted, keep them in a .netrc file or a keyring")
     if format_name == "pyproject":
         from compatcheck.advice.formats import pyproject
 

@@ -75,7 +75,7 @@ def left_out(wanted: Wanted, previous: str | None, text: str) -> Iterator[str]:
     asked = {line.text for line in wanted.lines}
     for path, value in _strings(base):
         if value not in asked and without_credentials(value) != value:
-            yield f"{'.'.join(path)}: its credentials are left out, keep them in a .netrc file or a keyring"
+            yield f"{'.'.join(path)}: its credentials are omitted, keep them in a .netrc file or a keyring"
     for path in _arrays.inactive_arrays(_arrays.parse(text, "pyproject.toml")):
         yield f"{'.'.join(path)} is neither resolved nor judged"
 

@@ -195,7 +195,7 @@ def _add_kept(solution: Solution, wanted: Wanted, demands: Demands, kept: Mappin
         if version_of(version) is None or not _allows(specifier, version):
             version = edge(specifier) or ""
         if specifier and not version:
-            raise Unsolvable("resolving", name + specifier, reason, "name a version of it that installs here")
+            raise Unsolvable("resolving", name + specifier, reason, "choose a version of it that can be installed here")
         if version:
             versions[name] = version
     return solution._replace(versions=versions, kept=dict(kept))
@@ -224,7 +224,9 @@ def _write(folder: str, name: str, lines: Iterable[str]) -> str:
 
 
 def _unwritable(path: str, error: OSError) -> InputError:
-    return InputError("writing", path, error.strerror or str(error), "make room there, or set TMPDIR to another folder")
+    return InputError(
+        "writing", path, error.strerror or str(error), "free some space there, or set TMPDIR to another folder"
+    )
 
 
 def _read(path: str) -> str:

@@ -49,18 +49,18 @@ def failure(done: _uv.Done, wanted: Wanted, demands: Demands, place: Place) -> C
         placed = _speaker(explanation, wanted) + _POSITION.sub(
             lambda match: _place_of(wanted, match[1], int(match[2])), explanation
         )
-        advice = "mend what uv names, and run it again"
+        advice = "fix the problem that uv reports, and run it again"
         return InputError(
             "resolving the requirements with", "uv", _uv.shortened(placed or f"status {done.status}"), advice
         )
     uncached = dict.fromkeys(_NOT_CACHED.findall(explanation))
     if uncached and place.offline and not demands.specifiers:
-        advice = "run it once without --offline where the index can be reached, or name a folder with --find-links"
+        advice = "run it once without --offline with access to the index, or pass a folder with --find-links"
         return IndexDown("resolving from", "uv's cache", f"nothing of {', '.join(uncached)} is in it", advice)
     sources = tuple(dict.fromkeys(_sources(explanation, wanted, demands)))
-    advice = "loosen one of the requirements named"
+    advice = "relax one of these requirements"
     if "network was disabled" in text:
-        advice = "run it without --offline where the index can be reached"
+        advice = "run it without --offline with access to the index"
     if len(sources) > 1 and _CONTRADICTION.fullmatch(explanation):
         return Unsolvable("resolving", "the requirements", " and ".join(sources), advice)
     behind = f" ({', '.join(sources)})" if sources else ""
@@ -71,13 +71,15 @@ def unbuildable(stderr: str) -> tuple[str | None, str]:
     """The distribution whose metadata could not be had by building it, and why; no name where that is not at fault."""
     refused = _NOT_BUILT.search(stderr)
     if refused:
-        return normalised(refused[1]), f"only a build tells what {refused[1]} requires; allow it with --build"
+        return normalised(refused[1]), (
+            f"the requirements of {refused[1]} are known only after a build; allow it with --build"
+        )
     match = _BUILD.search(stderr)
     if match is None or "build backend" not in stderr.lower():
         return None, ""
     last = _LAST_WORDS.findall(stderr)
     seen = f" ({redacted(last[-1]).strip():.200})" if last else ""
-    return normalised(match[1]), f"what {match[1]} requires can only be had by building it, which fails here{seen}"
+    return normalised(match[1]), f"the requirements of {match[1]} are known only after a build, which fails here{seen}"
 
 
 def _unreached(text: str) -> bool:
@@ -88,12 +90,12 @@ def _index_down(text: str, place: Place) -> IndexDown:
     address = _ADDRESS.search(text)
     causes = [_ADDRESS.sub("", cause).removesuffix(" for url ") for cause in _CAUSE.split(text)[1:]]
     seen = _one_line(causes[-1]) if causes else "it does not answer"
-    advice = "look at the network and at uv's index settings"
+    advice = "check the network and uv's index settings"
     return IndexDown(
         "fetching",
         address[1] if address else "a distribution",
         seen,
-        advice if place.offline else f"{advice}, or let uv's cache answer with --offline",
+        advice if place.offline else f"{advice}, or use uv's cache with --offline",
     )
 
 
@@ -125,14 +127,14 @@ def _sources(explanation: str, wanted: Wanted, demands: Demands) -> Iterator[str
     """Who asks for what the explanation speaks of; uv itself tells neither files nor the matrix apart."""
     for name, specifier in demands.specifiers.items():
         if specifier and not _EXACT.fullmatch(specifier) and _speaks_of(explanation, name):
-            yield f"the matrix asks for {name}{specifier}"
+            yield f"the matrix requires {name}{specifier}"
     for line in wanted.lines:
         limit = demands.specifiers.get(line.name or "", "")
         stated = line.asked if pin_in(line.text) is None or not limit else line.text
         if pin_in(line.text) and limit and not _EXACT.fullmatch(limit):
             continue
         if line.name and line.at and stated and stated.strip() != line.name and _speaks_of(explanation, line.name):
-            yield f"{line.where} asks for {redacted(stated)}"
+            yield f"{line.where} has the requirement {redacted(stated)}"
 
 
 def _speaks_of(explanation: str, name: str) -> bool:

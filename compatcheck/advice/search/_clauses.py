@@ -165,7 +165,7 @@ def spell(ways: Iterable[Demands]) -> str:
 def _spell(demands: Demands) -> str:
     named = [_spell_limit(name, limit) for name, limit in demands.specifiers.items()]
     named += [f"torch built for {demands.torch_backend}"] if demands.torch_backend else []
-    return " with ".join(named + (["a change by hand"] if demands.by_hand else []))
+    return " with ".join(named + (["a manual change"] if demands.by_hand else []))
 
 
 def _spell_limit(name: str, limit: str) -> str:

@@ -32,7 +32,7 @@ def explain(conflict: Conflict) -> str:
 def _findings(clauses: Iterable[Clause]) -> Iterator[str]:
     for clause in clauses:
         if clause.id:
-            text = _("{entry} cannot be cleared; it would take {ways}")
+            text = _("{entry} cannot be fixed; that would require {ways}")
             entry = f"{clause.id} ({clause.title})" if clause.title else clause.id
             yield text.format(entry=entry, ways=spell(clause.ways) or _("another environment"))
 

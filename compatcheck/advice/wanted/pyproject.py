@@ -75,7 +75,7 @@ def _local_source(line: Line, given: Any, path: str) -> Line:
     place = _place(source, path)
     shape = re.match(r"([\w.-]+(?:\s*\[[^\]]*\])?)[^;]*(;.*)?", line.asked)
     asked = f"{shape[1]} @ {place} {shape[2] or ''}".strip() if shape and place else None
-    return line._replace(text=asked or line.text, asked=asked, kept=f"a {_kind(source)} source of uv's")
+    return line._replace(text=asked or line.text, asked=asked, kept=f"a uv {_kind(source)} source")
 
 
 def _is_place(source: object) -> bool:
@@ -104,7 +104,7 @@ def _place(source: Mapping[str, object], file: str) -> str | None:
 
 def _why_nothing(document: Mapping[str, object]) -> tuple[str, str]:
     if "dependencies" in _arrays.array_at(document, ("project", "dynamic")):
-        return "its dependencies are dynamic", "give the file that they are read from"
+        return "its dependencies are dynamic", "pass the file that they are read from"
     if _arrays.at(document, "tool", "poetry", "dependencies"):
-        return "its dependencies are Poetry's own", "give what `poetry export` writes, or [project] dependencies"
-    return "it has no list of [project] dependencies", "add them, or give a requirements file"
+        return "its dependencies are Poetry's own", "pass the output of `poetry export`, or use [project] dependencies"
+    return "it has no list of [project] dependencies", "add them, or pass a requirements file"

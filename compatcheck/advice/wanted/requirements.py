@@ -45,8 +45,8 @@ def _read(
         if include is not None:
             inner = os.path.join(os.path.dirname(path), include.path)
             if not os.path.isfile(inner):
-                advice = "correct the path there, it counts from the folder of that file"
-                raise InputError(DOING, path, f"line {at.line} names {include.path}, which is no file", advice)
+                advice = "correct the path; it is relative to the folder of that file"
+                raise InputError(DOING, path, f"line {at.line} names {include.path}, which is not a file", advice)
             yield from _read(inner, markers, including, constraint or include.constraint)
         elif not logical.text and logical.comment.startswith((OWN, MADE_BY)):
             below = below or logical.comment == BROUGHT
@@ -79,7 +79,7 @@ def _option(text: str, comment: str, at: Location, top: str) -> Read:
     if name in _FOR_PIP:
         return Read(Line(text, comment=comment, at=at))
     if name not in _FOR_THE_RESOLVER:
-        raise InputError(DOING, at.file, f"line {at.line}: {name} is no option of such a file", "delete it there")
+        raise InputError(DOING, at.file, f"line {at.line}: {name} is not an option of such a file", "delete it there")
     if name not in ("-f", "--find-links") or "://" in value:
         return Read(Line(text, asked=text, comment=comment, at=at))
     folder = absolute(value, at.file)

@@ -9,7 +9,7 @@ from compatcheck.bug_report._blocks import Block, Line
 from compatcheck.bug_report._claims import Claim
 from compatcheck.files.lazy_patterns import LazyPattern
 
-TITLE = "variables of the environment"
+TITLE = "environment variables"
 TYPED = True
 _NAME = r"([A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,8})"
 _VALUE = r"(['\"]?)([\w./:,@+-]{1,200})\2"

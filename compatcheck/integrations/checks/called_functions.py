@@ -79,9 +79,9 @@ class Check(QuietCheck):
         share = {dtype for _, dtype in log.work}
         self.run.notes["products"] = f"matrix products of a pass are in {', '.join(sorted(share))}"
         if (log.entered or asked >= _MOST * total) and single >= _MOST * total:
-            seen = _(
-                "autocast is on, and {share} % of the work in matrix products is in float32: it does not reach them"
-            ).format(share=f"{100 * single / total:.0f}")
+            seen = _("autocast is on, but {share} % of the work in matrix products still runs in float32").format(
+                share=f"{100 * single / total:.0f}"
+            )
             yield self.alarm("autocast-without-effect", seen, "setting-ignored", "slow", stops=False)
 
     def _dropout(self, log: Any, module: Any) -> Iterator[Alarm]:

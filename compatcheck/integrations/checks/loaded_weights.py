@@ -69,8 +69,8 @@ class Check(QuietCheck):
             if len(unrelated) > _MOST_NAMES:
                 shown = _("{names} and {count} more").format(names=shown, count=len(unrelated) - _MOST_NAMES)
             seen = _(
-                "{count} of {all} tensors are not those of the checkpoint that the model was loaded from: {names} were"
-                " initialised again"
+                "{count} of {all} tensors differ from the checkpoint that the model was loaded from: "
+                "{names} were initialised again"
             ).format(count=len(unrelated), all=compared, names=shown)
             yield self.alarm("weights-not-loaded", seen, "weights-not-loaded", "lower-accuracy", stops=False)
 

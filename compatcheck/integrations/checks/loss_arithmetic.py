@@ -38,7 +38,7 @@ class Check(QuietCheck):
         yield from found
         if self.passes >= _PASSES and self.handles:
             if len(self.padded) >= _PASSES and all(self.padded[-_PASSES:]):
-                seen = _("positions that are padding have labels other than -100 and count in the loss")
+                seen = _("padding positions have labels other than -100 and count in the loss")
                 yield self.alarm("padding-in-labels", seen, "loss-too-low", "wrong-data", stops=False)
             self.close()
 
@@ -79,7 +79,7 @@ class Check(QuietCheck):
         for signature, words, scores, targets in wrong:
             value = _mean_loss(scores, targets, items)
             if value is not None and _equal(loss, value) and abs(value - right) > _APART * abs(right):
-                seen = _("the loss {loss} is that of {labels}; its logits and labels give {right}").format(
+                seen = _("the loss {loss} matches {labels}; its logits and labels give {right}").format(
                     loss=f"{loss:.4g}", labels=words, right=f"{right:.4g}"
                 )
                 yield self.alarm(signature, seen, "loss-too-low", "wrong-data", stops=False)

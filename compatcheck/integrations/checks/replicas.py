@@ -93,7 +93,7 @@ class Check(QuietCheck):
     def _group(self) -> tuple[Any, str]:
         """The ranks that hold the same values, and why that is unknown."""
         if self.run.replicated is False:
-            return None, "the caller says that the ranks hold different values"
+            return None, "the caller declares that the ranks hold different values"
         for model in self.run.models:
             if type(model).__name__ == "DistributedDataParallel":
                 hooks = [getattr(hook, "__name__", "") for hook, _state in getattr(model, "_comm_hooks", ())]
@@ -102,7 +102,9 @@ class Check(QuietCheck):
                 return self.run.group or model.process_group, ""
         if self.run.replicated:
             return self.run.group, ""
-        return None, "the model is in no DistributedDataParallel; pass replicated=True if every rank holds the same"
+        return None, (
+            "the model is not in DistributedDataParallel; pass replicated=True if every rank holds the same values"
+        )
 
     def _chosen(self) -> list[Named]:
         ignored: set[str] = set()

@@ -57,8 +57,8 @@ class Check(QuietCheck):
             parameters = list(module.parameters())
             if parameters and all(each.requires_grad for each in parameters):
                 seen = _(
-                    "{name} has frozen_stages={stages}, and all its {count} parameters train; call model.train() before"
-                    " the optimizer is built"
+                    "{name} has frozen_stages={stages}, but all its {count} parameters train; call "
+                    "model.train() before the optimizer is built"
                 ).format(name=name or type(module).__name__, stages=stages, count=len(parameters))
                 symptoms = ("wrong-trainable-parameters", "setting-ignored")
                 yield self.alarm("stages-not-frozen", seen, *symptoms)
@@ -74,18 +74,18 @@ class Check(QuietCheck):
                 if each.parameter.requires_grad and _LORA not in each.name and "modules_to_save" not in each.name
             ]
             wrong = bool(others) or fraction == 0
-            seen = _("LoRA was asked for, and {count} other parameters train, first {names}").format(
+            seen = _("LoRA was requested, but {count} other parameters also train, first {names}").format(
                 count=len(others), names=", ".join(others[:1]) or "-"
             )
         elif asked == "full":
             wrong = fraction < _FULL
-            seen = _("all parameters should train, and {share} % of the elements do").format(
+            seen = _("all parameters should train, but only {share} % of the elements do").format(
                 share=f"{100 * fraction:.3g}"
             )
         else:
             share = float(asked)
             wrong = not share / _FACTOR <= fraction <= min(1.0, share * _FACTOR)
-            seen = _("{asked} % of the elements should train, and {share} % do").format(
+            seen = _("{asked} % of the elements should train, but {share} % do").format(
                 asked=f"{100 * share:.3g}", share=f"{100 * fraction:.3g}"
             )
         if wrong:

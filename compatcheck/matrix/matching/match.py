@@ -369,7 +369,7 @@ def _is_patch_of_line_before(patch: Version, development: Version) -> bool:
 
 
 def _undecided_build(path: str, condition: object, value: object) -> dict[str, str]:
-    words = _("is {version}, a build that may be older or newer than what {range} speaks of")
+    words = _("is {version}, a build that may be older or newer than {range}")
     return {path: words.format(version=value, range=condition)}
 
 
@@ -410,7 +410,7 @@ def _match_range(path: str, condition: Any, asked: str, limit: Limit | None) -> 
     overlap = requested_ranges.compare(asked, condition)
     if overlap.holds is not None:
         return Verdict(overlap.holds, narrowed=overlap.holds and not _is_open(condition))
-    words = _("asks for {asked}, of which {range} is affected").format(asked=asked or _("any version"), range=condition)
+    words = _("requires {asked}; {range} is affected").format(asked=asked or _("any version"), range=condition)
     partly = {path: words} if overlap.partial else {}
     narrowed = overlap.telling and not _is_open(condition)
     return Verdict(None, (path,), narrowed=narrowed, partly=partly, expected=overlap.newest)
@@ -422,7 +422,7 @@ def _match_dated(path: str, condition: str, asked: str, limit: Limit) -> Verdict
     overlap = requested_ranges.compare(",".join(filter(None, (asked, f"<={limit.newest}"))), condition)
     if overlap.holds is False:
         return Verdict(False)
-    stated = _("is asked for as {asked}").format(asked=asked) if asked else _("has no version stated")
+    stated = _("is required as {asked}").format(asked=asked) if asked else _("has no version")
     words = _("{stated}; {newest} was the newest on {day}, and {range} is affected").format(
         stated=stated, newest=limit.newest, day=limit.day, range=condition
     )

@@ -15,16 +15,16 @@ from compatcheck.packages.versions import parse_version
 if TYPE_CHECKING:
     from compatcheck.interfaces.failures import Answer
 
-WHY = marked("the releases that fit what is asked")
+WHY = marked("the releases that fit the requirements")
 _WHAT = {
     "name": "{who} has no {name} in {target}; releases {runs} have it",
     "module": "{who} has no module {name}; releases {runs} have it",
     "member": "{who} has no attribute {name} of {target}; releases {runs} have it",
     "keyword": "{who} has no parameter {name} of {target}(); releases {runs} take it",
     "missing": "{who} requires {name} of {target}(); releases {runs} do not",
-    "positional": "{who} takes fewer than {name} arguments of {target}() by place; releases {runs} take them",
-    "override-keyword": "{who} gives {name} to {target}(), which does not take it; releases {runs} do not give it",
-    "override-positional": "{who} gives {name} arguments to {target}(), which takes fewer; releases {runs} give fewer",
+    "positional": "{who} takes fewer than {name} arguments of {target}() by position; releases {runs} take them",
+    "override-keyword": "{who} passes {name} to {target}(), which does not take it; releases {runs} do not pass it",
+    "override-positional": "{who} passes {name} arguments to {target}(), which takes fewer; releases {runs} pass fewer",
 }
 
 
@@ -42,8 +42,8 @@ def occurrence(answer: Answer, versions: Mapping[str, Version | None], interface
     callers = interfaces.releases(answer.caller)
     silent = joined_runs(callers, lambda each: not is_in(each, answer.asks)) if answer.asks else ()
     if not silent:
-        return Occurrence(f"{what}. {asker} asks for it.", packages, pins, other, WHY)
-    told = f"{what}. {asker} asks for it; releases {' or '.join(silent)} of {answer.caller} do not."
+        return Occurrence(f"{what}. {asker} requires it.", packages, pins, other, WHY)
+    told = f"{what}. {asker} requires it; releases {' or '.join(silent)} of {answer.caller} do not."
     nearest = by_distance(_after(silent, asking, callers) or silent, asking, callers)[0] if asking else silent[-1]
     return Occurrence(told, packages, pins, {answer.caller: nearest}, WHY)
 

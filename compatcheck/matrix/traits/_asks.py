@@ -22,8 +22,8 @@ from compatcheck.packages.versions import final_release, parse_version
 
 MODEL, SCRIPT, SETTINGS = "model.asks", "trainer.asks", "training.asks"
 MOVED = "moved"
-_WHY = marked("the nearest releases with which it works")
-_INSTALL = marked("the package without which the name is not defined")
+_WHY = marked("the nearest releases that work with it")
+_INSTALL = marked("the package that defines the name")
 _SIMILAR = 0.72
 
 
@@ -130,7 +130,7 @@ class Stated:
         new = refusal.instead or self._similar(refusal, release)
         sentences = [_sentence(told), self._when(refusal.package, runs, release)]
         if new:
-            words = _("It is {name} now.") if refusal.instead else _("It may be {name} now.")
+            words = _("Its new name is {name}.") if refusal.instead else _("It may be {name} now.")
             sentences.append(words.format(name=new))
         pins = {refusal.package: nearest} if nearest else {}
         if refusal.kind == NEEDS:
@@ -173,10 +173,10 @@ class Stated:
         newer = [first for _run, first, _last in listed if first > release]
         known = {"old": older[-1] if older else "", "new": newer[0] if newer else ""}
         if older and newer:
-            return _("It works up to {old} and from {new} on.").format_map(known)
+            return _("It works up to {old}, and in {new} and later.").format_map(known)
         if older:
             return _("It works up to {old}.").format_map(known)
-        return _("It works from {new} on.").format_map(known) if newer else ""
+        return _("It works in {new} and later.").format_map(known) if newer else ""
 
     def _similar(self, refusal: Refusal, release: Version) -> str:
         """A parameter of this release that came after the one that is gone, with nearly its name."""
@@ -308,10 +308,10 @@ _SENTENCES = {
     "import": marked("`{what}` fails: {who} has no {target}."),
     "attribute": marked("{who} has no {target}."),
     "member": marked("{who} has no {target}."),
-    NEEDS: marked("`{what}` fails: {who} has {target} only where {name} is installed."),
+    NEEDS: marked("`{what}` fails: {who} has {target} only if {name} is installed."),
     "keyword": marked("{call}({name}=...) fails: {who} does not take {name}."),
-    "positional": marked("{call}() fails: {who} takes {name} positional arguments, and {given} are given."),
+    "positional": marked("{call}() fails: {who} takes {name} positional arguments, but {given} are passed."),
     "missing": marked("{call}() fails: {who} requires {name}, which is not given."),
-    MOVED: marked("{call}(): {who} takes another argument at the place of {name}."),
-    "twice": marked("{call}() fails: {who} takes {name} by position, and it is given by name as well."),
+    MOVED: marked("{call}(): {who} takes another argument at the position of {name}."),
+    "twice": marked("{call}() fails: {who} takes {name} by position, but it is also passed by name."),
 }

@@ -33,8 +33,8 @@ def find_mismatch(companion: str, environment: Environment, table: Mapping[str, 
     if minor(torch) in partners:
         return TraitVerdict(False)
     summary = (
-        f"{companion} {installed} is built for torch {' or '.join(sorted(partners))}; "
-        f"torch {torch} goes with {companion} {wanted}"
+        f"{companion} {installed} is built for torch {' or '.join(sorted(partners))}; torch {torch} "
+        f"matches {companion} {wanted}"
     )
     return TraitVerdict(True, (Occurrence(summary, (companion, "torch"), {companion: f"=={wanted}"}),))
 

@@ -20,6 +20,6 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if not found:
         return TraitVerdict(False)
     settings = ", ".join(f"{each['setting']} ({place(each)})" for each in found)
-    seen = _("accelerate raises ValueError: beside deepspeed_config_file {file} it takes no {settings}.")
+    seen = _("accelerate raises ValueError: {settings} cannot be set together with deepspeed_config_file {file}.")
     summary = seen.format(settings=settings, file=found[0]["other_value"])
     return TraitVerdict(True, (Occurrence(summary, ("accelerate",), location=place(found[0])),))

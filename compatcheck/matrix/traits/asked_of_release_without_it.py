@@ -223,12 +223,12 @@ _SENTENCES = {
     "import": marked("{package} imports {target}, which {provider} does not have ({file})"),
     "attribute": _USED,
     "member": _USED,
-    "keyword": marked("{package} gives {target} the argument {name}, which {provider} does not take ({file})"),
+    "keyword": marked("{package} passes {target} the argument {name}, which {provider} does not take ({file})"),
     "missing": marked("{package} calls {target} without {name}, which {provider} requires ({file})"),
     "positional": marked(
-        "{package} gives {target} more than {name} positional arguments, which {provider} does not take ({file})"
+        "{package} passes {target} more than {name} positional arguments, which {provider} does not take ({file})"
     ),
-    "twice": marked("{package} gives {target} {name} twice, which {provider} does not take ({file})"),
+    "twice": marked("{package} passes {target} {name} twice, which {provider} does not take ({file})"),
     "override-positional": marked(
         "{package} overrides {target} with {name} parameters, and {provider} calls it with more ({file})"
     ),

@@ -12,7 +12,7 @@ _ARGUMENTS = "training.arguments."
 _BEST = f"{_ARGUMENTS}load_best_model_at_end"
 _STRATEGIES = (f"{_ARGUMENTS}save_strategy", f"{_ARGUMENTS}eval_strategy")
 _STEPS = (f"{_ARGUMENTS}save_steps", f"{_ARGUMENTS}eval_steps")
-_WHY = marked("every checkpoint then has an evaluation of its own")
+_WHY = marked("every checkpoint is then evaluated")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
@@ -35,7 +35,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     save, evaluate = (environment.get(path) for path in _STEPS)
     if save < 1 or evaluate < 1 or save % evaluate == 0:
         return TraitVerdict(False)
-    seen = _("load_best_model_at_end is on, but save_steps is {save}, no multiple of eval_steps, which is {evaluate}")
+    seen = _("load_best_model_at_end is on, but save_steps ({save}) is not a multiple of eval_steps ({evaluate})")
     return _verdict(seen.format(save=save, evaluate=evaluate), environment, _STEPS)
 
 

@@ -42,8 +42,8 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if _loads(row, runtime):
         return TraitVerdict(False)
     summary = (
-        f"bitsandbytes {installed} carries libraries for CUDA {', '.join(row['libraries'])}; "
-        f"torch is built with CUDA {runtime}"
+        f"bitsandbytes {installed} ships libraries for CUDA {', '.join(row['libraries'])}; torch is "
+        f"built with CUDA {runtime}"
     )
     return TraitVerdict(True, (Occurrence(summary, ("bitsandbytes", "torch"), _pins(rows, version, runtime)),))
 

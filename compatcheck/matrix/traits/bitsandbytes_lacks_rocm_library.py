@@ -32,14 +32,12 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     pins = {"bitsandbytes": f">={listed['releases'][-1]['from']}"}
     row = next((row for row in reversed(listed["releases"]) if version >= Version(row["from"])), None)
     if row is None:
-        summary = f"the wheel of bitsandbytes {installed} carries no library for ROCm"
+        summary = f"the wheel of bitsandbytes {installed} ships no library for ROCm"
         return TraitVerdict(None, (Occurrence(summary, ("bitsandbytes",), pins),), _FACTS[:1])
     carried = ", ".join(row["libraries"])
     loaded = _loaded(row, minor(hip))
     if loaded is None:
-        summary = (
-            f"bitsandbytes {installed} carries libraries for ROCm {carried}; torch is built with ROCm {minor(hip)}"
-        )
+        summary = f"bitsandbytes {installed} ships libraries for ROCm {carried}; torch is built with ROCm {minor(hip)}"
         return TraitVerdict(True, (Occurrence(summary, ("bitsandbytes", "torch"), pins),))
     targets = [gpu.get("gfx") for gpu in environment.facts.get("gpus") or ()]
     if not targets or not all(targets):

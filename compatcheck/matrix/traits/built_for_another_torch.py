@@ -43,7 +43,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     )
     expected = {} if found else _expected(environment, table)
     open_still = tuple(
-        occurrence._replace(summary=f"{package} has no version stated: the newest release then, {occurrence.summary}")
+        occurrence._replace(summary=f"{package} has no version; assuming the newest release then, {occurrence.summary}")
         for package, wanted in _belonging(expected, rows, metadata_read=False)
         for occurrence in _occurrence(package, expected[package], wanted, torch, rows)
     )
@@ -92,7 +92,7 @@ def _occurrence(
     moves = (partner, pins) if partner else (pins,)
     summary = f"{package} {installed} is built for torch {wanted}; torch {torch} is installed"
     if partner:
-        summary += f", which goes with {package} {partner[package].rpartition('=')[2]}"
+        summary += f", which matches {package} {partner[package].rpartition('=')[2]}"
     yield Occurrence(summary, (package, "torch"), *moves)
 
 

@@ -29,7 +29,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     fits = not contains(parse_range(_MKL), mkl) or not contains(parse_range(_TORCH), torch)
     if fits or backend_of(facts["distributions.torch"]) or _has(environment, _CUDA_WHEELS):
         return TraitVerdict(False)
-    summary = f"torch {torch} from conda links MKL at run time and asks for iJIT_NotifyEvent, which mkl {mkl} lacks"
+    summary = f"torch {torch} from conda links MKL at run time and requires iJIT_NotifyEvent, which mkl {mkl} lacks"
     certain = _has(environment, _CONDA_PACKAGES)
     seen = (Occurrence(summary, ("mkl", "torch"), {"mkl": "<=2024.0"}),)
     return TraitVerdict(certain or None, seen, () if certain else ("distributions.pytorch-mutex",))

@@ -24,5 +24,5 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
         return TraitVerdict(None, missing=missing)
     if str(toolkit).partition(".")[0] == str(runtime).partition(".")[0]:
         return TraitVerdict(False)
-    seen = Occurrence(f"nvcc is of CUDA {toolkit}, torch of CUDA {runtime}", ("flash-attn", "torch"))
+    seen = Occurrence(f"nvcc is from CUDA {toolkit}, torch is built with CUDA {runtime}", ("flash-attn", "torch"))
     return TraitVerdict(True if installed is None else None, (seen,), () if installed is None else (_PACKAGE,))

@@ -29,5 +29,5 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if version is None or first is None or version < first or here is None or here >= _NEEDED:
         return TraitVerdict(False)
     taken = "+cu" in installed and "cxx11abi" in installed.lower()
-    summary = f"flash-attn {installed} comes as a wheel that asks for glibc 2.32; this system has {libc}"
+    summary = f"the flash-attn {installed} wheel requires glibc 2.32; this system has {libc}"
     return TraitVerdict(taken or None, (Occurrence(summary, ("flash-attn",)),), () if taken else tuple(facts)[:1])

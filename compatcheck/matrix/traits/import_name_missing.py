@@ -54,11 +54,11 @@ def _wants(unresolved: Mapping[str, Any]) -> str:
     module, name = unresolved["module"], unresolved.get("name")
     provider = " ".join(filter(None, (unresolved.get("provider"), unresolved.get("provider_version"))))
     if not module:
-        return f"refuses to be imported, saying: {unresolved.get('says') or 'nothing'}"
+        return f"fails on import: {unresolved.get('says') or 'nothing'}"
     if unresolved.get("error") == "NameError":
-        return f"uses {name} in {module}, where the import that would bind it is passed over with these versions"
+        return f"uses {name} in {module}, but with these versions the import that binds it is skipped"
     if name:
-        return f"asks {module} for {name}, which {provider or module} does not have"
+        return f"imports {name} from {module}, which {provider or module} does not have"
     if unresolved.get("provider_version"):
         return f"imports {module}, which {provider} does not have"
     return f"imports {module}, which is not installed"
@@ -68,9 +68,9 @@ def _advice(unresolved: Mapping[str, object]) -> str:
     provider, importer = unresolved.get("provider"), unresolved.get("distribution") or "that code"
     what = unresolved.get("name") or unresolved["module"]
     if not what:
-        return f"Install the versions that {importer} asks for there"
+        return f"Install the versions that {importer} requires there"
     if provider and unresolved.get("provider_version") and provider != unresolved.get("distribution"):
-        return f"Install a version of {provider} that has {what}, or one of {importer} that no longer asks for it"
+        return f"Install a version of {provider} that has {what}, or a version of {importer} that no longer uses it"
     if provider == unresolved.get("distribution"):
-        return f"Reinstall {importer}: its own files do not belong together"
+        return f"Reinstall {importer}: its files come from different versions"
     return f"Install what provides {what}, or a version of {importer} that does not need it"

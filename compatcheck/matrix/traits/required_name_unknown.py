@@ -29,7 +29,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
 
 
 def _occurrence(requirement: Requirement, meant: str, table: Table) -> Occurrence:
-    summary = _("on {day} no package was called {name}; did you mean {meant}?").format(
+    summary = _("no package was called {name} on {day}; did you mean {meant}?").format(
         day=table("similar-names")["reviewed"], name=requirement.name, meant=meant
     )
     return Occurrence(summary, (requirement.name,), location=requirement.at)

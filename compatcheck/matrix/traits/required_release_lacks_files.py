@@ -15,7 +15,7 @@ from compatcheck.packages.required_python import accepted_pythons, takes_python
 from compatcheck.packages.versions import final_release
 
 _WHY = marked("the nearest release with a file for it")
-_WHY_NEWEST = marked("the newest release that takes this Python")
+_WHY_NEWEST = marked("the newest release that supports this Python")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
@@ -59,7 +59,7 @@ def _of_another_python(required: Requirement, python: str, table: Table) -> Occu
     accepted = accepted_pythons(required.name, release, table) if release else ""
     if release is None or not accepted or takes_python(accepted, python):
         return None
-    summary = _("{requirement} requires Python {accepted}, and {python} is stated").format(
+    summary = _("{requirement} requires Python {accepted}, but {python} is stated").format(
         requirement=required.spelled, accepted=accepted, python=python
     )
     newest = _newest_for(required.name, python, table)

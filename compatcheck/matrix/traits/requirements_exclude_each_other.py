@@ -13,7 +13,7 @@ from compatcheck.matrix.traits._requirements import ASK, Exclusion, Requirement,
 from compatcheck.packages.release_rows import Row
 from compatcheck.packages.versions import final_release
 
-_WHY = marked("one of the two has to move")
+_WHY = marked("one of the two has to change")
 
 
 def find(environment: Environment, table: Table) -> TraitVerdict:
@@ -31,7 +31,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
 
 def _occurrence(exclusion: Exclusion, rows: Sequence[Row]) -> Occurrence:
     demanding, excluded, demands, open_above = exclusion
-    summary = _("{package} requires {required}; {place} asks for {excluded}").format(
+    summary = _("{package} requires {required}; {place} requires {excluded}").format(
         package=demanding.spelled,
         required=_(" or ").join(f"{excluded.name}{demand}" for demand in demands),
         place=excluded.at or _("the list"),

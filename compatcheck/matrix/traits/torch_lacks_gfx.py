@@ -45,7 +45,7 @@ def _compiled(torch: str, listed: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def _lacking(torch: str, target: str, compiled: tuple[str, ...], listed: Mapping[str, Any]) -> Occurrence:
-    summary = f"the GPU is {target}; torch {torch} holds code for {', '.join(compiled)}"
+    summary = f"the GPU is {target}; torch {torch} has code for {', '.join(compiled)}"
     kin = listed["kin"].get(target)
     if not kin or kin["target"] not in compiled:
         return Occurrence(summary, ("torch",))

@@ -51,12 +51,12 @@ def _find_for_cuda(environment: Environment, runtime: str, gpus: Iterable[Any], 
     oldest = left_behind(runtime, gpus, table)
     if oldest is not None:
         return _lacking(
-            environment, f"is built with CUDA {runtime}, which compiles for nothing older than {oldest}", gpus, table
+            environment, f"is built with CUDA {runtime}, which supports nothing older than {oldest}", gpus, table
         )
     newest = None if _is_vendors(environment) else ahead_of(runtime, gpus, table)
     if newest is not None:
         return _lacking(
-            environment, f"is built with CUDA {runtime}, which compiles for nothing newer than {newest}", gpus, table
+            environment, f"is built with CUDA {runtime}, which supports nothing newer than {newest}", gpus, table
         )
     usual = _usual_build(environment, runtime, table)
     if usual is not None and runs_on(usual, gpus) is False:
@@ -102,7 +102,7 @@ def _is_vendors(environment: Environment) -> bool:
 
 def _compiled(build: Build) -> str:
     text = "compiled for " + ", ".join(f"{major}.{low}" for major, low in build.machine_code)
-    return text + " and carries no PTX that would do" if build.ptx else text
+    return text + " and contains no PTX for it" if build.ptx else text
 
 
 def _lacking(environment: Environment, why: str, gpus: Iterable[Any], table: Table) -> TraitVerdict:

@@ -36,7 +36,7 @@ def find(environment: Environment, table: Table) -> TraitVerdict:
     if first and first != known["oldest"] and version < Version(first):
         if version.release == Version(first).release:
             return TraitVerdict(None, missing=facts[:1])
-        return _verdict(f"it came with transformers {first}", installed, model_type, f">={first}", remote)
+        return _verdict(f"transformers {first} introduced it", installed, model_type, f">={first}", remote)
     if last and version > Version(last):
         return _verdict(f"transformers {last} was the last to have it", installed, model_type, f"<={last}", remote)
     return TraitVerdict(False)
@@ -52,7 +52,7 @@ def _is_registered_elsewhere(environment: Environment, model_type: str) -> bool:
 
 
 def _verdict(why: str, installed: str, model_type: str, pin: str, remote: object) -> TraitVerdict:
-    summary = f"transformers {installed} does not know the model type {model_type}: {why}."
+    summary = f"transformers {installed} does not support the model type {model_type}: {why}."
     occurrence = Occurrence(summary, ("transformers",), {"transformers": pin})
     if isinstance(remote, Unknown):
         return TraitVerdict(None, (occurrence,), ("model.remote_code",), suspected=True)

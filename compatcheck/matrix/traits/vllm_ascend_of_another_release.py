@@ -42,5 +42,5 @@ def _mismatches(plugin: str, wanted: Mapping[str, Sequence[str]], installed: Map
         if present is None or any(present.release == each.release for each in releases):
             continue
         named = " or ".join(wanted[name])
-        summary = f"vllm-ascend {plugin} belongs to {name} {named}; {name} {version} is installed"
+        summary = f"vllm-ascend {plugin} is made for {name} {named}; {name} {version} is installed"
         yield Occurrence(summary, ("vllm-ascend", name), {name: f"=={wanted[name][-1]}"})

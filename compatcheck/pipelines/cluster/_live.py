@@ -69,7 +69,7 @@ def lead(launch: cluster.Launch, look: Callable[[], Presented], trials: Trials, 
                 raise
             finally:
                 leader.part(status)
-                part.participant.stopping = part.participant.stopping or "all is over"
+                part.participant.stopping = part.participant.stopping or "the run is over"
                 taking_part.join(2.0)
         return status
 
@@ -87,7 +87,7 @@ def _look(leader: Leader, trials: Trials) -> Live:
     except Stopped:
         cut_short = True
         leader.settle()
-        limits.append("the launcher, or a person, ended the run before it was through")
+        limits.append("the launcher or a user ended the run before it finished")
     ledger = leader.ledger
     environments = {digest: Environment.from_snapshot(snapshot) for digest, snapshot in ledger.snapshots.items()}
     gathered = cluster.Gathered(ledger.members(), environments, ledger.snapshots, tuple(leader.failures))
@@ -138,7 +138,7 @@ def _try(
         results.append(result._replace(why=f"{len(chosen)} ranks over {backend}: {result.why}"))
         links += _links(outcomes, [member.node for member in leader.members(chosen)])
     if device == "cpu" and results:
-        limits.append("tried on the CPU over gloo, which has no streams: what a GPU's overlap breaks does not show")
+        limits.append("tested on the CPU over gloo, which has no streams: faults in a GPU's overlap do not show")
 
 
 def _own_run(leader: Leader) -> dict[str, object]:
@@ -213,7 +213,7 @@ class _Part:
         presented = self.look()
         self.executable = presented.target.executable if presented.target else ""
         if presented.refused and not self.hello.local_rank:
-            said = _("probes do not run in {prefix}: it lies in this folder; activate it, or give --trust")
+            said = _("probes do not run in {prefix}: it is in this folder; activate it, or pass --trust")
             say(said.format(prefix=presented.refused))
         return presented.has, presented.snapshot
 

@@ -108,7 +108,7 @@ def cause(bisection: Bisection, moved: Mapping[str, tuple[str | None, str | None
     packages = {name: (was, becomes) for name, (was, becomes) in moved.items() if becomes is not None}
     order = sorted(packages, key=lambda name: (PRIMARY.index(name) if name in PRIMARY else len(PRIMARY), name))
     if not order:
-        return _none(bisection, "no package that takes part has another version")
+        return _none(bisection, "no package involved has a different version")
     targets = {name: str(packages[name][1]) for name in order}
     took_part = set(bisection.row.get("packages", ())) | {"torch"}
     weights = [_weight(name, took_part) for name in order]
@@ -121,7 +121,9 @@ def cause(bisection: Bisection, moved: Mapping[str, tuple[str | None, str | None
     package = max(suspects, key=lambda name: weights[order.index(name)])
     base = {name: targets[name] for name in order[:high] if name != package}
     if high == len(order) and not _confirms(bisection, {**base, package: targets[package]}):
-        return _none(bisection, "the packages of NEW on the Python of OLD compute as OLD does, or could not be built")
+        return _none(
+            bisection, "the packages of NEW on the Python of OLD compute the same as OLD, or could not be built"
+        )
     was = packages[package][0]
     beside = {name: packages[name] for name in suspects if name != package}
     if was is None:

@@ -53,7 +53,7 @@ def read(named: str, environ: Mapping[str, str]) -> Stack:
 def _require_training(named: str, versions: Mapping[str, str]) -> None:
     if not {"torch", "transformers"} <= versions.keys():
         seen = "torch or transformers is missing there"
-        raise InputError("comparing", named, seen, "name an environment that trains with transformers")
+        raise InputError("comparing", named, seen, "pass an environment that trains with transformers")
 
 
 def _read(named: str, environ: Mapping[str, str]) -> Stack:

@@ -44,7 +44,7 @@ def explain(
     log = judged_log(logs)
     run = (log.last or _run_from_hits(log)) if log else None
     if not (case.environment.facts or case.sightings or case.hits or case.said or run):
-        seen = "no version, setting, loss or error is in it"
+        seen = "it contains no version, setting, loss or error"
         subject = ", ".join(_("standard input") if path == "-" else path for path in inputs)
         raise NothingInspectedError("diagnosing", subject, seen, "paste the versions, the log or the error")
     context, weighed = rank(case, known)
@@ -115,7 +115,7 @@ def _general(found: Diagnosis) -> tuple[str, ...]:
     steps = symptoms.next_steps(_seen(found.case, found.run), line)
     if steps or found.case.sightings or found.case.hits or (found.run and not found.run.signature.benign):
         return steps
-    return (_("add what goes wrong: the error line, the losses, or what the program does instead"),)
+    return (_("describe what goes wrong: the error line, the losses, or what the program does instead"),)
 
 
 def _seen(case: Case, run: Run | None) -> list[str]:

@@ -79,7 +79,7 @@ def plan(
             if demands.torch_backend == task.torch_backend:
                 raise
             build = f"the {demands.torch_backend} build of torch"
-            raise Unsolvable("resolving", build, str(error), "run this where it can be reached") from None
+            raise Unsolvable("resolving", build, str(error), "run this on a machine that can reach it") from None
         except Unsolvable as error:
             require_existing(task, error)
             raise
@@ -106,7 +106,7 @@ def _as_it_was(task: Task, first: Solution | Unsolvable) -> Solution:
 
 def _yanked(solution: Solution) -> Iterator[str]:
     for name, reason in solution.yanked.items():
-        text = _("{package} was yanked by its makers: {reason}")
+        text = _("{package} was yanked by its maintainers: {reason}")
         yield text.format(package=f"{name}=={solution.versions.get(name)}", reason=reason or _("no reason given"))
 
 
@@ -163,7 +163,7 @@ def _first(task: Task) -> tuple[Task, Solution | Unsolvable, tuple[str, ...]]:
     except resolver.IndexDown as error:
         if task.torch_backend is None or task.insists:
             raise
-        notes = (f"the {task.torch_backend} build of torch is pinned unseen, without what it brings along: {error}",)
+        notes = (f"the {task.torch_backend} build of torch is pinned unchecked, without its dependencies: {error}",)
         task = task._replace(torch_backend=None, unreached=task.torch_backend)
         first = _as_asked(task)
     if task.latest and isinstance(first, Solution):
@@ -332,7 +332,7 @@ def _manual_steps(found: search.Found) -> Iterator[str]:
         names = {name for each in found.clauses if each.id == entry for name in each.names}
         whys = [each.why for each in found.clauses if each.why and each.names & names]
         if whys:
-            text = _("no versions nearby clear {entry}: {why}")
+            text = _("no nearby versions fix {entry}: {why}")
             yield text.format(entry=entry, why=whys[0])
 
 

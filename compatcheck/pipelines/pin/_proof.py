@@ -50,7 +50,7 @@ def prove(planned: Plan, installed: Target | None, building: Building, probing: 
         after = _measured(executable, trials, probing)
     titles = [(None, "imports of every training package"), *((f.id, f.title) for f in probed)]
     rows = tuple(Trial(*title, *pair) for title, pair in zip(titles, zip(before, after)))
-    notes += tuple(f"{name} is no part of what was built: {why}" for name, why in planned.solution.kept.items())
+    notes += tuple(f"{name} is not part of the build: {why}" for name, why in planned.solution.kept.items())
     unproven = [finding.id for finding in moving if finding not in probed]
     report = planned.report._replace(
         trials=rows, unverified=_unverified(rows, unproven), notes=(*planned.report.notes, *notes)

@@ -20,7 +20,7 @@ def written(planned: Plan, format_name: str, previous: str | None, hashes: bool,
     notes: tuple[str, ...] = ()
     left = planned.report.left
     if left:
-        notes += (f"NOT CLEAN, this is left to you: {', '.join(f'{each.id} {each.title}' for each in left)}",)
+        notes += (f"NOT CLEAN, fix this by hand: {', '.join(f'{each.id} {each.title}' for each in left)}",)
     backend = demands.torch_backend or task.unreached
     if backend and "torch" in planned.solution.versions:
         notes += (
@@ -33,7 +33,7 @@ def written(planned: Plan, format_name: str, previous: str | None, hashes: bool,
 def left_out(planned: Plan, format_name: str, previous: str | None, text: str) -> tuple[str, ...]:
     """What is not in that text, or is there unjudged, a line for each."""
     kept = (
-        f"{line.where}: {line.name or 'this line'} is {line.kept}; it stays as it is, unchecked"
+        f"{line.where}: {line.name or 'this line'} is {line.kept}; it is left unchanged and unchecked"
         for line in planned.task.wanted.lines
         if line.kept and line.at
     )

@@ -77,7 +77,7 @@ def _note_beginning(record: Record, model: Module) -> None:
             words = (
                 "zero" if size == 0 else f"2 to the {round(math.log2(size))}" if math.isfinite(size) else "not finite"
             )
-            record.text("size of the adapters at first", words, common_name(name))
+            record.text("size of the initial adapters", words, common_name(name))
 
 
 def _batch(subject: Subject) -> Row:

@@ -109,7 +109,7 @@ def _config(config_class: Any, known: Row, longest: Optional[float]) -> Any:
             return config_class(**_own(small))
         except config_errors() as error:
             problem = problem or error
-    raise Unbuildable(f"{config_class.__name__} refuses the small configuration: {problem}")
+    raise Unbuildable(f"{config_class.__name__} rejects the small configuration: {problem}")
 
 
 def make(

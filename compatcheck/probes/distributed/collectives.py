@@ -1,4 +1,4 @@
-"""Collectives over all sizes: exact sums, every bit delivered, the same again.
+"""Collectives over all sizes: exact sums, every bit delivered, repeatable results.
 
 all_reduce, reduce_scatter, all_gather, broadcast and all_to_all in float32, bfloat16 and float16, on buffers from 1
 KiB to 256 MiB, each several times. Whole numbers so small that no partial sum rounds in the dtype have to come out
@@ -63,7 +63,7 @@ def judge(measured: Measured) -> "Tuple[Outcome, str]":
     ]
     silent = [row for row in measured["rows"] if "sizes" not in row and "recorded" in row]
     lines += ["not tried: " + ", ".join(sorted({str(row["case"]) for row in silent}))] if silent else []
-    return outcome, ", ".join(lines) + "; a race need not show in so few repetitions"
+    return outcome, ", ".join(lines) + "; a race may not show in so few repetitions"
 
 
 def joint_cases(request: Request, device: str) -> List[Row]:

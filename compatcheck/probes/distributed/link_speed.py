@@ -1,4 +1,4 @@
-"""Speed between processes: what every pair exchanges, one pair at a time for each.
+"""Speed between processes: measured for every pair, one pair at a time.
 
 Each pair sends the other a buffer and receives one, some times in a row, in rounds in which everybody has another
 partner, twice over. An exchange takes as long as it takes its slower side, and the best counts, in bytes a second each
@@ -55,7 +55,7 @@ def work(case: Case, rank: Rank) -> Row:
                 reached, right = _exchange(rank, partner, case["large"])
                 speeds.setdefault(str(partner), []).extend(reached)
                 if not right:
-                    says = "what rank %d received from rank %d is not what was sent" % (rank.number, partner)
+                    says = "rank %d received different data than rank %d sent" % (rank.number, partner)
                     row = {**fine, "theta": math.inf, "rho": math.inf, "says": says}
     return {"measured": {**row, "rank": rank.number, "speeds": speeds}, "control": fine, "digest": ""}
 
@@ -66,7 +66,7 @@ def judge(measured: Measured) -> "Tuple[Outcome, str]":
     if outcome != "pass":
         return outcome, why
     speed = max(max(each) for row in measured["rows"] for each in row.get("speeds", {}).values())
-    return outcome, "every pair delivered each bit, the best with %.0f MB/s each way" % (speed / 1e6)
+    return outcome, "every pair delivered every bit, the fastest at %.0f MB/s each way" % (speed / 1e6)
 
 
 def partners(number: int, world: int) -> List[Any]:

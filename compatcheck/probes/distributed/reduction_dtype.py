@@ -1,4 +1,4 @@
-"""The dtype in which gradients are reduced between ranks: what is asked, what runs, what it costs.
+"""The dtype in which gradients are reduced between ranks: requested, used, and its cost.
 
 Two ranks train a small network for one step under DistributedDataParallel, FSDP, FSDP2 and DeepSpeed's ZeRO, and every
 collective that carries gradients is recorded with its dtype as torch.distributed gets it. Asked is, in turn: weights in
@@ -77,8 +77,9 @@ def work(case: Case, rank: Rank) -> Row:
     share = row["theta"] * _toy.ROUNDINGS[case["weights"]] * UNIT_ROUNDOFF[case["weights"]]
     row.update(theta=share / bound, rho=0.0, error_share=share)
     if dtypes != [case["asked"]]:
-        told = " and ".join(dtypes) or "no collective that is seen"
-        says = "gradients are reduced in %s where %s is asked: off by %.2g of their size" % (told, case["asked"], share)
+        told = " and ".join(dtypes) or "no visible collective"
+        says = "gradients are reduced in %s instead of the requested %s: off by %.2g of their size"
+        says %= (told, case["asked"], share)
         row.update(tensor="dtype of the reduction", theta=float("inf") if dtypes else 2.0, says=says)
     return {"measured": row, "control": _toy.compare(problem.baseline, problem), "digest": ""}
 

@@ -1,4 +1,4 @@
-"""Several backward passes for one step under DeepSpeed's ZeRO.
+"""Several backward passes per step under DeepSpeed's ZeRO.
 
 Micro-batches can be summed in three ways: the engine counts them (gradient_accumulation_steps, backward and step each
 time: managed), the caller marks the last (set_gradient_accumulation_boundary before each, one step: boundary), or the

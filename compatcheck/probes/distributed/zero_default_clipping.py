@@ -1,4 +1,4 @@
-"""What DeepSpeed clips where the configuration does not speak of clipping.
+"""DeepSpeed's gradient clipping when the configuration does not set it.
 
 The default of gradient_clipping was 0 (off) and is 1.0 from DeepSpeed 0.19.3 on (deepspeedai/DeepSpeed#8068). One SGD
 step of a small network whose gradient norm is above 1 is compared with the exact gradient of the global batch, on two

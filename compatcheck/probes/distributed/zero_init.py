@@ -79,7 +79,7 @@ def _cases(request: Request) -> List[Row]:
     imported = {**seeded, "case": IMPORT, "any_device": True}
     inside = {**imported, "variant": "inside zero.Init", "import": "inside"}
     if not request.get("lazy_import"):
-        inside["recorded"] = "bites only a model built by hand before anything imported " + IMPORTED
+        inside["recorded"] = "affects only a model built by hand before anything imported " + IMPORTED
     step = {**seeded, "case": _ranks.passes(1), "stage": 3}
     return [
         inside,

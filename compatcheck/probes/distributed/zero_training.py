@@ -57,7 +57,7 @@ def work(case: Case, rank: Rank) -> Measured:
 def judge(measured: Measured) -> "Tuple[Outcome, str]":
     """As for all ranks; a pass says what it does not prove."""
     outcome, why = _ranks.judge(measured)
-    return outcome, why + ("; a race need not show in %d steps" % _run.STEPS if outcome == "pass" else "")
+    return outcome, why + ("; a race may not show in %d steps" % _run.STEPS if outcome == "pass" else "")
 
 
 def joint_cases(request: Request, device: str) -> List[Row]:

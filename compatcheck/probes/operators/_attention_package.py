@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 DIMENSIONS = (64, 128, 256)
 SEQUENCES = (7, 64, 1, 130)
 BEYOND = 2
-UNUSED_ROWS = "rows beyond the last sequence are rare; judged where the request says rows_beyond"
+UNUSED_ROWS = "rows beyond the last sequence are rare; judged only if the request sets rows_beyond"
 
 
 class Case(NamedTuple):

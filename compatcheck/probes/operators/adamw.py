@@ -54,7 +54,7 @@ PARAMETERS = "the parameters"
 FLOAT32_STEPS = ("fused", "capturable")
 LOST_STEP = 2
 TRANSPOSED = "transposed gradients"
-UNCOMMON = "backward lays gradients out as their parameters; judged where the request says transposed_gradients"
+UNCOMMON = "backward lays out gradients like their parameters; judged only if the request sets transposed_gradients"
 
 
 class Given(NamedTuple):

@@ -93,7 +93,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
 def _lacking(device: str) -> str:
     """What torch.compile would miss here."""
     if not any(map(shutil.which, (os.environ.get("CXX") or "g++", "clang++", "c++"))):
-        return "torch.compile needs a C++ compiler, and none is on the path"
+        return "torch.compile needs a C++ compiler, but none is on the path"
     if device == "cuda" and importlib.util.find_spec("triton") is None:
         return "torch.compile needs Triton on CUDA, and it is not installed"
     return ""

@@ -49,7 +49,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
 
     devices = [str(name) for name in request.get("devices") or _gpus(request)]
     if len(devices) < 2:
-        return {"unsupported": "copies between GPUs need two, and %d can be used here" % len(devices)}
+        return {"unsupported": "copies between GPUs need two GPUs, but %d can be used here" % len(devices)}
     pairs = [
         (source, target)
         for number, source in enumerate(devices)
@@ -82,7 +82,7 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
     pairs = sorted({row["case"] for row in broken})
     told = "%d of %d pairs fail" % (len(pairs), len({row["case"] for row in measured["rows"]}))
     if all(row["direct"] and measured["peer_access"].get(row["case"]) for row in broken):
-        told += "; can_device_access_peer promises direct access to each, so disable IOMMU and PCIe ACS"
+        told += "; can_device_access_peer reports direct access to each GPU, so disable IOMMU and PCIe ACS"
     return outcome, "%s; %s" % (why, told)
 
 

@@ -1,4 +1,4 @@
-"""Gradients of an embedding: sums over the places where a token stands.
+"""Gradients of an embedding: sums over the positions of a token.
 
 Half of 4096 tokens are one and the same, as padding and frequent words are, and the gradient of its row is a sum of
 2048 terms. Ways to it: `F.embedding`, indexing `weight[tokens]`, `index_select` and `index_add`.

@@ -1,4 +1,4 @@
-"""The AdamW optimisers of bitsandbytes, with 8-bit and 32-bit state, paged and not.
+"""The AdamW optimizers of bitsandbytes, with 8-bit and 32-bit state, paged and not.
 
 8-bit state is stored as entries of a code book times the largest magnitude of each block of 256. That costs
 accuracy by design, about one percent of ten updates, so whole trajectories say little. Each of
@@ -50,7 +50,7 @@ LR, BETA1, BETA2, EPSILON, DECAY = 1e-2, 0.9, 0.999, 1e-8, 0.1
 STEPS, LONG, BLOCK = 3, 10, 256
 LOOKUP = 2.0**-15
 SHAPE = (96, 64)
-UNCOMMON = "backward lays gradients out as their parameters; judged where the request says transposed_gradients"
+UNCOMMON = "backward lays out gradients like their parameters; judged only if the request sets transposed_gradients"
 
 
 class State(NamedTuple):

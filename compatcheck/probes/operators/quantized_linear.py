@@ -57,7 +57,7 @@ OUT, IN = 192, 256
 STORED, BROKEN_ROWS = (16, 4096), (64, 96)
 ROWS = (1, 5)
 OUTLIER_THRESHOLD = 6.0
-FEW = "few layers have rows that end inside a block; judged where the request says broken_rows"
+FEW = "few layers have rows that end inside a block; judged only if the request sets broken_rows"
 IN_EVALUATION = "in evaluation a CPU computes 4-bit layers in bfloat16"
 
 

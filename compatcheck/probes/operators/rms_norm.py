@@ -45,7 +45,7 @@ SHAPES = ((64, 64), (37, 1000), (16, 4096))
 SIZES = (1.0, 0.01)
 A = UNIT_ROUNDOFF["float32"]
 FEW = ("dw",)
-NARROW_STATISTICS = "torch 2.4 computes F.rms_norm in the dtype of its input; judged where usage is fused_rms_norm"
+NARROW_STATISTICS = "torch 2.4 computes F.rms_norm in the dtype of its input; judged only if usage is fused_rms_norm"
 
 
 def measure(request: Request, stage: Stage) -> Measuring:

@@ -49,7 +49,7 @@ SECONDS: float = 1.0
 A = UNIT_ROUNDOFF["float32"]
 FAMILY, LENGTHS = "llama", (4096, 131072)
 MIXED = (("cpu", "bfloat16"), ("cuda", "bfloat16"), ("cuda", "float16"))
-CAST = "the module is cast as a whole only by some trainers; judged where the request says cast"
+CAST = "only some trainers cast the whole module; judged only if the request sets cast"
 
 
 class Rotary(NamedTuple):
@@ -76,7 +76,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
         try:
             kinds = list(_kinds(str(family), given if family == given.get("model_type") else {}, device))
         except (ImportError, AttributeError, TypeError, ValueError, KeyError) as error:
-            not_run[family] = f"its rotary module cannot be built by itself: {type(error).__name__}: {error}"[:200]
+            not_run[family] = f"its RoPE module cannot be built alone: {type(error).__name__}: {error}"[:200]
             continue
         for kind in kinds:
             yield from _rows(kind, request, not_run)
@@ -142,7 +142,7 @@ def _rows(kind: Rotary, request: Request, not_run: Dict[str, str]) -> Iterator[R
     tables = _tables(reference, kind, positions, "float32")
     frequencies = _frequencies(reference, kind)
     if frequencies is None or not tables:
-        not_run[kind.family] = "its rotary module is of a form this probe does not know"
+        not_run[kind.family] = "its RoPE module has a form that this probe does not support"
         return
     case = f"{kind.family} {kind.layer_type}, {kind.length} positions".replace(" ,", ",")
     yield from _frequency_rows(case, kind, frequencies, request)

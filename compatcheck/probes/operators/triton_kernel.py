@@ -1,4 +1,4 @@
-"""Triton kernels, compiled here and now.
+"""Triton kernels, compiled on this machine.
 
 A row-wise RMS norm and a small matrix product are compiled by the installed Triton, as torch.compile and
 many training kernels do, run and compared with float64. The compiler carries its own ptxas, which may be too old
@@ -46,7 +46,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     if device is None:
         return {"unsupported": NO_DEVICE}
     if device == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
-        return {"unsupported": "Triton compiles for GPUs, and none is usable from this interpreter"}
+        return {"unsupported": "Triton compiles for GPUs, but none is usable from this interpreter"}
     for dtype in dtypes_of(request, device) if device == "cuda" else INTERPRETED:
         stage(f"norm {dtype}")
         inputs = draw(request, "norm", x=(ROWS, COLUMNS), w=(COLUMNS,))

@@ -105,7 +105,7 @@ def instance(built: Built, dtype: str, attention: Optional[str] = None) -> Modul
         torch.set_default_dtype(before)
     used = getattr(model.config, "_attn_implementation", None) or "eager"
     if attention is not None and used != attention:
-        raise Unbuildable(f"{built.model_class.__name__} uses {used} attention where {attention} was asked for")
+        raise Unbuildable(f"{built.model_class.__name__} uses {used} attention instead of the requested {attention}")
     load(model, built.weights)
     return model.train()
 
@@ -162,8 +162,8 @@ def classes(config: Settings, request: Request) -> Tuple[Any, Any]:
     if kind not in CONFIG_MAPPING:
         if remote:
             raise Unbuildable(
-                f"model type {kind!r} comes with code of its own; "
-                "compatcheck probe --model FOLDER --trust-remote-code runs it"
+                f"model type {kind!r} comes with its own code; run it with compatcheck probe --model FOLDER "
+                "--trust-remote-code"
             )
         raise Unbuildable(f"the installed transformers knows no model type {kind!r}")
     config_class = CONFIG_MAPPING[kind]
@@ -183,9 +183,9 @@ def _remote_classes(auto_map: Mapping[str, str], folder: str) -> Tuple[Any, Any]
 
     model = auto_map.get("AutoModelForCausalLM") or auto_map.get("AutoModel")
     if "AutoConfig" not in auto_map or model is None:
-        raise Unbuildable("the model's auto_map names no configuration or no causal language model")
+        raise Unbuildable("the model's auto_map has no configuration or no causal language model")
     if "--" in auto_map["AutoConfig"] + model:
-        raise Unbuildable("the model's auto_map points to code in another repository, which is not at hand")
+        raise Unbuildable("the model's auto_map points to code in another repository, which is not available here")
     os.environ["HF_HUB_OFFLINE"] = "1"
     dynamic_module_utils.HF_MODULES_CACHE = tempfile.mkdtemp(prefix="modules-")
     try:
@@ -204,7 +204,7 @@ def with_defaults(config: Settings, config_class: Any) -> Row:
         given = {key: value for key, value in config.items() if key not in ("torch_dtype", "dtype", "auto_map")}
         full = config_class(**given).to_dict()
     except config_errors() as error:
-        raise Unbuildable(f"{config_class.__name__} refuses the config: {_one_line(error)}") from error
+        raise Unbuildable(f"{config_class.__name__} rejects the config: {_one_line(error)}") from error
     return dict(full)
 
 

@@ -25,8 +25,8 @@ MAGNIFYING = ("A_log", "linear_attn", "mamba", "conv1d", "rg_lru", "_a_proj")
 DEAD_ROWS = (
     "it needs padding on the left and a label on the first token, which the request or the training file rule out"
 )
-BY_DESIGN = "the position of a token is counted from the padding in this model"
-LEFT_LEAK = "only padding on the left shows it, and the training file does not say that you pad there"
+BY_DESIGN = "this model counts token positions from the padding"
+LEFT_LEAK = "it shows only with left padding, and the training file does not say that you use it"
 
 
 class Variant(NamedTuple):
@@ -175,7 +175,7 @@ def _attention(built: Built, recipe: Recipe, device: str) -> Tuple[Optional[str]
         with contextlib.suppress(Unbuildable, *BUILD_ERRORS):
             instance(built, recipe.dtype, stated)
             return stated, []
-    return None, [f"{stated} attention cannot run here; another was measured in its place"]
+    return None, [f"{stated} attention cannot run here; another was measured instead"]
 
 
 def _plain_optimizer(name: str) -> str:

@@ -147,14 +147,14 @@ def optimizer_of(recipe: Recipe, parameters: List[Tensor]) -> Tuple[Any, str]:
 
             return getattr(bitsandbytes.optim, EIGHT_BIT[name])(parameters, lr=rate), EIGHT_BIT[name]
         except BUILD_ERRORS as error:
-            raise Unbuildable(f"optimiser {name} cannot be made here: {type(error).__name__}: {error}") from error
+            raise Unbuildable(f"optimizer {name} cannot be created here: {type(error).__name__}: {error}") from error
     if name == "sgd":
         return torch.optim.SGD(parameters, lr=SGD_RATE), "SGD"
     if name == "adamw_torch_fused":
         try:
             return torch.optim.AdamW(parameters, lr=rate, fused=True), "AdamW fused"
         except (RuntimeError, TypeError) as error:
-            raise Unbuildable(f"fused AdamW cannot be made here: {error}") from error
+            raise Unbuildable(f"fused AdamW cannot be created here: {error}") from error
     if name == "adagrad":
         return torch.optim.Adagrad(parameters, lr=rate), "Adagrad"
     if name == "adafactor":
@@ -163,7 +163,7 @@ def optimizer_of(recipe: Recipe, parameters: List[Tensor]) -> Tuple[Any, str]:
         return Adafactor(parameters, lr=rate, scale_parameter=False, relative_step=False), "Adafactor"
     if name in ("adamw_torch", "adamw_hf", "adamw"):
         return torch.optim.AdamW(parameters, lr=rate), "AdamW"
-    raise Unbuildable(f"optimiser {name} is not one this probe can make")
+    raise Unbuildable(f"optimizer {name} is not supported by this probe")
 
 
 def _value(parameter: Tensor) -> Tensor:

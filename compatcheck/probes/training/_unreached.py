@@ -37,7 +37,7 @@ def unreached(model: Module, exact: Pass, batches: Sequence[Mapping[str, Tensor]
         return
     row = {"case": CASE, "dtype": "float64", "tensor": f"gradient of {found[0]}", "rho": 0.0, "nonfinite": 0}
     named = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
-    says = f"no gradient reaches {named}, on which the loss depends, in float64 either"
+    says = f"{named} gets no gradient, not even in float64, although the loss depends on it"
     yield {**row, "variant": CODE, "theta": float("inf"), "lost": found, "says": says}
     yield {**row, "variant": DIFFERENCES, "control": True, "theta": 0.0}
 

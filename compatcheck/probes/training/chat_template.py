@@ -95,7 +95,8 @@ def judge(measured: Measured) -> tuple[Outcome, str]:
         return "skip", "no rows were given"
     if refused or empty:
         seen = (
-            f"{len(empty)} of {len(rows)} rows keep no label, {len(refused)} are refused; first {(refused or empty)[0]}"
+            f"{len(empty)} of {len(rows)} rows have no label left, {len(refused)} are rejected; first "
+            f"{(refused or empty)[0]}"
         )
         return "fail" if len(empty) + len(refused) == len(rows) else "watch", seen
     return "pass", f"each of {len(rows)} rows has a label to learn from"

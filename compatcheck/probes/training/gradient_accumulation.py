@@ -66,7 +66,7 @@ VOCABULARY = 32
 IGNORED = -100
 MODELS = ("loss_kwargs", "no_kwargs")
 ROUNDINGS = 64
-MEAN_OF_MEANS = "the Trainer averages micro-batches with equal weight for models that take no number of tokens"
+MEAN_OF_MEANS = "the Trainer averages micro-batches with equal weight for models that do not accept a token count"
 LLAMA = {
     "vocab_size": VOCABULARY,
     "hidden_size": 16,
@@ -112,7 +112,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
     if device is None:
         return {"unsupported": NO_DEVICE}
     if (request.get("training") or {}).get("gradient_accumulation_steps") == 1 and not request.get("models"):
-        return {"unsupported": "the training file accumulates nothing"}
+        return {"unsupported": "the training file does not accumulate gradients"}
     steps = min(max(int(request.get("gradient_accumulation_steps") or 4), 2), 8)
     seed = int(request["seed"])
     stage("models")

@@ -162,7 +162,8 @@ def _fallen(kept: int, before: int, least: int) -> Row:
         "rho": 0.0,
         "nonfinite": 0,
         "kept": kept,
-        "says": f"checkpointing leaves {kept / 2**20:.2f} MiB of {before / 2**20:.2f} MiB kept for the backward pass",
+        "says": f"with checkpointing, {kept / 2**20:.2f} MiB of {before / 2**20:.2f} MiB are still kept "
+        "for the backward pass",
     }
 
 

@@ -104,7 +104,7 @@ def _read(path: str) -> Iterator[Any]:
             try:
                 yield json.loads(line)["labels"]
             except (ValueError, KeyError, TypeError) as error:
-                raise ValueError(f"{path}, line {number}: no JSON object with labels") from error
+                raise ValueError(f"{path}, line {number}: not a JSON object with labels") from error
 
 
 def _count(samples: Iterable[Any]) -> Row:

@@ -52,7 +52,7 @@ def measure(request: Request, stage: Stage) -> Row:
         return {"unsupported": NO_DEVICE}
     dtype = str(request.get("dtype") or "float16")
     if dtype not in DTYPES:
-        return {"unsupported": f"no adapters to look at for base weights in {dtype}"}
+        return {"unsupported": f"no adapters to test for base weights in {dtype}"}
     stage(f"adapters on a {dtype} model")
     model = _adapted(request, dtype, device)
     measured: Row = {"dtype": dtype, "device": device, "trainable": _trainables_by_dtype(model)}

@@ -54,9 +54,9 @@ MIB = 2.0**20
 def measure(request: Request, stage: Stage) -> Measuring:
     """Rows of the settings and the GiB that each needs, the user's own first."""
     if not request.get("config"):
-        return {"unsupported": "no config.json is known; name the model with --model"}
+        return {"unsupported": "no config.json found; pass the model with --model"}
     if not request.get("training"):
-        return {"unsupported": "no training settings are known; name their file with --config"}
+        return {"unsupported": "no training settings are known; pass their file with --config"}
     memory, devices = _gpu(request)
     known = stated(request, devices)
     stage("count parameters")
@@ -107,7 +107,7 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
     doubt = float(own["parts"]["activations"][1]) if measured["activations"] == BY_FORMULA else 0.0
     if own["low"] - doubt > memory:
         over = own["low"] - memory
-        least = ", with whatever %s" % " and ".join(unknown) if unknown else ""
+        least = ", and whatever %s needs" % " and ".join(unknown) if unknown else ""
         return "fail", "%s, %.1f GiB more than the GPU's %.1f%s%s" % (needs, over, memory, least, _remedy(measured))
     if unknown:
         room = measured["tokens_that_fit"]
@@ -124,7 +124,7 @@ def _remedy(measured: Measured) -> str:
         return "; fits with %s: %s" % (fitting[0]["setting"], _gib(fitting[0]))
     if len(measured["rows"]) > 1:
         least = min(measured["rows"][1:], key=lambda row: float(row["high"]))
-        return "; no setting tried here makes it fit, the nearest is %s: %s" % (least["setting"], _gib(least))
+        return "; none of the settings tried makes it fit; the closest is %s: %s" % (least["setting"], _gib(least))
     return ""
 
 

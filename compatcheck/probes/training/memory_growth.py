@@ -79,8 +79,8 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
     if not leaks[False]:
         return "pass", f"memory settles: {second[-1] / 2**20:.1f} MiB, {rate:+.0f} bytes a step ({where})"
     if leaks[True]:
-        return "watch", f"{rate:.0f} bytes a step stay behind, and plain torch keeps some too ({where})"
-    return "fail", f"{rate:.0f} bytes a step stay behind, where plain torch keeps nothing ({where})"
+        return "watch", f"{rate:.0f} bytes per step are not freed; plain torch also keeps some ({where})"
+    return "fail", f"{rate:.0f} bytes per step are not freed, while plain torch keeps nothing ({where})"
 
 
 def _training_step(request: Request, device: str) -> Tuple[Step, Row]:

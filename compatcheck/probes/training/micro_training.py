@@ -115,4 +115,4 @@ def _descent(rows: List[Measured]) -> List[str]:
     if control is None or bad is None or "left_out" in bad:
         return []
     own, other = (", ".join(f"{float(loss):.3g}" for loss in row["losses"]) for row in (bad, control))
-    return [f"over {bad['case']} the loss of {bad['variant']} goes {own}, that of {control['variant']} {other}"]
+    return [f"over {bad['case']}, the loss of {bad['variant']} goes {own}, the loss of {control['variant']} {other}"]

@@ -99,7 +99,7 @@ def measure(request: Request, stage: Stage) -> Measuring:
         kind = str(text_config(config).get("model_type"))
         stage(kind)
         if kind not in RENORMALISED:
-            facts["skipped"][kind] = "its router is none that this probe writes out"
+            facts["skipped"][kind] = "this probe does not support its router"
             continue
         try:
             moe = _moe({**request, "config": config}, device)
@@ -254,12 +254,12 @@ def _compared(found: Pass, exact: Pass, plain: Pass) -> Row:
     rows = []
     for name, value in exact.losses.items():
         share, usual = (abs(each.losses[name] - value) / abs(value) for each in (found, plain))
-        says = "the %s is %.6g, and %.6g by the formula" % (name, found.losses[name], value)
+        says = "the %s is %.6g, but %.6g by the formula" % (name, found.losses[name], value)
         rows.append(_scored(name, share, usual, "float32", says))
     for name, truth in exact.tensors.items():
         value = found.tensors[name]
         share, usual = (float((each.tensors[name] - truth).norm() / truth.norm()) for each in (found, plain))
-        says = "the %s is %.2g of its size off" % (name.replace("logits", "logits' error"), share)
+        says = "the %s is off by %.2g of its size" % (name.replace("logits", "logits' error"), share)
         if name != "logits" and not bool(value.any()):
             says = "no %s: it is zero throughout" % name
         rows.append(_scored(name, share, usual, "float32", says))
@@ -361,7 +361,7 @@ def _experts_compared(found: Tensors, exact: Tensors, plain: Tensors, dtype: str
         if name not in found:
             return {"tensor": name, "theta": float("inf"), "rho": 0.0, "nonfinite": 0, "says": "there is no " + name}
         share, usual = (float((each[name] - truth).norm() / truth.norm()) for each in (found, plain))
-        rows.append(_scored(name, share, usual, dtype, "the %s is %.2g of its size off" % (name, share)))
+        rows.append(_scored(name, share, usual, dtype, "the %s is off by %.2g of its size" % (name, share)))
     return max(rows, key=lambda row: float(row["theta"]))
 
 
@@ -377,7 +377,7 @@ def _accumulated_rows(moe: Moe, request: Request) -> Iterator[Row]:
     count = sum(int((part["labels"][:, 1:] != -100).sum()) for part in parts)
     row = {"case": "%s, %d micro-batches" % (moe.name, len(parts)), "dtype": "float32"}
     if int((request.get("training") or {}).get("gradient_accumulation_steps") or 1) < 2:
-        row["recorded"] = "the training accumulates nothing"
+        row["recorded"] = "the training does not accumulate gradients"
 
     def measured() -> Row:
         total, text, auxiliary = 0.0, 0.0, []

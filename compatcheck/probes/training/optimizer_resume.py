@@ -1,4 +1,4 @@
-"""Optimizer and scheduler state across save and resume: continued equals uninterrupted.
+"""Optimizer and scheduler state across save and resume: a resumed run equals an uninterrupted one.
 
 A small network takes eight optimizer steps without a break. Then it takes four, saves its weights and the state of the
 optimizer, the scheduler and the generators, and a fresh network with a fresh optimizer loads them and takes the last
@@ -148,7 +148,7 @@ def _compared(found: End, whole: End, dtype: str) -> Row:
     row: Row = {"rho": 0.0, "nonfinite": int((~torch.isfinite(found.end)).sum()), "rates": found.rates}
     rate = max(abs(one - other) / abs(other) for one, other in zip(found.rates[BREAK:], whole.rates[BREAK:]))
     if rate > 2.0**-40:
-        says = "the learning rate of step %d is %.3g, and %.3g without a break"
+        says = "the learning rate of step %d is %.3g, but %.3g in the uninterrupted run"
         number = next(i for i in range(BREAK, STEPS) if found.rates[i] != whole.rates[i])
         told = says % (number + 1, found.rates[number], whole.rates[number])
         return {**row, "tensor": "learning rate", "theta": float("inf"), "says": told}
@@ -158,9 +158,9 @@ def _compared(found: End, whole: End, dtype: str) -> Row:
     share = error / way if way else float("inf")
     row.update(tensor="way of the steps after the break", theta=share / (ROUNDINGS[dtype] * UNIT_ROUNDOFF[dtype]))
     if share == 0:
-        row["says"] = "every bit is that of the run without a break"
+        row["says"] = "bit for bit the same as the uninterrupted run"
     elif row["theta"] > 4:
-        row["says"] = "the steps after the break lead elsewhere: %.2g of their way off" % share
+        row["says"] = "the steps after the resume diverge: %.2g of their way off" % share
     return row
 
 

@@ -64,7 +64,7 @@ RECURRENT = ("linear", "mamba", "recurrent", "conv")
 NOT_RUN = "it does not run here"
 NOT_PACKING = "the training file does not pack sequences"
 NOT_ASKED = "only some trainers send a mask with packed rows"
-HAS_RECURRENCE = "layers with a recurrence need more than positions to tell sequences apart"
+HAS_RECURRENCE = "recurrent layers need more than positions to separate sequences"
 
 
 class Trial(NamedTuple):
@@ -135,7 +135,9 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
     leaking = [row for row in unsure if verdict(row["theta"], row["rho"]) == "fail"]
     if outcome == "pass" and measured["mask_unknown"] and leaking:
         share = max(float(row["error_share"]) for row in leaking)
-        return "watch", f"a packed row is one sequence here if a mask of ones comes with it (logits off by {share:.0%})"
+        return "watch", (
+            f"a packed row is treated as one sequence if it comes with a mask of ones (logits off by {share:.0%})"
+        )
     return outcome, why
 
 

@@ -171,7 +171,7 @@ def _row(journey: Journey, variant: str, made: Callable[[], Module], **notes: An
         before = [tokens.double() for tokens in journey.logits]
         row = {**deviation(list(found), before, before, journey.dtype), "rho": 0.0}
         if row["theta"] == 0:
-            row["says"] = "every parameter comes back bit for bit, and so do the logits"
+            row["says"] = "all parameters and logits come back bit for bit"
         return row
 
     return attempted(row, measured)

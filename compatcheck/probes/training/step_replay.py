@@ -194,7 +194,11 @@ def _compared(records: List[Record]) -> Row:
     row: Row = {"tensor": "every output, gradient and weight", "theta": 0.0, "compared": len(first)}
     for other in records[1:]:
         if [name for name, _, _ in other] != [name for name, _, _ in first]:
-            return {**row, "theta": float("inf"), "says": "the replays compute other things, or in another order"}
+            return {
+                **row,
+                "theta": float("inf"),
+                "says": "the replays compute different operations, or in another order",
+            }
         differing = [number for number, pair in enumerate(zip(first, other)) if pair[0][1] != pair[1][1]]
         if differing:
             name, _, size = first[differing[0]]

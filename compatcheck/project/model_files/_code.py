@@ -34,7 +34,7 @@ def read(folder: str, names: list[str], config: dict[str, Any], reasons: dict[st
     elsewhere = sorted({value.partition("--")[0] for value in mapped.values() if "--" in value})
     known: dict[str, Any] = {"code_from": elsewhere} if elsewhere else {}
     if any("--" in value for value in _auto_map(config).values()):
-        reasons["model.traits"] = f"the model's code lies in another repository, {elsewhere[0]}"
+        reasons["model.traits"] = f"the model's code is in another repository, {elsewhere[0]}"
         return Environment(known)
     traits: dict[str, Location] = {}
     asked: list[dict[str, Any]] = []
@@ -116,7 +116,7 @@ def _parse(folder: str, name: str) -> ast.Module:
     path = os.path.join(folder, name)
     tree = parse_code(read_code(path))
     if tree is None:
-        raise InputError("reading", path, "it is not Python that can be parsed", "fetch it again")
+        raise InputError("reading", path, "it is not valid Python", "fetch it again")
     return tree
 
 

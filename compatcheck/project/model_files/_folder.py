@@ -67,16 +67,18 @@ def read(folder: str, weights: bool = False) -> Environment:
 
 def _raise_without_config(folder: str, names: list[str]) -> NoReturn:
     """A folder without ``config.json`` in one line: what it is instead."""
-    doing, advice = "reading the model folder", "give a folder with config.json"
+    doing, advice = "reading the model folder", "pass a folder with config.json"
     if "adapter_config.json" in names:
         base = read_json_object(os.path.join(folder, "adapter_config.json")).get("base_model_name_or_path")
-        seen = f"it is an adapter of {base!s:.200}, with no config.json of its own"
-        raise InputError(doing, folder, seen, "give the folder of that model")
+        seen = f"it is an adapter of {base!s:.200} without its own config.json"
+        raise InputError(doing, folder, seen, "pass the folder of that model")
     if "model_index.json" in names:
-        raise InputError(doing, folder, "it is a diffusers pipeline and no language model", advice)
+        raise InputError(doing, folder, "it is a diffusers pipeline, not a language model", advice)
     if any(name.endswith(".gguf") for name in names):
-        raise InputError(doing, folder, "it holds GGUF files and no config.json", "give the model they were made of")
-    raise InputError(doing, folder, "there is no config.json in it", "give a model as transformers saves it")
+        raise InputError(
+            doing, folder, "it contains GGUF files but no config.json", "pass the model that they were made from"
+        )
+    raise InputError(doing, folder, "there is no config.json in it", "pass a model as transformers saves it")
 
 
 def code_files(folder: str) -> tuple[str, ...]:
@@ -96,7 +98,7 @@ def _config_facts(config: dict[str, Any], path: str) -> dict[str, Any]:
         if fits(value):
             stated[fact] = value
         elif value is not None:
-            raise InputError("reading", path, f"{key} is {value!r:.40}", "give a folder that transformers can load")
+            raise InputError("reading", path, f"{key} is {value!r:.40}", "pass a folder that transformers can load")
     dtype = config.get("dtype", config.get("torch_dtype"))
     if isinstance(dtype, str):
         stated["torch_dtype"] = dtype.removeprefix("torch.")
@@ -144,8 +146,8 @@ def file_names(folder: str) -> list[str]:
     except OSError as error:
         raise InputError("reading the model folder", folder, error.strerror or str(error), "make it readable") from None
     if len(names) > limits.MODEL_FILES:
-        seen = f"it holds {len(names)} files"
-        raise InputError("reading the model folder", folder, seen, "give the folder of one model")
+        seen = f"it contains {len(names)} files"
+        raise InputError("reading the model folder", folder, seen, "pass the folder of one model")
     return names
 
 

@@ -25,8 +25,8 @@ def find_folder(model: str, online: bool = False) -> str:
         return model
     named = _ID.match(model)
     if os.path.lexists(model) or named is None or ".." in model:
-        seen = "it is no folder" if os.path.lexists(model) else "there is no such folder, and it is no hub id"
-        raise InputError(_DOING, model, seen, "give a model folder, or org/name or org/name@revision")
+        seen = "it is not a folder" if os.path.lexists(model) else "there is no such folder, and it is not a hub id"
+        raise InputError(_DOING, model, seen, "pass a model folder, or org/name or org/name@revision")
     name, revision = named[1], named[2]
     if online:
         return _fetched(name, revision)
@@ -78,9 +78,9 @@ def _tell_missing(name: str, revision: str | None) -> NoReturn:
     revisions = _revisions(name)
     if revisions:
         seen = f"the Hugging Face cache holds {len(revisions)} other revisions of it: {', '.join(revisions)[:200]}"
-        raise InputError(_DOING, wanted, seen, "name one of them, or give --online")
+        raise InputError(_DOING, wanted, seen, "choose one of them, or pass --online")
     seen = f"it is not in the Hugging Face cache {os.path.dirname(os.path.dirname(_snapshots(name)))}"
-    raise InputError(_DOING, wanted, seen, "give its folder, or --online to fetch its small files")
+    raise InputError(_DOING, wanted, seen, "pass its folder, or --online to fetch its small files")
 
 
 def _fetched(name: str, revision: str | None) -> str:
@@ -93,8 +93,8 @@ def _fetched(name: str, revision: str | None) -> str:
         small = [each for each in told.siblings or () if each.rfilename.endswith(tuple(p[1:] for p in _SMALL_FILES))]
         together = sum(each.size or 0 for each in small)
         if together > limits.DOWNLOAD_BYTES:
-            seen = f"its small files take {together} bytes together"
-            raise InputError("fetching the model", wanted, seen, "download what you need and give the folder")
+            seen = f"its small files take {together} bytes in total"
+            raise InputError("fetching the model", wanted, seen, "download the files and pass the folder")
         return str(snapshot_download(name, revision=told.sha, allow_patterns=[each.rfilename for each in small]))
     except _fetch_errors() as error:
         seen = " ".join(str(error).split())[:200] or type(error).__name__

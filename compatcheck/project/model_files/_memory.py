@@ -29,11 +29,11 @@ def _explain_traits(traits: list[dict[str, object]], config: Mapping[str, object
     lost = {each["trait"] for each in traits if each["change"] == "lost"}
     if "gradient-checkpointing-noop" in gained:
         yield (
-            "gradient checkpointing no longer switches on, though the call succeeds: the activations of "
-            f"{every} are kept until the backward pass"
+            "gradient checkpointing is no longer enabled, although the call succeeds: the activations "
+            f"of {every} are kept until the backward pass"
         )
     if "gradient-checkpointing-noop" in lost:
-        yield f"gradient checkpointing switches on again: the activations of {every} need not be kept"
+        yield f"gradient checkpointing is enabled again: the activations of {every} are not kept"
     if "checkpoints-without-reentry" in gained:
         yield "checkpointing runs with use_reentrant=False, which the authors of ChatGLM3 say may take more memory"
 
@@ -43,7 +43,10 @@ def _explain_dtype(old: Mapping[str, object], new: Mapping[str, object]) -> Iter
     before, after = old.get("torch_dtype"), new.get("torch_dtype")
     if before != after and before in _BYTES and after in _BYTES and _BYTES[before] != _BYTES[after]:
         ratio = _BYTES[after] / _BYTES[before]
-        yield f"the stated dtype went from {before} to {after}: loaded so, weights take {ratio:g} times the memory"
+        yield (
+            f"the stated dtype changed from {before} to {after}: loaded this way, weights take {ratio:g}"
+            " times the memory"
+        )
 
 
 def _explain_weights(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
@@ -55,4 +58,4 @@ def _explain_weights(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator
 def _explain_sizes(changes: Mapping[str, Any]) -> Iterator[str]:
     for each in changes["settings"]:
         if each["file"] == "config.json" and each["key"] in _SIZES and "old" in each and "new" in each:
-            yield f"{each['key']} went from {each['old']} to {each['new']}: weights and activations change with it"
+            yield f"{each['key']} changed from {each['old']} to {each['new']}: weights and activations change with it"

@@ -42,7 +42,7 @@ def read_listing(path: str) -> Listing:
         return Listing("tar")
     if start[:1] == b"\x80":
         return Listing("pickle")
-    raise HeaderError("damaged: it is neither a zip, a pickle, a tar nor a GGUF file")
+    raise HeaderError("damaged: not a zip, pickle, tar or GGUF file")
 
 
 def _zip(stream: BinaryIO, size: int) -> Listing:
@@ -99,7 +99,7 @@ def _gguf(stream: BinaryIO, size: int) -> Listing:
 def _number(stream: BinaryIO, width: int) -> int:
     raw = stream.read(width)
     if len(raw) < width:
-        raise HeaderError("truncated: its header is not whole")
+        raise HeaderError("truncated: its header is incomplete")
     return int.from_bytes(raw, "little")
 
 
@@ -109,7 +109,7 @@ def _string(stream: BinaryIO) -> str:
         raise HeaderError(f"damaged: its header claims a text of {length} bytes")
     raw = stream.read(length)
     if len(raw) < length:
-        raise HeaderError("truncated: its header is not whole")
+        raise HeaderError("truncated: its header is incomplete")
     return raw.decode("utf-8", "replace")
 
 

@@ -64,7 +64,7 @@ def read_shard(path: str) -> Shard:
         length = int.from_bytes(start, "little")
         if size < 8 or length > size - 8:
             if length <= limits.HEADER_BYTES:
-                raise HeaderError(f"truncated: {size} bytes, its header alone takes {length + 8}")
+                raise HeaderError(f"truncated: {size} bytes, but its header takes {length + 8}")
             raise HeaderError(f"damaged: its header claims {length} bytes")
         if length > limits.HEADER_BYTES:
             raise HeaderError(f"damaged: its header claims {length} bytes")
@@ -98,9 +98,9 @@ def _object(text: str) -> dict[str, object]:
         header = json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
         seen = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise HeaderError(f"damaged: its header is not what safetensors writes: {seen:.160}") from None
+        raise HeaderError(f"damaged: its safetensors header is invalid: {seen:.160}") from None
     if not isinstance(header, dict):
-        raise HeaderError("damaged: its header is no JSON object")
+        raise HeaderError("damaged: its header is not a JSON object")
     return header
 
 
@@ -127,7 +127,7 @@ def _tensor(name: str, stated: Any) -> Tensor:
     tensor = Tensor(dtype, tuple(shape), offsets[0], offsets[1])
     bits = tensor.elements * _BITS[dtype]
     if (tensor.end - tensor.begin) * 8 != bits:
-        raise refuse(f"{tensor.end - tensor.begin} bytes, where its shape and dtype take {-(-bits // 8)}")
+        raise refuse(f"{tensor.end - tensor.begin} bytes, but its shape and dtype take {-(-bits // 8)}")
     return tensor
 
 

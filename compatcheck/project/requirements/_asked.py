@@ -54,7 +54,7 @@ def _requirement(line: str, at: Location, place: Place) -> Asked | None:
     from packaging.requirements import Requirement
 
     if _ENDLESS.search(line):
-        raise ValueError("it has a number of hundreds of digits")
+        raise ValueError("it contains a number with hundreds of digits")
     try:
         requirement = Requirement(line)
     except ValueError as error:
@@ -179,8 +179,8 @@ def _why(sure: Sequence[Asked], wanted: Sequence[Asked], joined: str) -> str:
     file = os.path.basename(first.at.file)
     if not sure:
         choices = "; ".join(f"{each.specifier or each.source or 'any version'} where {each.marker}" for each in wanted)
-        return f"{file} asks for {choices}, and which holds is not known"
+        return f"{file} requires {choices}, and which one applies is unknown"
     located = next((each.source for each in sure if each.specifier is None), None)
     if located is not None:
         return f"{file} installs it from {located}"
-    return f"{file} asks for {joined}, which is not one version" if joined else f"{file} gives no version"
+    return f"{file} requires {joined}, which is not one version" if joined else f"{file} has no version"

@@ -39,12 +39,14 @@ def facts_of(locked: Iterable[Locked]) -> Environment:
             versions[name] = sure[0].version
         elif sure and not sure[0].version:
             ranges[name] = ""
-            reasons[path] = f"{_file(sure[0])} gives no version"
+            reasons[path] = f"{_file(sure[0])} has no version"
         elif sure and len(distinct) > 1:
-            reasons[path] = f"{_file(found[0])} holds {', '.join(sorted(distinct))}, and which applies is not known"
+            reasons[path] = (
+                f"{_file(found[0])} contains {', '.join(sorted(distinct))}, and which one applies is unknown"
+            )
         else:
             listed = "; ".join(f"{each.version} where {each.marker}" for each in found)
-            reasons[path] = f"{_file(found[0])} holds {listed}, and which applies is not known"
+            reasons[path] = f"{_file(found[0])} contains {listed}, and which one applies is unknown"
     known = {"distributions": versions, "distributions_complete": False}
     return Environment({**known, **({"distribution_ranges": ranges} if ranges else {})}, reasons, locations)
 

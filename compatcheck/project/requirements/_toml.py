@@ -52,7 +52,7 @@ def read_toml(path: str) -> Sheet:
     except TOMLDecodeError as error:
         raise InputError(_DOING, path, *_parse_fault(str(error), text)) from None
     except RecursionError:
-        raise OversizeError(_DOING, path, "it is nested too deeply", "give an ordinary file") from None
+        raise OversizeError(_DOING, path, "it is nested too deeply", "pass a regular file") from None
 
 
 def _parse_fault(message: str, text: str) -> tuple[str, str]:
@@ -62,8 +62,8 @@ def _parse_fault(message: str, text: str) -> tuple[str, str]:
     what = _PLACE.sub("", message).strip()
     cut = line >= last
     return (
-        f"line {line}: {what[:1].lower()}{what[1:]}" + (", the file seems cut off there" if cut else ""),
-        "write it anew with the tool that made it" if cut else "correct it there",
+        f"line {line}: {what[:1].lower()}{what[1:]}" + (", where the file appears truncated" if cut else ""),
+        "regenerate it with the tool that created it" if cut else "correct it there",
     )
 
 
@@ -71,7 +71,7 @@ def packages(sheet: Sheet, key: str) -> list[Package]:
     """The tables of an array such as ``[[package]]`` that have a name. Raises `InputError` where it is no array."""
     found = sheet.value.get(key, [])
     if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
-        raise InputError("reading", sheet.path, f"{key} is no list of tables", "write it anew")
+        raise InputError("reading", sheet.path, f"{key} is not a list of tables", "regenerate it")
     heads = [match.start() for match in re.finditer(rf"^\[\[{key}\]\]", sheet.text, re.M)]
     lines: list[int | None] = [None] * len(found)
     if len(heads) == len(found):
@@ -83,7 +83,7 @@ def packages(sheet: Sheet, key: str) -> list[Package]:
     if len(named) < len(found):
         line = next((line for each, line in zip(found, lines) if not isinstance(each.get("name"), str)), None)
         where = f"line {line}: " if line else ""
-        raise InputError("reading", sheet.path, f"{where}a package has no name", "write it anew, it seems cut off")
+        raise InputError("reading", sheet.path, f"{where}a package has no name", "regenerate it; it appears truncated")
     return [Package(each, Location(sheet.path, line)) for each, line in named]
 
 

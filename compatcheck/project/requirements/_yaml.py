@@ -30,14 +30,14 @@ def read_yaml(path: str) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         seen = f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}" if mark else str(error.problem)
-        raise InputError(_DOING, path, seen, "correct it there, or write it anew where it is cut off") from None
+        raise InputError(_DOING, path, seen, "correct it, or regenerate it if it is truncated") from None
     except yaml.YAMLError as error:
         raise InputError(_DOING, path, str(error).splitlines()[0], "correct it") from None
     except RecursionError:
-        raise OversizeError(_DOING, path, "it is nested too deeply", "give an ordinary file") from None
+        raise OversizeError(_DOING, path, "it is nested too deeply", "pass a regular file") from None
     value = None if node is None else _plain(node, path, iter(range(len(text) + limits.YAML_ALIASED_VALUES)), 0)
     if not isinstance(value, dict):
-        raise InputError(_DOING, path, "it holds no mapping", "give a file of keys and values")
+        raise InputError(_DOING, path, "it contains no mapping", "pass a file of keys and values")
     return value
 
 
@@ -51,7 +51,7 @@ def _require_shallow(text: str, path: str) -> None:
         elif character in "]}":
             depth -= 1
     if deepest > 1000:
-        raise OversizeError(_DOING, path, "it is nested too deeply", "give an ordinary file")
+        raise OversizeError(_DOING, path, "it is nested too deeply", "pass a regular file")
 
 
 def _plain(node: Any, path: str, budget: Iterator[int], depth: int) -> Any:
@@ -60,7 +60,7 @@ def _plain(node: Any, path: str, budget: Iterator[int], depth: int) -> Any:
 
     if next(budget, None) is None or depth > limits.YAML_DEPTH:
         raise OversizeError(
-            _DOING, path, "its aliases make far more of it than it holds, or it is too deep", "give an ordinary file"
+            _DOING, path, "its aliases expand too far, or it is nested too deeply", "pass a regular file"
         )
     if isinstance(node, yaml.MappingNode):
         return {

@@ -23,7 +23,7 @@ from compatcheck.project.script_calls._heap import (
 from compatcheck.project.script_calls._interpreter import Interpreter
 from compatcheck.project.script_calls._library import load_file
 
-REQUIRED = Open("it is given on the command line")
+REQUIRED = Open("it is set on the command line")
 _FROM_COMMAND_LINE = "its arguments come from the command line"
 
 
@@ -133,7 +133,7 @@ def _parse_args(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
         if words_given == () and option.names and option.names[0].startswith("-"):
             namespace.slots[name] = _default(run, name, option, option_node(option), certain=True)
         elif explicit:
-            namespace.slots[name] = run.node(Open("the script gives its arguments itself"), option_node(option))
+            namespace.slots[name] = run.node(Open("the script sets its own arguments"), option_node(option))
         elif option.names and not option.names[0].startswith("-"):
             namespace.slots[name] = _word(run, option, words, position)
             position += 1
@@ -243,7 +243,7 @@ _NUMBERS = (Reference("builtins.int"), Reference("builtins.float"))
 def _word_of(value: object) -> object:
     """The text of a word that may have been taken for a number already."""
     if isinstance(value, float):
-        return Open(f"{value} may be written otherwise on the command line")
+        return Open(f"{value} may be overridden on the command line")
     return str(value) if isinstance(value, (int, bool)) else value
 
 
@@ -264,7 +264,7 @@ def parse_into_classes(run: Interpreter, arguments: Arguments, at: ast.AST) -> o
     if not parser.classes:
         return Open(NOT_RUN)
     if len(arguments.positional) > 1 or "args" in arguments.keywords:
-        return _filled(run, parser, None, at, "the script gives its arguments itself")
+        return _filled(run, parser, None, at, "the script sets its own arguments")
     given: dict[str, Node] = {}
     gap = "" if run.command else _FROM_COMMAND_LINE
     if run.command:
@@ -292,7 +292,7 @@ def _parse_file(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     ]
     path = named[0].value if named else None
     text = path.text if isinstance(path, PathText) else path
-    said = load_file(run, text) if isinstance(text, str) else Open("its arguments come from a file that is not known")
+    said = load_file(run, text) if isinstance(text, str) else Open("its arguments come from an unknown file")
     if isinstance(said, Open) and run.command and text in run.command.positional and run.command.flags:
         flags = {flag_name(name): (name, value) for name, value in run.command.flags.items()}
         given = {
@@ -398,7 +398,7 @@ def annotated(run: Interpreter, field: Field, node: Node, at: ast.AST) -> Node:
         elif is_plain(value) and words & {"list", "List"}:
             made = ListValue((node,))
     except ValueError:
-        made = Open("it is no number")
+        made = Open("it is not a number")
     return Node(made, node.file, node.line)
 
 

@@ -121,7 +121,7 @@ class Expressions(State, abc.ABC):
             return self.node(Open(f"{name}: {self.star_import}"), expression)
         if name in _BUILTINS:
             return self.node(Reference(f"builtins.{name}"), expression)
-        return self.node(Open(f"{name}: no such name is given in the file"), expression)
+        return self.node(Open(f"{name}: the file defines no such name"), expression)
 
     def _attribute(self, expression: ast.Attribute) -> Node:
         return self.read_attribute(self.value(expression.value), expression.attr, expression)
@@ -133,7 +133,7 @@ class Expressions(State, abc.ABC):
             return special(self, at) if special else self.node(Reference(f"{value.name}.{name}"), at)
         if isinstance(value, Module):
             found = value.scope.slots.get(name)
-            return found if isinstance(found, Node) else self.node(Open(f"{name}: no such name is given there"), at)
+            return found if isinstance(found, Node) else self.node(Open(f"{name}: it defines no such name"), at)
         if isinstance(value, (Instance, Super)):
             return self._instance_attribute(value, name, owner, at)
         if isinstance(value, OwnClass):
@@ -499,7 +499,7 @@ class Expressions(State, abc.ABC):
         """See the calls of code that runs only if a default does not hold, and undo the rest."""
         mark = self.heap.mark()
         frames, self._frames = self._frames, [*self._frames, Frame(tuple(Flow))]
-        self._frames[-1].doubt = self.doubt or f"it happens only if {assumed} is given otherwise"
+        self._frames[-1].doubt = self.doubt or f"it happens only if {assumed} has another value"
         try:
             self._doubt_defaults(test)
             way()
@@ -516,10 +516,10 @@ class Expressions(State, abc.ABC):
                 owner = self.value(inner.value).value
                 held = owner.slots.get(inner.attr) if isinstance(owner, Instance) else None
                 if held is not None and held.assumed:
-                    why = Open(f"{held.assumed} is given otherwise")
+                    why = Open(f"{held.assumed} has another value")
                     self.heap.write(owner.slots, inner.attr, Node(why, held.file, held.line))
             elif isinstance(inner, ast.Name) and (assumed := self._name(inner).assumed):
-                self.assign(inner, self.node(Open(f"{assumed} is given otherwise"), inner))
+                self.assign(inner, self.node(Open(f"{assumed} has another value"), inner))
 
     def _defaults(self, args: ast.arguments) -> dict[str, Node]:
         named = [*args.posonlyargs, *args.args]

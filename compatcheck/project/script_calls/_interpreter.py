@@ -97,7 +97,7 @@ class Interpreter(Invocation):
     def _run_uncalled(self, function: FunctionValue) -> None:
         names = parameter_names(function.node)
         given = {
-            name: self.node(Open(f"{name} is a parameter that the file does not give"), function.node) for name in names
+            name: self.node(Open(f"{name} is a parameter that the file does not set"), function.node) for name in names
         }
         given |= function.defaults
         owner = function.owner
@@ -242,7 +242,7 @@ class Interpreter(Invocation):
 
     def _loop(self, statement: ast.For | ast.AsyncFor | ast.While, start: Callable[[], None]) -> Flow:
         """Follow one round that stands for all: what any round changes is open from the start."""
-        why = Open(f"it changes in the loop in line {statement.lineno}")
+        why = Open(f"the loop in line {statement.lineno} changes it")
         began = self.heap.now()
         widened: set[tuple[int, Any]] = set()
         quick, self._quick = self._quick, True
@@ -272,7 +272,7 @@ class Interpreter(Invocation):
         """The ``else`` of a loop that may have been left."""
         if not statement.orelse:
             return Flow.NEXT
-        doubt = f"it happens only if the loop in line {statement.lineno} is not left"
+        doubt = f"it happens only if the loop in line {statement.lineno} runs to its end"
         return self.fork([(doubt, lambda: self.block(statement.orelse)), (doubt, lambda: None)], why, statement)
 
     def _round(self, statement: ast.For | ast.AsyncFor | ast.While, start: Callable[[], None]) -> None:
@@ -354,7 +354,7 @@ class Interpreter(Invocation):
         fallbacks = {call.callee for call in self.calls[last:]}
         for i in range(first, last):
             if self.calls[i].callee in fallbacks and not self.calls[i].doubt:
-                self.calls[i] = self.calls[i]._replace(doubt=f"if it fails, line {line} goes on without it")
+                self.calls[i] = self.calls[i]._replace(doubt=f"if it fails, line {line} continues without it")
         return flow
 
     def _define(self, statement: Function) -> None:

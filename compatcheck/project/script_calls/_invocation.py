@@ -172,7 +172,7 @@ class Invocation(Expressions):
         if value.name.startswith("builtins."):
             if value.name.rpartition(".")[2] not in _HARMLESS:
                 self._escape_all(arguments, at)
-            return self.node(Open(f"{value.name[9:]}(...) is called, and nothing is run"), at)
+            return self.node(Open(f"{value.name[9:]}(...) is called, but no code is run"), at)
         return self.record(value.name, arguments, at)
 
     def record(self, callee: str, arguments: Arguments, at: ast.AST, owner: object = None) -> Node:
@@ -262,7 +262,7 @@ class Invocation(Expressions):
         self._call_backs[function.node] += 1
         names = parameter_names(function.node)
         given = {
-            name: self.node(Open(f"{name} is given by the code that calls {function.name}"), function.node)
+            name: self.node(Open(f"{name} is set by the code that calls {function.name}"), function.node)
             for name in names
         }
         if owner is not None and names:
@@ -293,7 +293,7 @@ class Invocation(Expressions):
             self._escape_all(arguments, at)
             if not recursive and self._depth < limits.CALLS_DEPTH:
                 self._call_back(function, at)
-            return self.node(Open(f"{function.name}(...) is called, and nothing is run"), at)
+            return self.node(Open(f"{function.name}(...) is called, but no code is run"), at)
         return self._enter(function, self._bound(function, arguments, at), at)
 
     def _bound(self, function: FunctionValue, arguments: Arguments, at: ast.AST) -> dict[str, Node]:
@@ -382,7 +382,7 @@ class Invocation(Expressions):
             self.calls.append(call)
             instance.call = call
             if arguments.gap or (arguments.positional and not own.is_dataclass):
-                instance.slots[OPENED] = Open(arguments.gap or "its class takes arguments by their position")
+                instance.slots[OPENED] = Open(arguments.gap or "its class takes positional arguments")
             instance.slots.update(whole.keywords)
             self.after_init(instance, own, at)
             return self.node(instance, at)

@@ -189,7 +189,7 @@ def _of_text(function: Callable[[str], str]) -> Handler:
 
 
 def _environment_variable(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
-    return Open("the environment gives it")
+    return Open("the environment sets it")
 
 
 def _ends(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
@@ -229,7 +229,7 @@ def load_file(run: Interpreter, name: str) -> object:
     path = name if os.path.isabs(name) else os.path.join(os.path.dirname(run.scope.path), name)
     path = os.path.normpath(path)
     if not path.endswith((".yaml", ".yml", ".json")) or not os.path.isfile(path):
-        return Open(f"it is read from {name}, which is not there")
+        return Open(f"it is read from {name}, which does not exist")
     try:
         document = open_document(path)
     except InputError:
@@ -274,7 +274,7 @@ def _namespace(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
 
 def _open_names(run: Interpreter, arguments: Arguments, at: ast.AST) -> object:
     """``exec`` and ``globals`` may set any name of the file."""
-    why = Open("code that is made while the script runs may set it")
+    why = Open("code generated while the script runs may set it")
     for name, node in list(run.scope.module.slots.items()):
         if isinstance(node, Node) and (is_plain(node.value) or isinstance(node.value, (ListValue, DictValue))):
             run.heap.widen(run.scope.module.slots, name, why, run.at(at))

@@ -96,7 +96,7 @@ class State:
     def spend(self, steps: int) -> None:
         self._steps += steps
         if self._steps > limits.SCRIPT_STEPS:
-            raise OversizeError(DOING, self.scope.path, "it is out of all proportion", "give an ordinary script")
+            raise OversizeError(DOING, self.scope.path, "it is far too large", "pass a regular script")
 
     def _in_doubt(self, why: str, way: Callable[[], Flow | None]) -> Flow | None:
         frame = Frame(())
@@ -145,7 +145,7 @@ class State:
         for frame in reversed(self._frames):
             if kind in frame.ends:
                 frame.exits.append((kind, self.heap.mark(), delta))
-                frame.doubt = frame.doubt or f"the code may go on elsewhere from line {getattr(at, 'lineno', 1)}"
+                frame.doubt = frame.doubt or f"the code may continue elsewhere from line {getattr(at, 'lineno', 1)}"
                 return
 
     def _count_exits(self) -> list[tuple[Frame, int]]:

@@ -118,5 +118,5 @@ def read(paths: Sequence[str]) -> Environment:
     known["asks"] = [*asked]
     if len(scripts) < 2:
         return Environment({"trainer": known}, {}, locations)
-    why = f"there are {len(scripts)} scripts that train, name the one that is meant: {listed(list(scripts))}"
+    why = f"there are {len(scripts)} training scripts, pass one of them: {listed(list(scripts))}"
     return Environment({"trainer": known}, {"trainer.script": why}, locations)

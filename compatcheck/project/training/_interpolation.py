@@ -35,7 +35,7 @@ def _substitute(value: object, top: Mapping[str, object], depth: int) -> object:
     if not isinstance(value, str) or "${" not in value:
         return value
     if depth == 0:
-        return Open(f"{value:.60} leads back to itself")
+        return Open(f"{value:.60} refers to itself")
     whole = _REFERENCE.fullmatch(value)
     if whole:
         return _look_up(whole[1], top, depth)
@@ -46,7 +46,7 @@ def _substitute(value: object, top: Mapping[str, object], depth: int) -> object:
             return part
         result = result.replace(match[0], str(part))
         if len(result) > limits.INTERPOLATED_CHARACTERS:
-            return Open(f"{value:.60} is out of all proportion")
+            return Open(f"{value:.60} is far too large")
     return result
 
 

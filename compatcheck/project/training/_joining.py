@@ -149,16 +149,16 @@ def _named_deepspeed(
 ) -> tuple[Document | None, str | None]:
     found = [path for path in existing(name, bases) if not os.path.isdir(path)]
     if len(found) > 1:
-        return None, f"{name} may be {listed(found, ' or ')}; name the one in use"
+        return None, f"{name} may be {listed(found, ' or ')}; pass the one in use"
     if found:
         document = open_document(found[0])
         if not isinstance(document.value, dict):
-            seen = "it is named as the DeepSpeed configuration"
-            raise InputError("reading", found[0], f"{seen}, and is no JSON object", "name a DeepSpeed JSON")
+            seen = "it is passed as the DeepSpeed configuration"
+            raise InputError("reading", found[0], f"{seen}, but is not a JSON object", "pass a DeepSpeed JSON")
         used[File("deepspeed", found[0])] = None
         return document, None
     carried = preset(environment.get("training.framework"), name)
-    return carried, None if carried else f"{name}, which is named as the DeepSpeed configuration, is not here"
+    return carried, None if carried else f"{name}, the DeepSpeed configuration, was not found"
 
 
 def _add_adapter(

@@ -278,7 +278,7 @@ def _typed(values: list[str]) -> object:
 
 def _scalar(text: str) -> object:
     if is_open(text):
-        return Open("a variable or command of the script gives it")
+        return Open("a variable or command of the script sets it")
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     if text in ("None", "null"):
@@ -294,12 +294,12 @@ def _scalar(text: str) -> object:
 
 def world_size(launch: Launch) -> tuple[int | None, str, int]:
     """The number of processes with the line that gives it, or ``None`` with the reason."""
-    unknown = "the script does not say how many processes it starts"
+    unknown = "the script does not show how many processes it starts"
     if launch.launcher == "python" and frameworks()[launch.framework].by_ray:
         return None, "Ray starts the processes", launch.line
     if launch.launcher == "accelerate":
         count = _count(launch.options.get("num_processes"))
-        return count, "accelerate's own configuration or the machine gives it", _line(launch, "num_processes")
+        return count, "accelerate's own configuration or the machine sets it", _line(launch, "num_processes")
     if launch.launcher in ("torchrun", "deepspeed"):
         return _count_processes(launch)
     if launch.launcher == "python":
@@ -317,7 +317,7 @@ def world_size(launch: Launch) -> tuple[int | None, str, int]:
 
 def _count_processes(launch: Launch) -> tuple[int | None, str, int]:
     """``torchrun`` starts one process on one node unless told otherwise, ``deepspeed`` one for each GPU it sees."""
-    why = "the script does not say how many processes it starts"
+    why = "the script does not show how many processes it starts"
     if launch.launcher == "torchrun":
         per_node = launch.options.get("nproc_per_node")
         nodes = launch.options.get("nnodes")

@@ -41,7 +41,7 @@ def evaluated(document: Document) -> Document:
         places: dict[Keys, Location] = {}
         value = _plain(Node(names, document.path, 1), (), places)
     except RecursionError:
-        raise OversizeError(DOING, document.path, "it is nested too deeply", "give an ordinary file") from None
+        raise OversizeError(DOING, document.path, "it is nested too deeply", "pass a regular file") from None
     return Document(document.path, document.text, value, {}, places)
 
 
@@ -49,11 +49,11 @@ def _names_of(document: Document, reading: _Reading) -> dict[str, Node]:
     """The names that a file assigns or brings in, with their values."""
     real = os.path.realpath(document.path)
     if real in reading.chain:
-        raise InputError(DOING, document.path, "it is based on itself", "break the circle of its bases")
+        raise InputError(DOING, document.path, "it is based on itself", "remove the cycle of _base_ files")
     reading.opened[0] += 1
     if reading.opened[0] > limits.PYTHON_FILES:
         raise OversizeError(
-            DOING, document.path, f"it is based on over {limits.PYTHON_FILES} files", "give an ordinary one"
+            DOING, document.path, f"it has over {limits.PYTHON_FILES} base files", "pass a regular file"
         )
     reading = _Reading((*reading.chain, real), reading.opened)
     evaluator = Evaluator(document.path)
@@ -93,7 +93,9 @@ def _bases(document: Document, evaluator: Evaluator) -> list[str]:
     listed = node.value if isinstance(node.value, list) else [node]
     paths = [each.value for each in listed]
     if not all(isinstance(each, str) for each in paths):
-        raise InputError(DOING, document.path, f"line {node.line}: _base_ is no path", "name the files it is based on")
+        raise InputError(
+            DOING, document.path, f"line {node.line}: _base_ is not a path", "pass the files it is based on"
+        )
     return paths
 
 
@@ -101,10 +103,10 @@ def _opened(document: Document, path: str) -> Document:
     """A file that another is based on, named from the folder of that one."""
     whole = os.path.join(os.path.dirname(document.path), path)
     if not path.endswith(".py"):
-        seen = f"it is based on {path}, which is no Python file"
-        raise InputError(DOING, document.path, seen, "name a Python file")
+        seen = f"its base {path} is not a Python file"
+        raise InputError(DOING, document.path, seen, "pass a Python file")
     if not os.path.isfile(whole):
-        seen = f"it is based on {path}, and there is no such file"
+        seen = f"its base {path} does not exist"
         raise InputError(DOING, document.path, seen, "put it there or correct the path")
     return open_document(whole)
 
@@ -114,7 +116,7 @@ def _together(document: Document, bases: list[dict[str, Node]]) -> dict[str, Nod
     for base in bases:
         twice = sorted(name for name in result.keys() & base.keys() if not _is_imported(base[name]))
         if twice:
-            raise InputError(DOING, document.path, f"two of its bases give {twice[0]}", "keep it in one of them")
+            raise InputError(DOING, document.path, f"two of its bases set {twice[0]}", "keep it in one of them")
         result.update(base)
     return result
 
@@ -138,7 +140,7 @@ def _merge(own: Mapping[str, Node], base: Mapping[str, Node], path: str) -> dict
         elif isinstance(under.value, dict):
             result[name] = Node(_merge(inner, under.value, path), node.file, node.line)
         else:
-            seen = f"line {node.line}: {name} is a mapping here and none in the base"
+            seen = f"line {node.line}: {name} is a mapping here but not in the base"
             raise InputError(DOING, path, seen, f"add {_DELETE}=True to replace it")
     return result
 
@@ -160,7 +162,7 @@ def _bring_in(document: Document, statement: ast.stmt, evaluator: Evaluator, rea
         elif alias.name in names:
             evaluator.names[alias.asname or alias.name] = names[alias.name]
         else:
-            seen = f"line {statement.lineno}: {path} gives no {alias.name}"
+            seen = f"line {statement.lineno}: {path} has no {alias.name}"
             raise InputError(DOING, document.path, seen, "correct the name")
 
 
@@ -168,10 +170,10 @@ def _plain(node: Node, keys: Keys, places: dict[Keys, Location]) -> object:
     """The value of a node as mappings and lists, with the place of each; shared parts count as often as they stand."""
     if len(places) > limits.PYTHON_VALUES:
         raise OversizeError(
-            DOING, node.file, f"it makes more than {limits.PYTHON_VALUES} values", "give an ordinary file"
+            DOING, node.file, f"it creates more than {limits.PYTHON_VALUES} values", "pass a regular file"
         )
     if len(keys) > limits.PYTHON_DEPTH:
-        raise OversizeError(DOING, node.file, "it is nested too deeply", "give an ordinary file")
+        raise OversizeError(DOING, node.file, "it is nested too deeply", "pass a regular file")
     places[keys] = Location(node.file, node.line)
     if isinstance(node.value, dict):
         return {key: _plain(each, (*keys, key), places) for key, each in _entries(node.value)}

@@ -75,7 +75,7 @@ class Evaluator:
             found = self.names.get(expression.id)
             if found is not None:
                 return found if found.line else self._node(found.value, expression)
-            why = self.incomplete or "no such name is given in the file"
+            why = self.incomplete or "the file defines no such name"
             return self._node(Open(f"{expression.id}: {why}"), expression)
         if isinstance(expression, (ast.Attribute, ast.Subscript)):
             return self._part(expression)
@@ -116,7 +116,7 @@ class Evaluator:
 
     def _constant(self, value: Any) -> Any:
         if isinstance(value, str) and "{{" in value:
-            return Open("mmengine puts another text in its place")
+            return Open("mmengine replaces it with another text")
         if isinstance(value, int) and not isinstance(value, bool) and abs(value) > limits.NUMBER:
             return Open(OUT_OF_PROPORTION)
         return value if isinstance(value, (str, int, float, bool, type(None))) else Open(NOT_RUN)
@@ -163,7 +163,7 @@ class Evaluator:
         if name in ("int", "float") and len(call.args) == 1 and not call.keywords:
             given = self.value(call.args[0]).value
             return _NUMBERS[name](given) if is_number(given) and abs(given) <= limits.NUMBER else Open(NOT_RUN)
-        return Open(f"{ast.unparse(call.func):.60}(...) is called, and nothing is run")
+        return Open(f"{ast.unparse(call.func):.60}(...) is called, but no code is run")
 
     def _dict(self, call: ast.Call) -> object:
         """The mapping that the arguments of a call of ``dict`` make."""
@@ -299,7 +299,7 @@ class Evaluator:
         """Names can make much of little text, so the parts that are copied are counted."""
         self._copies += copies
         if self._copies > limits.PYTHON_COPIES:
-            raise OversizeError(DOING, self.path, "its values are out of all proportion", "give an ordinary file")
+            raise OversizeError(DOING, self.path, "its values are far too large", "pass a regular file")
 
     def _node(self, value: object, at: ast.AST) -> Node:
         return Node(value, self.path, getattr(at, "lineno", 1))

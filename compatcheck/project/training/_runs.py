@@ -125,7 +125,7 @@ def _roles(files: Sequence[File]) -> list[str]:
 
 
 def _several(files: Sequence[File]) -> str:
-    return f"there are {len(files)} trainings, name the one that is meant: {listed([each.path for each in files])}"
+    return f"there are {len(files)} trainings, pass one of them: {listed([each.path for each in files])}"
 
 
 def _require_one(files: Sequence[File]) -> None:
@@ -139,5 +139,5 @@ def _require_one(files: Sequence[File]) -> None:
             f"training configurations ({', '.join(sorted(titles))})" if len(titles) > 1 else "training configurations"
         )
     raise InputError(
-        "reading", listed([each.path for each in distinct]), f"they are several {kind}", "judge one at a time"
+        "reading", listed([each.path for each in distinct]), f"they are several {kind}", "check one at a time"
     )

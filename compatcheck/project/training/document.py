@@ -112,7 +112,7 @@ def _module(path: str, text: str) -> ast.Module:
         seen = f"line {line}: {error.args[0]}" if line else str(error)
         raise InputError("reading Python from", path, seen, "correct it there") from None
     except (RecursionError, MemoryError):
-        raise OversizeError("reading Python from", path, "it is nested too deeply", "give an ordinary file") from None
+        raise OversizeError("reading Python from", path, "it is nested too deeply", "pass a regular file") from None
 
 
 def _toml(path: str, text: str) -> Document:
@@ -123,7 +123,7 @@ def _toml(path: str, text: str) -> Document:
     except TOMLDecodeError as error:
         raise InputError("reading TOML from", path, str(error), "correct it there") from None
     except RecursionError:
-        raise OversizeError("reading TOML from", path, "it is nested too deeply", "give an ordinary file") from None
+        raise OversizeError("reading TOML from", path, "it is nested too deeply", "pass a regular file") from None
 
 
 def _toml_lines(text: str) -> Mapping[Keys, int]:
@@ -155,11 +155,11 @@ def _yaml(path: str, text: str) -> Document:
     except (yaml.YAMLError, ValueError) as error:
         raise InputError(_DOING, path, str(error).splitlines()[0], "correct it") from None
     except RecursionError:
-        raise OversizeError(_DOING, path, "it is nested too deeply", "give an ordinary file") from None
+        raise OversizeError(_DOING, path, "it is nested too deeply", "pass a regular file") from None
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        raise InputError(_DOING, path, "it holds no mapping", "give a file of keys and values")
+        raise InputError(_DOING, path, "it contains no mapping", "pass a file of keys and values")
     return Document(path, text, value, lines)
 
 
@@ -192,7 +192,7 @@ class _Merges(NamedTuple):
         for each in merged:
             if not isinstance(each, yaml.MappingNode):
                 raise InputError(
-                    _DOING, self.path, f"line {each.start_mark.line + 1}: << names no mapping", "correct it"
+                    _DOING, self.path, f"line {each.start_mark.line + 1}: << does not name a mapping", "correct it"
                 )
             for key, value in self.of(each):
                 if not isinstance(key, yaml.ScalarNode) or key.value not in given:
@@ -211,8 +211,8 @@ def _construct(loader: Any, node: Any, keys: Keys, lines: dict[Keys, int], merge
         raise OversizeError(
             _DOING,
             path,
-            f"with its aliases it holds more than {limits.CONFIGURATION_VALUES} values",
-            "give an ordinary file",
+            f"with its aliases expanded, it contains more than {limits.CONFIGURATION_VALUES} values",
+            "pass a regular file",
         )
     lines.setdefault(keys, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
@@ -220,7 +220,9 @@ def _construct(loader: Any, node: Any, keys: Keys, lines: dict[Keys, int], merge
         for key_node, value_node in merges.of(node):
             key = loader.construct_object(key_node, deep=True)
             if not isinstance(key, (str, int, float, bool, type(None))):
-                raise InputError(_DOING, path, f"line {key_node.start_mark.line + 1}: a key is no word", "correct it")
+                raise InputError(
+                    _DOING, path, f"line {key_node.start_mark.line + 1}: a key is not a word", "correct it"
+                )
             inner = (*keys, key if isinstance(key, int) and not isinstance(key, bool) else str(key))
             lines[inner] = key_node.start_mark.line + 1
             result[key if isinstance(key, str) else inner[-1]] = _construct(loader, value_node, inner, lines, merges)

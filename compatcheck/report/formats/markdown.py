@@ -120,7 +120,7 @@ def _where(finding: Finding, at: Place) -> str:
 
 def _first_step(finding: Finding) -> str:
     if finding.status == "possible" and finding.missing:
-        return _("state {facts}").format(facts=", ".join(code(path) for path in dict.fromkeys(finding.missing)))
+        return _("supply {facts}").format(facts=", ".join(code(path) for path in dict.fromkeys(finding.missing)))
     if not finding.remedies:
         return ""
     first = finding.remedies[0]
@@ -138,7 +138,7 @@ def _full_finding(finding: Finding) -> Iterator[str]:
         yield from (cell(finding.mechanism), "")
     if finding.probe:
         yield from (cell(probe_text(finding.probe)), "")
-    yield from (f"**{_('What to do, the best first')}**", "", *ways_out(finding))
+    yield from (f"**{_('What to do, best first')}**", "", *ways_out(finding))
     yield from (f"**{_('Evidence')}**", "", *evidence(finding.evidence))
     yield from ("", more(finding, code))
 

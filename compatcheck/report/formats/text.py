@@ -65,7 +65,7 @@ def _block(block: Block, screen: Screen) -> Iterator[Line]:
 
 
 def _also(finding: Finding) -> Line:
-    text = _("{title}; the same fix clears it").format(title=finding.title)
+    text = _("{title}; the same fix applies").format(title=finding.title)
     return Line(text, "dim", f"{'':10}{_('also')}   {finding.id}  ", "dim", 31)
 
 
@@ -152,7 +152,7 @@ def _missing(finding: Finding) -> str:
     if finding.probe is None:
         return missing
     if finding.probe.outcome == "fail":
-        known = _("fails on this machine; the missing facts say whether your run meets it")
+        known = _("fails on this machine; the missing facts decide whether your run is affected")
     else:
         known = f"{finding.probe.outcome}, {_(finding.probe.why)}"
     return missing + _("; probe {probe}: {outcome}").format(probe=finding.probe.probe, outcome=known)

@@ -45,7 +45,7 @@ def verdict(report: Report) -> Verdict:
         faults = ngettext("{count} known fault", "{count} known faults", len(distinct)).format(count=len(distinct))
         return Verdict(faults, "bad", (_faults(bad), counts))
     if any(finding.probe and finding.probe.outcome == "fail" for finding in report.findings):
-        return Verdict(_("A probe found a fault on this machine that your run may meet"), "may", (counts,))
+        return Verdict(_("A probe found a fault on this machine that may affect your run"), "may", (counts,))
     words = all_clear(report)
     shown = f"{words[:1].upper()}{words[1:]}"
     return Verdict(shown, "good" if is_certain(report) else "may", (counts,))

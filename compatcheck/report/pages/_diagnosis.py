@@ -82,7 +82,7 @@ def _error(run: Run) -> Html:
 
 def _curves(run: Run) -> Html:
     drawing = curves.embedded(run.curves, _(run.signature.words))
-    legend = _("A mark at the upper edge is a value that is not finite, a dashed line is where the symptom began.")
+    legend = _("A mark at the upper edge is a non-finite value. A dashed line marks where the symptom began.")
     return tag("figure", Html(drawing), tag("figcaption", legend, class_="meta")) if drawing else Html()
 
 
@@ -90,7 +90,7 @@ def _explained(diagnosis: Diagnosis) -> Html:
     if diagnosis.healthy and not diagnosis.shows_fault:
         return Html()
     plausible = any(each.band != "long shot" for each in diagnosis.explanations)
-    none = None if plausible else tag("p", _("no explanation is plausible from what was given"))
+    none = None if plausible else tag("p", _("no plausible explanation for this input"))
     general = listed(diagnosis.general) if diagnosis.general else None
     shown = (_explanation(number, each, diagnosis) for number, each in enumerate(first_explanations(diagnosis), 1))
     return section(_("What explains it"), none, general, *shown)
@@ -100,10 +100,10 @@ def _explanation(number: int, explanation: Explanation, diagnosis: Diagnosis) ->
     finding = explanation.finding
     kind, symbol = _SIGNS[explanation.band]
     parts = (
-        _findings.section_of(_("What speaks for it"), _listed(explanation.speaks_for, diagnosis)),
-        _findings.section_of(_("What speaks against it"), _listed(explanation.against, diagnosis)),
+        _findings.section_of(_("Evidence for it"), _listed(explanation.speaks_for, diagnosis)),
+        _findings.section_of(_("Evidence against it"), _listed(explanation.against, diagnosis)),
         _findings.section_of(
-            _("What would decide"),
+            _("Facts that would decide"),
             listed(map(question_text, explanation.asks)),
         ),
         _findings.section_of(_("Advice that misleads"), listed(explanation.misleading)),

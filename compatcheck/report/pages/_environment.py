@@ -131,7 +131,7 @@ def everything(environment: Environment, inferred: Inferred) -> Html:
         (_("Environment variables"), list(_rows(environment, "environ"))),
         (_("Inferred"), [(path, f"{_json(each.value)} ({_(each.why)})") for path, each in inferred.facts.items()]),
     ]
-    return section(_("All that was read"), *(_folded(name, rows) for name, rows in groups if rows))
+    return section(_("Everything that was read"), *(_folded(name, rows) for name, rows in groups if rows))
 
 
 def _folded(name: str, rows: list[tuple[str, str]]) -> Html:
@@ -156,7 +156,7 @@ def _json(value: object) -> str:
 
 def unknown(environment: Environment) -> Html:
     """What nobody could tell, with the reason where it was looked for, and how to state it."""
-    rows = [(path, _("not stated in anything that was read")) for path in _unknown.without_reason(environment)]
+    rows = [(path, _("not stated in any input")) for path in _unknown.without_reason(environment)]
     rows += [(", ".join(paths), reason) for reason, paths in _unknown.by_reason(environment).items()]
     rows += _unknown.problems(environment)
     if not rows:
@@ -166,9 +166,9 @@ def unknown(environment: Environment) -> Html:
     body = [
         tag("tr", tag("th", tag("code", path), scope="row"), tag("td", _(why))) for path, why in rows[:_MOST_REASONS]
     ]
-    head = tag("thead", tag("tr", tag("th", _("Fact"), scope="col"), tag("th", _("Why it is not known"), scope="col")))
+    head = tag("thead", tag("tr", tag("th", _("Fact"), scope="col"), tag("th", _("Why it is unknown"), scope="col")))
     return section(
-        _("What is not known"),
+        _("Unknown"),
         tag("p", _advice(environment), tag("code", "--assume training.attention=sdpa"), "."),
         tag("div", tag("table", head, tag("tbody", *body)), class_="wide"),
         tag("p", left) if left else None,

@@ -114,7 +114,7 @@ def table(bars: Sequence[Bar], caption: str, *, by_case: bool = False) -> Html:
             tag("caption", caption),
             tag(
                 "thead",
-                tag("tr", *cells, head(), tag("th", _("Over the plain formula's"), scope="col", class_="ratio")),
+                tag("tr", *cells, head(), tag("th", _("Times the plain formula's error"), scope="col", class_="ratio")),
             ),
             tag("tbody", *(_row(bar, by_case) for bar in bars)),
             class_="bars",

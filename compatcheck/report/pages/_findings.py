@@ -22,7 +22,7 @@ MARKS: dict[Status, tuple[str, str]] = {
 _MEANINGS: dict[Status, str] = {
     "confirmed": marked("confirmed: its probe failed on this machine"),
     "affected": marked("affected: every condition holds"),
-    "possible": marked("possible: it fits as far as the facts go"),
+    "possible": marked("possible: it may apply, but facts are missing"),
     "refuted": marked("refuted: its probe passed on this machine"),
 }
 _UNCONFIRMED = marked("based on unconfirmed reports only")
@@ -58,9 +58,7 @@ def _card(finding: Finding, mark: Html, meaning: str, kind: str, *parts: Html) -
         tag("p", finding.summary),
         _because(finding.because),
         tag("details", tag("summary", _("Why")), tag("p", finding.mechanism)) if finding.mechanism else None,
-        section_of(
-            _("What to do") if len(finding.remedies) < 2 else _("What to do, the best first"), remedies(finding)
-        ),
+        section_of(_("What to do") if len(finding.remedies) < 2 else _("What to do, best first"), remedies(finding)),
         *parts,
         _probe(finding.probe),
         _evidence(finding.evidence),
@@ -128,8 +126,8 @@ def _missing(finding: Finding) -> Html:
         joined((tag("code", path), f" ({finding.partly[path]})" if path in finding.partly else "")) for path in paths
     ]
     shown = "\n".join(f"--assume {path}=VALUE" for path in paths)
-    lead = _("These facts are not known, and decide; state them, absent where there is none:")
-    return joined((tag("h4", _("What is missing")), tag("p", lead), listed(named), copied(shown)))
+    lead = _("These unknown facts decide; supply them (absent if there is none):")
+    return joined((tag("h4", _("Missing")), tag("p", lead), listed(named), copied(shown)))
 
 
 def _probe(result: ProbeResult | None) -> Html:

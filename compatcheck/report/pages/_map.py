@@ -12,10 +12,10 @@ from compatcheck.results.findings import BAD, Status, VersionMap
 
 _VERDICTS: tuple[tuple[tuple[str, ...], str], ...] = ((BAD, marked("known bad")), (("possible",), marked("may be bad")))
 _ALIKE = {
-    "none": marked("All other versions of {names} around yours have nothing known against them."),
-    "may": marked("All other versions of {names} around yours may be bad as well."),
+    "none": marked("No nearby version of {names} has a known fault."),
+    "may": marked("All nearby versions of {names} may also be bad."),
 }
-_ALL_BAD = marked("All other versions of {names} around yours are known bad as well.")
+_ALL_BAD = marked("All nearby versions of {names} are also known bad.")
 
 
 def render(maps: tuple[VersionMap, ...]) -> Html:
@@ -27,7 +27,7 @@ def _map(drawn: VersionMap) -> Html:
     kinds = {kind_of(cell, drawn) for cells in drawn.cells for cell in cells}
     if len(kinds) == 1:
         return tag("p", _(_ALIKE.get(min(kinds), _ALL_BAD)).format(names=names))
-    lead = _("Other versions of {names} with everything else as it is, as the matrix judges them.").format(names=names)
+    lead = _("What the matrix knows of other versions of {names}, with everything else unchanged.").format(names=names)
     marks = [("here", "", _("where you are"))] + ([("advised", "→", _("where to go"))] if drawn.advised else [])
     frames = [
         joined((tag("span", sign, class_=f"cell {kind}", aria_hidden="true"), f" {words}"))
@@ -50,7 +50,9 @@ def _goal(drawn: VersionMap) -> str:
         return ""
     goal = _(" and ").join(f"{name} {version}" for name, version in zip(drawn.names, drawn.advised))
     text = (
-        _("Advised: {goal}.") if _is_bad(drawn, drawn.advised) else _("Nearest with nothing bad known of it: {goal}.")
+        _("Recommended: {goal}.")
+        if _is_bad(drawn, drawn.advised)
+        else _("Nearest version without a known fault: {goal}.")
     )
     return text.format(goal=goal)
 

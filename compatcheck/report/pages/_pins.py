@@ -21,10 +21,10 @@ def body(report: PinReport) -> Iterator[str | None]:
     yield _trials(report.trials)
     by_settings = {choice.entry for choice in report.choices if not choice.by_versions}
     left = [finding for finding in report.left if finding.id not in by_settings]
-    yield _findings.cards(_("What these versions leave to you"), left)
+    yield _findings.cards(_("Left for you to fix"), left)
     yield _map.render(report.maps)
     yield _findings.cards(
-        _("What may be wrong"), report.possible, _("These lack facts, and the pins do not avoid them.")
+        _("What may be wrong"), report.possible, _("Facts are missing for these, and the pins do not avoid them.")
     )
     yield section(_("Notes"), listed(report.notes)) if report.notes else None
     yield footer()
@@ -34,23 +34,23 @@ def verdict(report: PinReport) -> Verdict:
     text = subject.verdict(report)
     more = (tag("p", f"{text[:1].upper()}{text[1:]}."),)
     if report.refuted:
-        return Verdict(_("A probe fails in the very set that was to be clean"), "bad", more)
+        return Verdict(_("A probe fails in the pinned set"), "bad", more)
     if report.left:
-        return Verdict(_("{count} left that versions do not clear").format(count=len(report.left)), "bad", more)
+        return Verdict(_("{count} remain that versions do not fix").format(count=len(report.left)), "bad", more)
     if report.unverified:
-        return Verdict(_("Pins that are not verified"), "may", more)
+        return Verdict(_("Unverified pins"), "may", more)
     if report.unfinished:
         return Verdict(_("No clean set was found in time"), "may", more)
     if not any(each.was for each in report.moved):
         return Verdict(_("Nothing has to move"), "good", more)
-    return Verdict(_("Pins that are verified") if report.verified else _("Pins with no known fault"), "good", more)
+    return Verdict(_("Verified pins") if report.verified else _("Pins with no known fault"), "good", more)
 
 
 def _moves(report: PinReport) -> Html:
     asked = [each for each in report.moved if each.is_asked]
     along = [each for each in report.moved if not each.is_asked]
     lines = "\n".join(f"{each.name}=={each.now}" for each in asked)
-    heading = _("What moves along ({count})").format(count=len(along))
+    heading = _("Also moves ({count})").format(count=len(along))
     folded = tag("details", tag("summary", heading), _table(report, along)) if along else None
     shown = (_table(report, asked), _findings.copied(lines)) if asked else ()
     return section(_("What moves, and why"), *shown, folded)

@@ -24,8 +24,9 @@ def body(results: Sequence[ProbeResult]) -> Iterator[str | None]:
 
 
 _READING = marked(
-    "A bar is the largest error that a probe judged, on a logarithmic scale, in units of what rounding explains: up to "
-    "the first line it is healthy, beyond the second it is a fault, and in between it is worth watching."
+    "Each bar is the largest error of a probe on a logarithmic scale, in units of the expected "
+    "rounding error. Up to the first line is healthy, beyond the second line is a fault, and "
+    "in between is worth watching."
 )
 
 

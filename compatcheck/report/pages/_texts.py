@@ -49,7 +49,7 @@ def texts(diagnosis: Diagnosis, shown: Sequence[Explanation]) -> Html:
 def _legend() -> Iterator[str]:
     for kind, words in _KINDS.items():
         yield joined((tag("mark", _(words), class_=f"{kind}-mark"), " "))
-    yield _("The number behind a line leads to the explanation that uses it.")
+    yield _("The number after a line links to the explanation that uses it.")
 
 
 def _marks(diagnosis: Diagnosis) -> dict[tuple[str, int | None], str]:

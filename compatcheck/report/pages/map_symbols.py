@@ -8,10 +8,10 @@ from compatcheck.language import marked
 from compatcheck.report.pages.markup import Html, listed, tag
 
 LEGEND = (
-    ("bad-wrong", "≠", marked("known bad: trains wrong without saying so, or diverges")),
+    ("bad-wrong", "≠", marked("known bad: trains wrong silently, or diverges")),
     ("bad-stop", "×", marked("known bad: fails or hangs")),
     ("bad-slow", "~", marked("known bad: slow")),
-    ("may", "?", marked("may be bad: it depends on what is not stated")),
+    ("may", "?", marked("may be bad: it depends on facts that are not given")),
     ("good", "✓", marked("the probe of an entry was measured here and passed")),
     ("none", " ", marked("nothing known, which does not mean good")),
 )

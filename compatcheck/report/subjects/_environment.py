@@ -30,7 +30,7 @@ def head(judged: Report | Diagnosis | ClusterReport) -> Line:
 def stale(judged: Report | Diagnosis | ClusterReport) -> Iterator[Line]:
     """That nobody has looked at the matrix for long, and what to do about it; nothing where somebody has."""
     if judged.matrix_stale:
-        text = _("the matrix was last reviewed on {date}, more than 90 days ago: compatcheck matrix update")
+        text = _("the matrix was last reviewed on {date}, more than 90 days ago; run compatcheck matrix update")
         yield Line(text.format(date=judged.matrix_date), "dim")
 
 

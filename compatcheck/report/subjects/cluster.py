@@ -215,9 +215,7 @@ def _verdict(report: ClusterReport) -> Iterator[Line]:
     elif bad or faults:
         yield Line(", ".join([*parts, *faults]), "bold red")
     else:
-        yield Line(
-            _("no known fault in what these machines have") + (f" ({', '.join(parts)})" if parts else ""), "bold green"
-        )
+        yield Line(_("no known fault on these machines") + (f" ({', '.join(parts)})" if parts else ""), "bold green")
     if bad:
         yield Line(_("next: {command}").format(command=f"compatcheck explain {bad[0].id}"), "dim")
     yield from stale(report)

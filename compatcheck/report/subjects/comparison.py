@@ -59,7 +59,7 @@ def _cause_text(cause: Cause) -> str:
         return _("{package} {first} changes the result; OLD does not have it").format(
             package=cause.package, first=cause.first
         )
-    return _("{package} {first} changes the result; {last} computes as OLD does").format(
+    return _("{package} {first} changes the result; {last} gives the same result as OLD").format(
         package=cause.package, first=cause.first, last=cause.last
     )
 
@@ -94,7 +94,7 @@ def _blocks(found: Comparison, verbose: bool) -> Iterator[Block]:
     if found.cause:
         yield from _about(found.cause)
     elif found.unexplained:
-        yield Line(_("no cause is named: {why}").format(why=found.unexplained), "yellow")
+        yield Line(_("no cause identified: {why}").format(why=found.unexplained), "yellow")
     if verbose and found.skipped:
         yield Line()
         yield Line(_("not compared"), "bold")
@@ -114,7 +114,7 @@ def _others(found: Comparison, verbose: bool) -> Iterator[Line]:
 def _about(cause: Cause) -> Iterator[Line]:
     if cause.beside:
         moves = ", ".join(f"{name} {was or _('absent')} -> {new}" for name, (was, new) in cause.beside.items())
-        yield Line(_("moved together with it: {moves}").format(moves=moves), "dim")
+        yield Line(_("moves with it: {moves}").format(moves=moves), "dim")
     if cause.untried:
         releases = ", ".join(cause.untried)
         yield Line(_("could not be tried in between: {releases}").format(releases=releases), "dim")
@@ -134,7 +134,7 @@ def _difference_text(each: Difference) -> str:
         named += _(", step {step}").format(step=each.step)
     text = f"{named}: {_value(each.old)} -> {_value(each.new)}"
     if math.isfinite(each.theta):
-        text += " " + _("(off by {relative}, {theta} times what rounding explains)").format(
+        text += " " + _("(off by {relative}, {theta} times the expected rounding error)").format(
             relative=f"{each.relative:.2g}", theta=f"{each.theta:.2g}"
         )
     return text

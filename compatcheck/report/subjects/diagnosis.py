@@ -124,7 +124,7 @@ def verdict_words(diagnosis: Diagnosis) -> str:
     if diagnosis.explanations and diagnosis.explanations[0].band != "long shot":
         first = diagnosis.explanations[0]
         return _("{band}: {title}").format(band=_(first.band), title=first.finding.title)
-    return _("no explanation is plausible from what was given")
+    return _("no plausible explanation for this input")
 
 
 def _head(diagnosis: Diagnosis) -> Iterator[Line]:
@@ -240,8 +240,8 @@ def _explained(diagnosis: Diagnosis, verbose: bool, everything: bool) -> Iterato
         for at, text in enumerate(diagnosis.general):
             yield _labelled("" if at else _("try"), text)
         yield Line()
-        nearest = _("no explanation is plausible from what was given; the nearest are")
-        yield Line(nearest if shown else _("no explanation is plausible from what was given"), "bold")
+        nearest = _("no plausible explanation for this input; the nearest are")
+        yield Line(nearest if shown else _("no plausible explanation for this input"), "bold")
     for number, explanation in enumerate(shown, 1):
         yield Line()
         yield from _explanation(number, explanation, diagnosis, verbose)

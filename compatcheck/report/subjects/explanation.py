@@ -123,7 +123,7 @@ def condition_in_words(path: str, condition: object) -> str:
 
 def _ways_out(remedies: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
     """What can be done, in a row of its own to be copied, and below it why."""
-    yield from (Line(), Line(_("What to do, the best first"), "bold"))
+    yield from (Line(), Line(_("What to do, best first"), "bold"))
     for number, remedy in enumerate(remedies, 1):
         yield Line(_action(remedy), "green", f"  {number}. ", "", 5)
         yield Line(remedy["why"], indent=5)
@@ -152,7 +152,7 @@ def _part(path: str) -> str:
     """A part of the entry by the name that it has on the page."""
     name, dot, number = path.partition(".")
     if name == "remedies" and dot:
-        return _("way out {number}").format(number=number)
+        return _("option {number}").format(number=number)
     return _(_PARTS.get(path, path))
 
 

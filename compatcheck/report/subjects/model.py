@@ -51,7 +51,7 @@ def _title(report: Report) -> str:
     damaged = len(report.environment.facts["model"].get("file_problems") or ())
     if damaged:
         parts.append(ngettext("{count} damaged file", "{count} damaged files", damaged).format(count=damaged))
-    return ", ".join(parts) or _("nothing known of these model files")
+    return ", ".join(parts) or _("nothing known about these model files")
 
 
 def _shape(report: Report) -> Mapping[str, object]:
@@ -87,7 +87,7 @@ def _profile(report: Report) -> Iterator[tuple[str, str]]:
     place = environment.locations.get("model")
     if place:
         command = f"compatcheck check {place.file}"
-        yield marked("next"), _("with the environment it will run in: {command}").format(command=command)
+        yield marked("next"), _("with the target environment: {command}").format(command=command)
 
 
 def _identity(label: str, model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -103,7 +103,7 @@ def _content(environment: Environment, model: Mapping[str, Any]) -> Iterator[tup
     stated += [f"dtype {model['torch_dtype']}"] if model.get("torch_dtype") else []
     if model.get("transformers_version"):
         stated.append(_("written by transformers {version}").format(version=model["transformers_version"]))
-    yield marked("configuration"), ", ".join(stated) or _("states no type")
+    yield marked("configuration"), ", ".join(stated) or _("has no type")
     code = sorted(name for name in model.get("files") or {} if name.endswith(".py"))
     elsewhere = [_("code of {name}, not read").format(name=name) for name in model.get("code_from") or ()]
     needed = _("needed (trust_remote_code)") if model.get("remote_code") else _("none")
@@ -180,7 +180,7 @@ def _comparison(comparison: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         problems = comparison[side].get("file_problems") or ()
         yield from _rows(marked("problems"), [f"{_(side)}: {each['path']}: {each['problem']}" for each in problems])
     if not any(changes[key] for key in ("traits", "definitions", "settings", "tokens", "chat_template", "files")):
-        yield "", _("nothing that compatcheck reads differs")
+        yield "", _("no difference in anything that compatcheck reads")
 
 
 def _trait_change(each: Mapping[str, Any]) -> str:
@@ -221,7 +221,7 @@ def _sides(change: Mapping[str, Any]) -> tuple[Any, Any]:
 
 def _tensors(tensors: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if not tensors["compared"]:
-        yield marked("tensors"), _("not compared: not both have safetensors whose headers can be read")
+        yield marked("tensors"), _("not compared: both need safetensors with readable headers")
     elif not any(tensors["counts"].values()):
         yield marked("tensors"), _("the same names, shapes and dtypes")
     else:

@@ -73,12 +73,12 @@ def _lines(report: PinReport, verbose: bool) -> Iterator[Line]:
         yield Line(text.format(entries=", ".join(each.id for each in report.left)), "bold red")
     yield from _moves(report, None if verbose else _MOST_ALONG)
     for choice in report.choices:
-        head = choice.entry if choice.by_versions else _("left {entry}").format(entry=choice.entry)
+        head = choice.entry if choice.by_versions else _("remaining {entry}").format(entry=choice.entry)
         yield Line(choice_in_words(choice), "", head, "bold" if choice.by_versions else "bold red", cells(head) + 2)
     by_settings = {choice.entry for choice in report.choices if not choice.by_versions}
     for finding in report.left:
         if finding.id not in by_settings:
-            head = _("left {entry}").format(entry=finding.id)
+            head = _("remaining {entry}").format(entry=finding.id)
             yield Line(f"{finding.title}: {finding.summary}{_steps(finding)}", "", head, "bold red", cells(head) + 2)
     if report.possible:
         yield Line(_possible(report), "yellow")
@@ -90,7 +90,7 @@ def _lines(report: PinReport, verbose: bool) -> Iterator[Line]:
 
 def _possible(report: PinReport) -> str:
     named = dict.fromkeys(f"{finding.id} ({_lacking(finding, report)})" for finding in report.possible)
-    text = _("possible, and not avoided: {entries}; supply what is missing with --assume, or give --strict")
+    text = _("possible, and not avoided: {entries}; supply the missing facts with --assume, or use --strict")
     return text.format(entries=", ".join(named))
 
 
@@ -122,9 +122,9 @@ def _moves(report: PinReport, most: int | None) -> Iterator[Line]:
 def _proof(move: Moved, report: PinReport, most: int | None) -> str:
     """What the resolver said of it, unless it was said already; the middle of a long proof is for those who ask."""
     if move.why == report.refusal:
-        return _("as they cannot be installed together, see above")
+        return _("they cannot be installed together, see above")
     short = move.why if most is None or len(move.why) <= _LONGEST else f"{move.why[:_LONGEST]} ..."
-    return _("uv refuses it with the rest: {why}").format(why=_(short))
+    return _("uv rejects it with the rest: {why}").format(why=_(short))
 
 
 def _some(moves: Sequence[Moved], most: int | None) -> str:
@@ -144,10 +144,10 @@ def choice_in_words(choice: Choice) -> str:
     settings = f"{'; '.join(map(step_text, choice.settings))} ({counted})"
     if choice.by_versions:
         moves = _(" and ").join(f"{each.name} {_step(each)} ({_size(each.cost)})" for each in choice.moved)
-        text = _("cleared by {moves}; with --prefer config by this instead: {settings}")
+        text = _("fixed by {moves}; --prefer config fixes it with {settings} instead")
         return text.format(moves=moves, settings=settings)
     advised = _(" and ").join(f"{each.name} {each.now} ({_size(each.cost)})" for each in choice.moved)
-    text = _("; with --prefer pins by versions instead, such as {advised}")
+    text = _("; --prefer pins fixes it with versions instead, such as {advised}")
     return settings + (text.format(advised=advised) if advised else "")
 
 
@@ -182,13 +182,13 @@ def verdict(report: PinReport) -> str:
     else:
         counted = ngettext("{count} move", "{count} moves", len(moves)).format(count=len(moves))
         moved = f"{counted}, {_('distance {cost}').format(cost=report.distance)}, {tries}"
-        moved += _(": nothing nearer is clean") if report.proven and not report.left else ""
+        moved += _(": no closer set is clean") if report.proven and not report.left else ""
     if report.unfinished:
-        moved += _(": time ran out before a clean set was found, give it more with --budget")
+        moved += _(": no clean set found in time; raise --budget")
     elif not report.proven and not report.left:
-        moved += _(": clean, a nearer set may exist")
+        moved += _(": clean, but a closer set may exist")
     if report.left:
-        moved += _("; what is left is not cleared by these versions")
+        moved += _("; these versions do not fix the remaining findings")
     if report.trials is None:
         return moved
     if report.unverified:

@@ -16,10 +16,8 @@ from compatcheck.terminal.lines import Line
 
 _KINDS = (marked("importing"), marked("compiling"), marked("measuring"))
 _NEXT = {
-    "fail": marked("next: compatcheck explain {probe} says what that means, compatcheck check what to change"),
-    "watch": marked(
-        "next: compatcheck probe {probe} --fresh measures again, compatcheck explain {probe} says what it means"
-    ),
+    "fail": marked("next: compatcheck explain {probe} explains the failure, compatcheck check shows what to change"),
+    "watch": marked("next: compatcheck probe {probe} --fresh measures again, compatcheck explain {probe} explains it"),
 }
 
 
@@ -95,7 +93,7 @@ def summary(results: Sequence[ProbeResult]) -> str:
     shares = (
         ", ".join(f"{times[kind] / spent:.0%} {_(kind)}" for kind in _KINDS) if spent else _("nothing measured now")
     )
-    text = _("{counts}; {seconds} s in all ({shares})")
+    text = _("{counts}; {seconds} s in total ({shares})")
     return text.format(counts=counted, seconds=f"{_seconds(results):.1f}", shares=shares)
 
 
@@ -130,5 +128,5 @@ def _card_shape(each: Card) -> dict[str, object]:
 def _needs(each: Card) -> str:
     needs = ", ".join(f"{name}{clauses}" for name, clauses in each.needs.items()) or _("nothing")
     entries = ", ".join(each.asked_by)
-    asked = " " + _("Asked for by {entries}.").format(entries=entries) if each.asked_by else ""
+    asked = " " + _("Used by {entries}.").format(entries=entries) if each.asked_by else ""
     return _("Needs {packages}.").format(packages=needs) + asked

@@ -20,7 +20,7 @@ def read(path: str) -> Iterator[tuple[int, Reading]]:
         from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
         from tensorboard.util.tensor_util import make_ndarray
     except ImportError:
-        advice = "pip install tensorboard beside compatcheck, or give the text log"
+        advice = "run pip install tensorboard where compatcheck is installed, or pass the text log"
         raise InputError("reading the event file", path, "the tensorboard package is not installed", advice) from None
     number, step = 0, None
     pairs: dict[str, str] = {}

@@ -21,8 +21,8 @@ EXAMPLES = (
 def command(format_name: str, output: str | None) -> None:
     """Write the matrix as OSV records or as a table.
 
-    OSV speaks of packages and versions alone. An entry that bounds no version is left out, and a record says what else
-    must hold for its ranges to count.
+    OSV describes only packages and versions. Entries without a version range are omitted, and each record states the
+    further conditions of its ranges.
     """
     from compatcheck import matrix
     from compatcheck.report.formats.entries import csv, osv

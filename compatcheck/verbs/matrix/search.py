@@ -35,5 +35,5 @@ def command(words: tuple[str, ...]) -> None:
     shown = [matrix.in_language(known, entry) for entry in found]
     write(render(document_of_list(shown), "text", screen_of(None)), None)
     if not found:
-        click.echo(_("no entry fits; for a whole log: compatcheck diagnose LOG"), err=True)
+        click.echo(_("no entry matches; for a whole log, run compatcheck diagnose LOG"), err=True)
     sys.exit(exit_status.CLEAN if found else exit_status.FINDINGS)

@@ -24,8 +24,8 @@ EXAMPLES = (
 def command(folder: str, matrix_folder: str | None) -> None:
     """Write the matrix as a website into FOLDER.
 
-    It holds entries to search and filter, and a map of versions. It opens from a file, needs no server and loads
-    nothing from elsewhere. A folder that holds anything but an earlier site is left alone.
+    It contains entries to search and filter, and a map of versions. It opens from a file, needs no server and loads
+    nothing from elsewhere. A folder with anything other than an earlier site is not touched.
     """
     from compatcheck.report.pages import site
 

@@ -16,10 +16,12 @@ EXAMPLES = (
 
 @_help.verb()
 @_help.option(
-    "--url", metavar="URL", help="Repository URL. Default: $COMPATCHECK_MATRIX_URL, then that of the last update."
+    "--url", metavar="URL", help="Repository URL. Default: $COMPATCHECK_MATRIX_URL, then the URL of the last update."
 )
 @_help.option(
-    "--root", metavar="FILE", help="Root of trust. Default: $COMPATCHECK_MATRIX_ROOT, then the one trusted before."
+    "--root",
+    metavar="FILE",
+    help="Root of trust. Default: $COMPATCHECK_MATRIX_ROOT, then the root that is already trusted.",
 )
 def command(url: str | None, root: str | None) -> None:
     """Fetch a newer matrix, verified by The Update Framework.

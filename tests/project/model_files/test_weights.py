@@ -92,12 +92,12 @@ def test_metadata_matters_only_in_files_that_transformers_looks_for(name: str, f
     ("content", "problem"),
     [
         (b"", "truncated: 0 bytes"),
-        (safetensors({"w": ("F32", [2], 8)})[:20], "its header alone takes"),
+        (safetensors({"w": ("F32", [2], 8)})[:20], "its header takes"),
         (safetensors({"w": ("F32", [2], 8)}, data=7), "truncated: "),
         (safetensors({"w": ("F32", [2], 8)}, data=9), "1 bytes too long"),
         (POINTER, "git lfs pull"),
         ((1 << 63).to_bytes(8, "little") + b"{}", f"its header claims {1 << 63} bytes"),
-        (raw(b"[]"), "no JSON object"),
+        (raw(b"[]"), "not a JSON object"),
         (raw(b'{"w": {}}'), "'w' no data_offsets"),
         (raw(b'{"a":' * 100_000), "nested too deeply"),
         (raw(b'{"w": 1, "w": 2}'), "'w' is given twice"),
@@ -107,11 +107,11 @@ def test_metadata_matters_only_in_files_that_transformers_looks_for(name: str, f
         (raw(tensor(offsets=[0, 1 << 70]), 8), "no data_offsets"),
         (raw(tensor(shape=[-2]), 8), "no shape"),
         (raw(tensor(shape="2"), 8), "no shape"),
-        (raw(tensor(shape=[3]), 8), "8 bytes, where its shape and dtype take 12"),
+        (raw(tensor(shape=[3]), 8), "8 bytes, but its shape and dtype take 12"),
         (raw(tensor(dtype="Q3"), 8), "the dtype 'Q3'"),
         (raw(tensor(offsets=[8, 16]), 16), "leaves a gap"),
         (raw(tensor()[:-1] + b"," + tensor().replace(b'"w"', b'"v"')[1:], 8), "overlaps"),
-        (raw(b"\xff\xfe{}"), "not what safetensors writes"),
+        (raw(b"\xff\xfe{}"), "its safetensors header is invalid"),
     ],
 )
 def test_a_broken_safetensors_file_is_told_in_one_line(folder: Path, content: bytes, problem: str) -> None:
@@ -252,7 +252,7 @@ def test_an_old_tar_is_told(folder: Path) -> None:
         (b"PK\x03\x04 cut short", "the listing at the end"),
         (b"PK\x03\x04" + b"PK\x05\x06" + bytes(8) + b"\xff\xff\xff\x7f" + bytes(6), "its zip listing claims"),
         (b"PK\x03\x04" + b"PK\x05\x06" + b"\xff" * 18, "damaged"),
-        (b"<html>not found</html>", "neither a zip"),
+        (b"<html>not found</html>", "not a zip"),
         (b"GGUF\x03\0\0", "truncated"),
     ],
 )

@@ -78,7 +78,7 @@ def test_the_requirements_of_the_build_context_above_are_found(tmp_path: Path) -
 def test_a_requirements_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     facts = read(tmp_path, "FROM python:3.10\nRUN pip install -r /opt/gone.txt peft==0.11.1\n")
     assert facts.facts["distributions"] == {"peft": "0.11.1"}
-    assert facts.reasons["distributions"] == "/opt/gone.txt, which line 2 installs, is not beside the file"
+    assert facts.reasons["distributions"] == "/opt/gone.txt, which line 2 installs, is not next to the file"
 
 
 def test_an_image_that_says_nothing_leaves_torch_unknown_with_the_reason(tmp_path: Path) -> None:

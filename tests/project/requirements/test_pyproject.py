@@ -173,7 +173,7 @@ def test_a_file_with_dependencies_is_recognised(tmp_path: Path, text: str) -> No
     ("text", "seen"),
     [
         ('[project]\ndependencies = ["torch=2.5"]\n', "line 2"),
-        ('[project]\ndependencies = ["torch==2.5"\n', "line 2.*cut off"),
+        ('[project]\ndependencies = ["torch==2.5"\n', "line 2.*truncated"),
         ("[project\n", "line 1"),
         ("a = " + "[" * 100_000, "nested too deeply"),
     ],

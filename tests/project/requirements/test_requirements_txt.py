@@ -53,9 +53,9 @@ def test_pins_ranges_and_the_rest(tmp_path: Path) -> None:
         },
     }
     assert facts.reasons == {
-        "distributions.transformers": "requirements.txt asks for >=4.40, which is not one version",
-        "distributions.deepspeed": "requirements.txt gives no version",
-        "distributions.accelerate": "requirements.txt asks for ==1.*, which is not one version",
+        "distributions.transformers": "requirements.txt requires >=4.40, which is not one version",
+        "distributions.deepspeed": "requirements.txt has no version",
+        "distributions.accelerate": "requirements.txt requires ==1.*, which is not one version",
         "distributions.trl": "requirements.txt installs it from a location",
         "distributions.vllm": "requirements.txt installs it from https://example.org/vllm.tar.gz",
     }
@@ -131,8 +131,8 @@ def test_markers_that_depend_on_an_unknown_python_leave_it_open(tmp_path: Path) 
     facts = requirements_txt.read(str(path))
     assert facts.facts == {"distributions": {}, "distributions_complete": False}
     assert facts.reasons["distributions.numpy"] == (
-        'requirements.txt asks for ==1.26.4 where python_version < "3.12"; ==2.1.0 where python_version >= "3.12", '
-        "and which holds is not known"
+        'requirements.txt requires ==1.26.4 where python_version < "3.12"; ==2.1.0 where python_version >= "3.12", '
+        "and which one applies is unknown"
     )
 
 
@@ -141,8 +141,8 @@ def test_markers_that_depend_on_an_unknown_python_leave_it_open(tmp_path: Path) 
     [
         ("torch=2.5.0\n", "line 1"),
         ("ok\n\n!!!\n", "line 3"),
-        ("-r requirements.txt\n", "go round in a circle"),
-        ("-c requirements.txt\n", "go round in a circle"),
+        ("-r requirements.txt\n", "form a cycle"),
+        ("-c requirements.txt\n", "form a cycle"),
         ("-r gone.txt\n", "requirements.txt: line 1 names gone.txt"),
     ],
 )

@@ -130,11 +130,11 @@ def test_a_qlora_training_is_read_with_its_lines(tmp_path: Path) -> None:
 
 def test_auto_is_left_to_the_gpu(tmp_path: Path) -> None:
     said = read(tmp_path, FSDP)
-    assert fact(said, "training.dtype") == Unknown("auto: bfloat16 where the GPUs can (axolotl.yml:9)")
+    assert fact(said, "training.dtype") == Unknown("auto: bfloat16 if the GPUs support it (axolotl.yml:9)")
     assert fact(said, "training.dtype_rule") == "bfloat16-if-supported"
     assert isinstance(fact(said, "training.load_dtype"), Unknown)
     silent = read(tmp_path, FSDP.replace("bf16: auto\n", ""))
-    assert fact(silent, "training.dtype") == Unknown("bf16 is not given, and its default changed between releases")
+    assert fact(silent, "training.dtype") == Unknown("bf16 is not set, and its default changed between releases")
     off = read(tmp_path, FSDP.replace("bf16: auto", "bf16: auto\nfp16: false"))
     assert isinstance(fact(off, "training.dtype_rule"), Unknown)
     float16 = read(tmp_path, FSDP.replace("bf16: auto", "bf16: auto\nfp16: true"))

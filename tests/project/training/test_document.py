@@ -31,16 +31,16 @@ def document(tmp_path: Path, content: str | bytes, name: str = "c.yaml") -> Any:
 @pytest.mark.parametrize(
     ("content", "seen"),
     [
-        (ALIAS_BOMB, "with its aliases it holds more than 50000 values"),
+        (ALIAS_BOMB, "with its aliases expanded, it contains more than 50000 values"),
         ("a: &a [*a]\n", "line|nested too deeply"),
         ("a:\n\tb: 1\n", r"line 2, column 1: found character '\\t'"),
         ("a: [1, 2\nb: 3\n", r"line \d, column \d"),
-        ("- 1\n- 2\n", "it holds no mapping"),
-        ("? [a, b]\n: 1\n", "line 1: a key is no word"),
+        ("- 1\n- 2\n", "it contains no mapping"),
+        ("? [a, b]\n: 1\n", "line 1: a key is not a word"),
         ("a: 1\n---\nb: 2\n", "found another document"),
         ("a: !!python/name:os.system x\n", "could not determine a constructor"),
         ("a: *gone\n", "undefined alias"),
-        ("a: {<<: 3}\n", "<< names no mapping"),
+        ("a: {<<: 3}\n", "<< does not name a mapping"),
         ("a: 1\n".encode("utf-16"), "not UTF-8; save it as UTF-8"),
         (b"a: \x00\n", "special characters|unacceptable"),
         ("a: 2001-99-99\n", "reading YAML"),
@@ -109,7 +109,7 @@ def test_what_is_no_file_is_told_or_passed_over(tmp_path: Path, kind: str) -> No
         os.mkfifo(path)
     assert read_paths([str(tmp_path)]).sources == ()
     if kind != "folder":
-        with pytest.raises(InputError, match="sft.yaml: it is not an ordinary file"):
+        with pytest.raises(InputError, match="sft.yaml: it is not a regular file"):
             read_paths([str(path)])
 
 

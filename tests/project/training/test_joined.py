@@ -98,7 +98,7 @@ def test_several_trainings_in_a_folder_decide_what_they_agree_on(tmp_path: Path)
     assert isinstance(unknown, Unknown)
     assert one in (unknown.reason or "") and two in (unknown.reason or "")
     assert fact(read_paths([str(tmp_path), two]).environment, "learning_rate") == 1e-5
-    with pytest.raises(InputError, match="several training configurations; judge one at a time"):
+    with pytest.raises(InputError, match="several training configurations; check one at a time"):
         read_paths([one, two])
 
 
@@ -241,7 +241,7 @@ def test_a_folder_that_is_not_here_names_no_model(tmp_path: Path, model: str, na
 
 def test_a_folder_is_no_deepspeed_json(tmp_path: Path) -> None:
     config = lay(tmp_path / "sft.yaml", SFT.format(deepspeed="."))
-    assert "is not here" in str(fact(read_paths([config]).environment, "deepspeed"))
+    assert "was not found" in str(fact(read_paths([config]).environment, "deepspeed"))
 
 
 def test_a_reason_names_a_few_files_whole_and_counts_the_rest(tmp_path: Path) -> None:

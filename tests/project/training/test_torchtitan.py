@@ -239,4 +239,4 @@ def test_flags_alone_state_no_default(tmp_path: Path, file: str) -> None:
         "training.several_ranks": True,
         "training.world_size": 8,
     }
-    assert "which line 1 names, is not here" in str(facts.get("training.optimizer"))
+    assert "which line 1 names, was not found" in str(facts.get("training.optimizer"))

@@ -162,7 +162,7 @@ def test_the_dtype_hangs_on_how_it_is_launched(tmp_path: Path) -> None:
     said = read(tmp_path, QLORA)
     for path in ("training.dtype", "training.load_dtype", "training.deepspeed", "training.attention"):
         assert isinstance(fact(said, path), Unknown), path
-    assert "float16 by this file" in str(fact(said, "training.dtype").reason)
+    assert "float16 in this file" in str(fact(said, "training.dtype").reason)
     document = open_document(str(tmp_path / "config.py"))
     alone = xtuner.launched(document, None)
     assert fact(alone, "training.dtype") == "float16"
@@ -297,18 +297,18 @@ def test_read_base_brings_names_in_and_statements_change_them(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ({"config.py": "_base_ = './gone.py'\n"}, "config.py: it is based on ./gone.py, and there is no such file"),
-        ({"config.py": "_base_ = './x.json'\n"}, "which is no Python file"),
-        ({"config.py": "_base_ = [pick()]\n"}, "line 2: _base_ is no path"),
+        ({"config.py": "_base_ = './gone.py'\n"}, "config.py: its base ./gone.py does not exist"),
+        ({"config.py": "_base_ = './x.json'\n"}, "is not a Python file"),
+        ({"config.py": "_base_ = [pick()]\n"}, "line 2: _base_ is not a path"),
         ({"config.py": "_base_ = 'config.py'\n"}, "it is based on itself"),
         ({"config.py": "_base_ = 'a.py'\n", "a.py": "_base_ = 'config.py'\n"}, "it is based on itself"),
         (
             {"config.py": "_base_ = ['a.py', 'b.py']\n", "a.py": "lr = 1\n", "b.py": "lr = 2\n"},
-            "two of its bases give lr",
+            "two of its bases set lr",
         ),
         (
             {"config.py": "_base_ = 'a.py'\n", "a.py": "train_cfg = 3\n"},
-            "train_cfg is a mapping here and none in the base",
+            "train_cfg is a mapping here but not in the base",
         ),
         ({"config.py": "_base_ = 'a.py'\n", "a.py": "lr = = 2\n"}, "a.py: line 1: invalid syntax"),
     ],

@@ -80,7 +80,7 @@ def place(request: Request, world: int = 2) -> Union[Place, str]:
     if gpus >= world and torch.distributed.is_nccl_available():
         return Place("nccl", "cuda", world, "%d GPUs" % gpus, False)
     if wanted == "cuda":
-        return "NCCL between %d processes needs as many GPUs, and %d can be used here" % (world, gpus)
+        return "NCCL between %d processes needs as many GPUs, but %d can be used here" % (world, gpus)
     if not getattr(torch.distributed, "is_gloo_available", lambda: True)():
         return "this torch is built without gloo"
     few = "one GPU cannot serve two ranks of NCCL" if gpus else "no GPU is used"
@@ -173,7 +173,7 @@ def _minority(digests: Sequence[str]) -> str:
     usual = max(digests, key=digests.count)
     odd = [str(number) for number, digest in enumerate(digests) if digest != usual]
     if 2 * len(odd) == len(digests):
-        return "half of them hold one thing, half another"
+        return "half of them hold one value, half another"
     shown = ", ".join(odd[:8]) + (" and %d more" % (len(odd) - 8) if len(odd) > 8 else "")
     return "rank%s %s against the others" % ("" if len(odd) == 1 else "s", shown)
 
@@ -206,7 +206,7 @@ def _launch(
                 if joined.startswith("ImportError: "):
                     raise ImportError(joined[len("ImportError: ") :])
                 for case in cases:
-                    yield case, [], "%s: the ranks did not come together: %s" % (UNANSWERED, joined)
+                    yield case, [], "%s: the ranks did not connect: %s" % (UNANSWERED, joined)
                 return
             for number, case in enumerate(cases):
                 stage("%s, %s" % (case["case"], case["variant"]))

@@ -91,7 +91,7 @@ def _tried(case: Case, rank: Rank, size: int, kind: str) -> Tensor:
             first = found
             row = _compare_parts(case, rank, size, found, exact, budget, kind)
         elif not torch.equal(_bits(first), _bits(found)):
-            says = "repeating %s of %s in %s on rank %d gave other numbers in round %d, from the same ones"
+            says = "repeating %s of %s in %s on rank %d gave different results in round %d from the same input"
             result = says % (case["operation"], size_label(size), case["dtype"], rank.number, number + 1)
             row = {**_row(math.inf, math.inf, "a repetition"), "says": result}
     bits = _bits(first).cpu().numpy().tobytes()
@@ -230,7 +230,7 @@ def _missing_part(case: Case, rank: Rank, block: Module, period: Tensor, length:
     lacks = period - block[:PERIOD].detach().double().cpu()
     parts = _parts(case, rank, "whole")
     missing = [number for number in range(rank.world) if bool((parts[number] == lacks).all())]
-    return "; it is the sum without the part of rank %d" % missing[0] if missing else ""
+    return "; the sum lacks the part of rank %d" % missing[0] if missing else ""
 
 
 def _bits(tensor: Tensor) -> Tensor:

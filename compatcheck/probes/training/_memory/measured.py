@@ -58,7 +58,7 @@ class Architecture(NamedTuple):
         for name in LAYERS:
             if isinstance(self.values.get(name), int):
                 return name, self.values[name]
-        raise Unbuildable("the config names no number of layers")
+        raise Unbuildable("the config has no number of layers")
 
 
 def architecture(config: Settings, request: Request) -> Architecture:
@@ -110,7 +110,7 @@ def activations(known: Architecture, setup: Setup) -> Activations:
     try:
         from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: F401
     except ImportError as error:
-        raise Unbuildable("this torch has no FakeTensorMode, which 2.0 brought") from error
+        raise Unbuildable("this torch has no FakeTensorMode, which 2.0 added") from error
     depth = known.depth()[1]
     few, more = (FEW, MORE) if depth >= MORE else (max(depth // 2, 1), depth)
     half = max(setup.length // 2, 1)
@@ -271,6 +271,8 @@ def _without_memory() -> Iterator[None]:
     try:
         import accelerate
     except ImportError as error:
-        raise Unbuildable("this torch cannot build a model without its memory, and accelerate is not here") from error
+        raise Unbuildable(
+            "this torch cannot build a model without allocating its memory, and accelerate is not installed"
+        ) from error
     with accelerate.init_empty_weights():
         yield

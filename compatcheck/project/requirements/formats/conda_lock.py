@@ -34,7 +34,7 @@ def read(path: str, python: str | None = None) -> Environment:
     value = read_yaml(path)
     listed = [mapping(each) for each in items(value.get("package"))]
     if not isinstance(value.get("metadata"), Mapping) or not listed:
-        raise InputError("reading", path, "it has no metadata and package", "write it anew with conda-lock")
+        raise InputError("reading", path, "it has no metadata and package", "regenerate it with conda-lock")
     require_whole(listed, path)
     ours = platform_among({str(each.get("platform", "")) for each in listed})
     chosen = [each for each in listed if each.get("platform") == ours and each.get("category", "main") == "main"]
@@ -48,7 +48,7 @@ def require_whole(listed: list[Mapping[str, Any]], path: str) -> None:
         if not each.get("name") or not each.get("version"):
             line = line_of(each)
             seen = f"line {line}: a package has no name and version" if line else "a package has no name"
-            raise InputError("reading", path, seen, "write it anew, it seems cut off")
+            raise InputError("reading", path, seen, "regenerate it; it appears truncated")
 
 
 def platform_among(platforms: set[str]) -> str:

@@ -36,7 +36,7 @@ _OTHERS = (".py", ".md", ".rst", ".sh", ".yml", ".yaml", ".json", ".html", ".doc
 _FROM = re.compile(rb"^\s*FROM\s", re.M | re.I)
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL", re.I)
 _BRINGS_TORCH = frozenset(("vllm", "sglang", "lmdeploy", "xformers", "torchvision", "torchaudio", "torchtext"))
-_CONDITION = "a condition of the shell holds"
+_CONDITION = "a shell condition holds"
 
 
 def recognises(path: str) -> bool:
@@ -58,7 +58,7 @@ def read(path: str, python: str | None = None) -> Environment:
     """
     build = build_of(read_text(path, limits.DOCKERFILE_BYTES))
     if build is None:
-        raise InputError("reading", path, "it has no FROM", "give a Dockerfile")
+        raise InputError("reading", path, "it has no FROM", "pass a Dockerfile")
     return _Reading(path, build).facts()
 
 
@@ -132,7 +132,7 @@ class _Reading:
                     self._install(install, at)
             except ValueError:
                 self.reasons.setdefault(
-                    "distributions", f"{os.path.basename(self.path)} line {at.line} is no shell line"
+                    "distributions", f"{os.path.basename(self.path)} line {at.line} is not a shell line"
                 )
 
     def _install(self, install: Install, at: Location) -> None:
@@ -150,7 +150,7 @@ class _Reading:
                 constraints += limits
             elif not constraint:
                 self.reasons.setdefault(
-                    "distributions", f"{file}, which line {at.line} installs, is not beside the file"
+                    "distributions", f"{file}, which line {at.line} installs, is not next to the file"
                 )
         self._request(asked, constraints, install, at)
         self._override([with_label(each, label) for each in asked], install)

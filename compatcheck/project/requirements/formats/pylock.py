@@ -28,7 +28,7 @@ def read(path: str, python: str | None = None) -> Environment:
         Pylock.from_dict(sheet.value)
     except PylockValidationError as error:
         raise InputError(
-            "reading", path, str(error).splitlines()[0], "write it anew with the tool that made it"
+            "reading", path, str(error).splitlines()[0], "regenerate it with the tool that created it"
         ) from None
     place = Place(python, text(sheet.value.get("requires-python")))
     return facts_of(_locked(package, place) for package in packages(sheet, "packages"))

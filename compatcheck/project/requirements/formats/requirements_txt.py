@@ -68,7 +68,7 @@ def read(path: str, python: str | None = None) -> Environment:
     other = next((index for index in indexes_of(path) if _OTHER_TORCH.search(index)), None)
     if other is None or not isinstance(torch, str) or "+" in torch:
         return facts
-    why = f"{os.path.basename(path)} names {other}, and which build of torch that has is not known"
+    why = f"{os.path.basename(path)} names {other}, and its build of torch is unknown"
     return facts._replace(reasons={**facts.reasons, "cuda.runtime": why})
 
 
@@ -115,7 +115,7 @@ def _lines(path: str, including: tuple[str, ...], constraint: bool) -> Iterator[
             continue
         inner = os.path.join(os.path.dirname(path), include.path)
         if not include.constraint and not os.path.lexists(inner):
-            seen = f"line {number} names {include.path}, and there is no such file"
-            raise InputError(_DOING, path, seen, "correct the path there, it counts from the folder of that file")
+            seen = f"line {number} names {include.path}, which does not exist"
+            raise InputError(_DOING, path, seen, "correct the path; it is relative to the folder of that file")
         if not include.constraint or os.path.lexists(inner):
             yield from _lines(inner, including, constraint or include.constraint)

@@ -16,7 +16,7 @@ LAYER = 0
 _CLASS = r"accelerate\.(?:[\w.]+\.)?Accelerator"
 _PRECISION = choice({"no": "no", "fp16": "fp16", "bf16": "bf16"})
 _DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
-LAUNCHER_MAY_SET = "the Accelerator is given none, and its launcher may set one"
+LAUNCHER_MAY_SET = "the Accelerator sets none, but its launcher may"
 
 
 def read(program: Program) -> Configuration:

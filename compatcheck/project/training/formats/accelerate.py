@@ -79,7 +79,7 @@ def _processes(sheet: Sheet, kind: str) -> None:
     elif isinstance(count, int) and count > 0:
         sheet.state("training.world_size", count, ("num_processes",))
     else:
-        sheet.unknown("training.world_size", "accelerate is told the number of processes when it starts")
+        sheet.unknown("training.world_size", "accelerate gets the number of processes at launch")
 
 
 def _deepspeed(sheet: Sheet, section: dict[str, Any]) -> None:

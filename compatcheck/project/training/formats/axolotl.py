@@ -55,7 +55,7 @@ _ATTENTIONS = (
 _PRECISIONS = ("training.dtype", "training.mixed_precision", "training.load_dtype")
 _SWITCHES = ("bf16", "bfloat16", "fp16", "float16")
 _WORDS_OF_CHECKPOINTING = ("unsloth", "offload", "offload_disk")
-_AUTO = "auto: bfloat16 where the GPUs can"
+_AUTO = "auto: bfloat16 if the GPUs support it"
 
 
 def recognises(document: Document) -> bool:
@@ -91,7 +91,7 @@ def _sizes(sheet: Sheet) -> None:
     if not sheet.get("sample_packing"):
         sheet.state("training.packing", False, ("sample_packing",) if sheet.has("sample_packing") else None)
     if not sheet.get("optimizer"):
-        sheet.unknown("training.optimizer", "optimizer is not given, and its default changed between releases")
+        sheet.unknown("training.optimizer", "optimizer is not set, and its default changed between releases")
 
 
 def _objective(sheet: Sheet) -> None:
@@ -126,7 +126,7 @@ def _precision(sheet: Sheet) -> None:
     if given["bf16"] is None:
         key: Keys | None = ("bf16",) if sheet.has("bf16") else None
         for fact in _PRECISIONS:
-            sheet.unknown(fact, _AUTO if key else "bf16 is not given, and its default changed between releases", key)
+            sheet.unknown(fact, _AUTO if key else "bf16 is not set, and its default changed between releases", key)
         if key and all(sheet.get(name) is None for name in ("fp16", "float16")):
             sheet.state("training.dtype_rule", "bfloat16-if-supported", key)
         return
@@ -153,7 +153,7 @@ def _attention(sheet: Sheet) -> None:
                 sheet.state("training.attention", attention, (name,))
     read_rows(sheet, [Row("training.attention", ("attn_implementation",), ATTENTION)])
     if not sheet.is_decided("training.attention"):
-        sheet.unknown("training.attention", "no attention is turned on: the model's own default")
+        sheet.unknown("training.attention", "no attention is set: the model's own default")
 
 
 def _checkpointing(sheet: Sheet) -> None:
@@ -227,7 +227,7 @@ def _parallel(sheet: Sheet) -> None:
     elif sheet.has("deepspeed"):
         sheet.state("training.deepspeed", None, ("deepspeed",))
     else:
-        why = "no DeepSpeed JSON is named, and accelerate or the command line may bring one"
+        why = "no DeepSpeed JSON is set, but accelerate or the command line may bring one"
         sheet.unknown("training.deepspeed", why)
     read_rows(sheet, rows("training.fsdp.", WHOLE, "version=fsdp_version"))
     if not read_fsdp(sheet):

@@ -36,9 +36,9 @@ MARKS = (
 NAMED_AS = ("ds_", "deepspeed", "zero")
 
 _PREFIX = "training.deepspeed."
-_MAY_ADD = marked("the file does not say, and accelerate turns on the precision it is told to")
-_CHECK_CHANGED = marked("the file does not say, and DeepSpeed's default changed in 0.19.3 (from false to true)")
-_CLIPPING_CHANGED = marked("the file does not say, and DeepSpeed's default changed in 0.19.3 (from 0, off to 1)")
+_MAY_ADD = marked("the file does not set it, and accelerate turns on the precision passed to it")
+_CHECK_CHANGED = marked("the file does not set it, and DeepSpeed's default changed in 0.19.3 (from false to true)")
+_CLIPPING_CHANGED = marked("the file does not set it, and DeepSpeed's default changed in 0.19.3 (from 0, off to 1)")
 _NOTHING = Environment({})
 _OTHER_FRAMEWORKS = ("xtuner", "nemo", "torchtune")
 
@@ -146,7 +146,7 @@ def _overlap_comm(sheet: Sheet) -> None:
     if sheet.is_stated(_PREFIX + "zero_stage"):
         sheet.state(fact, sheet.fact(_PREFIX + "zero_stage") == 3)
     else:
-        sheet.unknown(fact, "its default depends on the ZeRO stage, which is not known")
+        sheet.unknown(fact, "its default depends on the ZeRO stage, which is unknown")
 
 
 def _offload(sheet: Sheet) -> None:
@@ -265,4 +265,4 @@ def _xtuner_dtype(sheet: Sheet, autos: list[str]) -> None:
         sheet.state("training.dtype", "float16", ("fp16", "enabled"))
         return
     sheet.state("training.dtype_rule", "bfloat16-if-supported", ("bf16", "enabled"))
-    sheet.unknown("training.dtype", "XTuner takes bfloat16 where the GPUs can and float16 elsewhere")
+    sheet.unknown("training.dtype", "XTuner uses bfloat16 if the GPUs support it, else float16")

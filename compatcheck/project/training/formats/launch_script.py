@@ -80,7 +80,7 @@ def read(document: Document, opened: Opener = _nothing) -> Configuration:
     said = agreed_configuration(told, f"the trainings at lines {lines:.80} of {document.path} differ here")
     if all(each.names.get("deepspeed") == said.names.get("deepspeed") for each in told):
         return said
-    why = f"the trainings of {document.path} name different ones"
+    why = f"the trainings of {document.path} use different ones"
     return said._replace(facts=said.facts._replace(reasons={**said.facts.reasons, "training.deepspeed": why}))
 
 
@@ -251,7 +251,7 @@ def _read_trainer(launch: Launch, document: Document, opened: Opener) -> Configu
     except InputError:
         if not any(isinstance(value, Open) for value in launch.flags.values()):
             raise
-        why = f"variables that the script does not set give some flags of line {launch.line}"
+        why = f"some flags of line {launch.line} come from variables that the script does not set"
         return Configuration(Environment({}, {"training": why}))
     if launch.config and not config:
         facts = given(said.facts)
@@ -305,7 +305,7 @@ def _merged(launch: Launch, document: Document, config: Document | None) -> Docu
         origins, flags = {tuple(str(name).split(".")): at for (name,), at in origins.items()}, nest(flags)
     if config is None or not isinstance(config.value, Mapping):
         why = (
-            f"{_config_name(launch.config)}, which line {launch.config.line} names, is not here"
+            f"{_config_name(launch.config)}, which line {launch.config.line} names, was not found"
             if launch.config
             else ""
         )
@@ -327,7 +327,7 @@ def _bare(launch: Launch, document: Document) -> Configuration:
     if isinstance(named, str):
         sheet.name("deepspeed", named)
     elif "deepspeed" not in launch.flags and launch.framework == "xtuner" and launch.config:
-        sheet.unknown("training.deepspeed", f"{_config_name(launch.config)}, which may bring its own, is not here")
+        sheet.unknown("training.deepspeed", f"{_config_name(launch.config)}, which may bring its own, was not found")
     return sheet.configuration()
 
 
@@ -377,9 +377,9 @@ def _read_accelerate(launch: Launch, document: Document, opened: Opener) -> Conf
         if not is_open(word.text):
             _lay(value, origins, name, word.text, Location(document.path, word.line))
     if not value.get("distributed_type"):
-        why = "accelerate reads the configuration of the machine where it is given none"
+        why = "accelerate uses the machine's configuration if none is passed"
         if file:
-            why = f"{file.text}, which accelerate is given, is not here" if not is_open(file.text) else why
+            why = f"{file.text}, which is passed to accelerate, was not found" if not is_open(file.text) else why
         flags = Document(document.path, document.text, {**value, "distributed_type": "unknown"}, {}, origins)
         facts = accelerate.read(flags).facts.without("training.deepspeed", "training.fsdp")
         return Configuration(facts._replace(reasons={**facts.reasons, "training.deepspeed": why}))

@@ -124,7 +124,7 @@ def _packing(sheet: Sheet) -> None:
 def _optimizer(sheet: Sheet) -> None:
     own = next((each for each in _OWN_OPTIMIZERS if parse_flag(sheet.get(each))), None)
     if own:
-        sheet.unknown("training.optimizer", f"{own} puts another in its place", (own,))
+        sheet.unknown("training.optimizer", f"{own} replaces it", (own,))
 
 
 def _precision(sheet: Sheet) -> None:
@@ -133,7 +133,7 @@ def _precision(sheet: Sheet) -> None:
     The weights are loaded in the same dtype up to 0.9.3 (but for ZeRO-3 and FSDP), from 0.9.4 in the checkpoint's own.
     """
     sheet.unknown(
-        "training.load_dtype", "releases to 0.9.3 load in the dtype of the run, later ones in the model's own"
+        "training.load_dtype", "releases up to 0.9.3 load in the dtype of the run, later ones in the model's own"
     )
     if is_left_open(sheet, _PRECISIONS, "pure_bf16", "bf16", "fp16", kind=FLAG, words=("auto",)):
         return
@@ -149,7 +149,7 @@ def _precision(sheet: Sheet) -> None:
             else:
                 sheet.state("training.mixed_precision", "bf16", ("bf16",))
             return
-    sheet.unknown("training.dtype", "no precision is turned on, so it follows the model's own dtype")
+    sheet.unknown("training.dtype", "no precision is set, so it follows the model's own dtype")
 
 
 def _attention(sheet: Sheet) -> None:

@@ -93,15 +93,15 @@ def _defaults(sheet: Sheet) -> None:
     if not any(sheet.has(name) for name in ("per_device_train_batch_size", "batch_size")):
         sheet.state("training.per_device_train_batch_size", 1)
     if sheet.get("gradient_accumulation_steps") is None:
-        sheet.unknown("training.gradient_accumulation_steps", "not given, it depends on the number of processes")
+        sheet.unknown("training.gradient_accumulation_steps", "not set, it depends on the number of processes")
     if not sheet.has("gradient_checkpointing") and _is_new(sheet):
         sheet.state("training.gradient_checkpointing", True)
     if not sheet.has("packing"):
         sheet.state("training.packing", False)
     if sheet.get("optimizer"):
-        sheet.unknown("training.optimizer", "optimizer names one of ms-swift's own", ("optimizer",))
+        sheet.unknown("training.optimizer", "the optimizer is one of ms-swift's own", ("optimizer",))
     elif sheet.get("optim") is None:
-        sheet.unknown("training.optimizer", "optim is not given, and its default changed between releases")
+        sheet.unknown("training.optimizer", "optim is not set, and its default changed between releases")
     if sheet.get("tuner_backend") == "unsloth":
         sheet.state("training.unsloth", True, ("tuner_backend",))
 
@@ -136,7 +136,7 @@ def _precision(sheet: Sheet) -> None:
     named = sheet.get(key)
     load = dtype_name(named)
     if load is None:
-        sheet.unknown("training.dtype", "no dtype is given: the model's own, or what the GPUs can")
+        sheet.unknown("training.dtype", "no dtype is set: the model's own, or what the GPUs support")
     elif _is_new(sheet) and all(sheet.get(name) is None for name in ("bf16", "fp16")):
         sheet.state("training.dtype", "bfloat16" if load == "bfloat16" else "float16", (key,))
         sheet.state("training.mixed_precision", "bf16" if load == "bfloat16" else "fp16", (key,))
@@ -154,7 +154,7 @@ def _attention(sheet: Sheet) -> None:
         if parse_flag(sheet.get("use_flash_attn")):
             sheet.state("training.attention", "flash_attention_2", ("use_flash_attn",))
         else:
-            sheet.unknown("training.attention", "attn_impl is not given: the model's own default")
+            sheet.unknown("training.attention", "attn_impl is not set: the model's own default")
 
 
 def _quantization(sheet: Sheet, model: str | None) -> None:

@@ -40,7 +40,7 @@ def read(document: Document) -> Configuration:
     if parse_flag(sheet.get("use_dora")):
         sheet.state("training.method", "dora", ("use_dora",))
     else:
-        why = "an adapter's configuration does not say whether its base was quantized"
+        why = "an adapter's configuration does not show whether its base was quantized"
         sheet.unknown("training.method", why, ("peft_type",))
     read_rows(sheet, rows("training.lora.", NUMBER, "r", "lora_alpha"))
     read_rows(sheet, rows("training.lora.", FLAG, "use_dora", "use_rslora"))
@@ -58,7 +58,7 @@ def _modules(sheet: Sheet) -> None:
     elif isinstance(value, str):
         sheet.unknown(fact, "it is a regular expression over the names of the model", ("target_modules",))
     elif value is None:
-        sheet.unknown(fact, "PEFT takes those it knows for the model")
+        sheet.unknown(fact, "PEFT uses its default modules for the model")
     else:
         _sorted_labels(sheet, fact, "target_modules")
     saved = "training.lora.modules_to_save"

@@ -41,8 +41,8 @@ _REPLICAS, _TENSOR, _PIPELINE, _CONTEXT = (
 )
 _DEGREES = (_REPLICAS, _TENSOR, _PIPELINE, _CONTEXT)
 _FULLY_SHARD = ("llama3", "llama4", "deepseek_v3", "qwen3", "flux", "gpt_oss")
-_ELASTIC = "torchft adds groups of replicas as they come"
-_LEFTOVER = "it shards over the ranks that the other degrees leave, as many as the launcher starts"
+_ELASTIC = "torchft adds replica groups at run time"
+_LEFTOVER = "it shards over the ranks that the other degrees leave; the launcher sets their number"
 
 
 def recognises(document: Document) -> bool:
@@ -162,7 +162,7 @@ def _sharding(sheet: Sheet, shares: bool | None, place: Keys | None) -> None:
     if sheet.get(*model) not in (None, *_FULLY_SHARD):
         sheet.leave_open("training.fsdp", model, "not a model that torchtitan itself shards")
     elif not shares and sheet.get(*experts) not in (None, 1):
-        sheet.unknown("training.fsdp", "some models shard where experts are parallel", experts)
+        sheet.unknown("training.fsdp", "some models shard if experts are parallel", experts)
     elif shares is None:
         sheet.unknown("training.fsdp", _LEFTOVER, place)
     elif not shares:

@@ -86,7 +86,7 @@ def _objective(sheet: Sheet) -> None:
 
 def _attention(sheet: Sheet) -> None:
     if parse_flag(sheet.get("dataset", "packed")):
-        why = "packed sequences go through flex_attention where torch has it, else sdpa"
+        why = "packed sequences use flex_attention if torch has it, else sdpa"
         sheet.unknown("training.attention", why, ("dataset", "packed"))
     else:
         sheet.state("training.attention", "sdpa")

@@ -39,7 +39,7 @@ NAMED_AS = ("training_args",)
 GENERAL = True
 """What a reader of one framework recognises as well belongs to that reader."""
 
-LAUNCHER_DECIDES = marked("no DeepSpeed JSON is named, and accelerate may bring its own")
+LAUNCHER_DECIDES = marked("no DeepSpeed JSON is set, but accelerate may bring its own")
 """Why DeepSpeed is unknown where the arguments are known whole and bring none."""
 
 _SURE = ("per_device_train_batch_size", "gradient_accumulation_steps")
@@ -218,9 +218,9 @@ def _precision(sheet: Sheet, sections: Keys, framework: str) -> None:
         sheet.state("training.mixed_precision", "no", (*sections, "bf16"))
         sheet.state("training.dtype", "float32", (*sections, "bf16"))
         return
-    why = marked("neither fp16 nor bf16 is on here, and accelerate's configuration may turn one on")
+    why = marked("neither fp16 nor bf16 is on here, but accelerate's configuration may turn one on")
     if framework == "trl":
-        why = marked("bf16 is not given, and TRL turned it on by default from one release on")
+        why = marked("bf16 is not set, and newer TRL releases turn it on by default")
     sheet.unknown("training.mixed_precision", sheet.document.partial or why)
     sheet.unknown("training.dtype", sheet.document.partial or why)
 
@@ -228,7 +228,7 @@ def _precision(sheet: Sheet, sections: Keys, framework: str) -> None:
 def _optimizer(sheet: Sheet, sections: Keys, complete: bool) -> None:
     is_given = sheet.read(TEXT, "training.optimizer", *sections, "optim") is not None or sheet.has(*sections, "optim")
     if not is_given and (sheet.document.partial or not complete):
-        why = marked("optim is not given, and its default changed between releases")
+        why = marked("optim is not set, and its default changed between releases")
         sheet.unknown("training.optimizer", sheet.document.partial or why)
 
 

@@ -54,10 +54,10 @@ _TRAINER = (
     *rows("training.", FLAG, "gradient_checkpointing", below=("training_args",)),
     *rows("training.", SIDE, "padding_side=tokenizer.padding_side"),
 )
-_RULE = "XTuner takes bfloat16 where the GPUs can and float16 elsewhere"
-_BY_LAUNCHER = f"{{}} by this file, and with --deepspeed {_RULE}"
-_FLASH = "XTuner takes flash_attention_2 where flash-attn is installed"
-_NOT_SAID = "XTuner is given it on its command line, --deepspeed"
+_RULE = "XTuner uses bfloat16 if the GPUs support it, else float16"
+_BY_LAUNCHER = f"{{}} in this file, and with --deepspeed {_RULE}"
+_FLASH = "XTuner uses flash_attention_2 if flash-attn is installed"
+_NOT_SAID = "XTuner gets it from its command line, --deepspeed"
 
 
 def recognises(document: Document) -> bool:
@@ -176,7 +176,7 @@ def _amp(sheet: Sheet) -> None:
         sheet.state("training.dtype", "float32", ("optim_wrapper", "type"))
         sheet.state("training.mixed_precision", "no", ("optim_wrapper", "type"))
     else:
-        sheet.unknown("training.dtype", "optim_wrapper gives no dtype")
+        sheet.unknown("training.dtype", "optim_wrapper sets no dtype")
 
 
 def _optim_wrapper(sheet: Sheet) -> None:
@@ -213,7 +213,7 @@ def _model(sheet: Sheet, model: Keys) -> None:
     if sheet.fact("training.attention") in ("eager", "sdpa") or not own:
         read_rows(sheet, [Row("training.load_dtype", (*model, "torch_dtype"), DTYPE)])
     elif named:
-        why = f"{named} by this file, and XTuner takes what the GPUs can where flash-attn is installed"
+        why = f"{named} in this file, but XTuner uses what the GPUs support if flash-attn is installed"
         sheet.unknown("training.load_dtype", why, (*model, "torch_dtype"))
     if own and not sheet.is_stated("training.attention"):
         sheet.unknown("training.attention", _FLASH)

@@ -82,7 +82,7 @@ def _rule(finding: Finding) -> dict[str, Any]:
 
 
 def _help_text(finding: Finding) -> Iterator[str]:
-    yield from (finding.summary, "", _("Why"), finding.mechanism, "", _("What to do, the best first"))
+    yield from (finding.summary, "", _("Why"), finding.mechanism, "", _("What to do, best first"))
     for remedy in finding.remedies:
         yield "; ".join(dict.fromkeys((*step_texts(remedy), remedy.why)))
     yield from (
@@ -96,7 +96,7 @@ def _help_text(finding: Finding) -> Iterator[str]:
 
 def _help_markdown(finding: Finding) -> Iterator[str]:
     yield from (_markdown.cell(finding.summary), "", f"## {_('Why')}", "", _markdown.cell(finding.mechanism))
-    yield from ("", f"## {_('What to do, the best first')}", "", *_markdown.ways_out(finding))
+    yield from ("", f"## {_('What to do, best first')}", "", *_markdown.ways_out(finding))
     yield from (f"## {_('Evidence')}", "", *_markdown.evidence(finding.evidence))
     yield from ("", more(finding, _markdown.code))
 
@@ -190,7 +190,7 @@ def _properties(finding: Finding) -> dict[str, Any]:
 def _location(at: Place) -> dict[str, object]:
     artifact = {"uri": quote(os.fsencode(at.path)), "uriBaseId": _ROOT} if at.is_inside else {"uri": _file_uri(at.path)}
     region = {"region": {"startLine": at.line}} if at.line else {}
-    note = {} if at.stated else {"message": {"text": _("No file states what was found; versions are pinned here.")}}
+    note = {} if at.stated else {"message": {"text": _("No file states this; versions are pinned here.")}}
     return {"physicalLocation": {"artifactLocation": artifact, **region}, **note}
 
 

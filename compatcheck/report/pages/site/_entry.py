@@ -36,7 +36,7 @@ def render(entry: Entry, related: Iterable[Entry], source: Source, footer: str) 
         _facts(entry),
         section("What you see", tag("p", entry["summary"].strip()), _error_lines(entry)),
         section("Why", tag("p", entry["mechanism"].strip())),
-        section("What to do, the best first", listed(map(_remedy, entry["remedies"]), "ol", class_="remedies")),
+        section("What to do, best first", listed(map(_remedy, entry["remedies"]), "ol", class_="remedies")),
         section("Advice that misleads", listed(entry.get("misleading", ()))),
         section("Who is affected", *_affected(entry, source)),
         section("Evidence", listed(_evidence(each, source) for each in entry["evidence"])),

@@ -38,7 +38,7 @@ def write(files: Mapping[str, str], folder: str) -> None:
                 os.rename(made, real)
     except OSError as error:
         seen = error.strerror or str(error)
-        raise InputError("writing the site into", folder, seen, "name a folder you can write to") from None
+        raise InputError("writing the site into", folder, seen, "choose a folder you can write to") from None
 
 
 def require_ours(folder: str) -> set[str]:
@@ -50,7 +50,7 @@ def require_ours(folder: str) -> set[str]:
         with open_text(os.path.join(real, MARK), errors="strict") as stream:
             return {MARK, *map(str, json.load(stream)["files"])}
     except (OSError, ValueError, KeyError, TypeError):
-        seen, advice = "it holds something else than a site of ours", "name another folder, or a new one"
+        seen, advice = "it contains files other than an earlier site", "choose another folder, or a new one"
         raise InputError("writing the site into", folder, seen, advice) from None
 
 
