@@ -98,7 +98,7 @@ def command(
     if fix and snapshot is not None:
         raise click.UsageError("--fix and --snapshot exclude each other")
     if fix and not write_files and options["format_name"] != "text":
-        raise click.UsageError("--fix prints a diff; --format goes with --fix --write")
+        raise click.UsageError("--fix prints a diff; --format requires --fix --write")
     view, paths = view_of(options), (*paths, *configs)
     project = _options.settings_of(settings_file, isolated)
     if snapshot is None:

@@ -81,7 +81,7 @@ def _promises() -> dict[str, list[str]]:
     """The row of each verb in the table of what it reads, runs, writes and sends."""
     text = (ROOT / "docs" / "explanation" / "limits.md").read_text(encoding="utf-8")
     found = {}
-    for line in text.partition("| verb | reads |")[2].partition("\n\n")[0].splitlines()[2:]:
+    for line in text.partition("| command | reads |")[2].partition("\n\n")[0].splitlines()[2:]:
         first, *cells = line.strip("| ").split(" | ")
         found.update(dict.fromkeys(re.findall(r"`([a-z ]+)`", first), cells))
     return found

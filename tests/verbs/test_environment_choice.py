@@ -76,7 +76,7 @@ def test_nothing_to_judge_is_no_verdict(run: Run, tmp_path: Path, arguments: tup
 
 def test_what_to_give_names_the_requirements_at_hand(run: Run, project: Path) -> None:
     done = run("check", cwd=project)
-    assert done.returncode == 3 and "judge requirements.txt with `compatcheck .`" in done.stderr
+    assert done.returncode == 3 and "check requirements.txt with `compatcheck .`" in done.stderr
 
 
 def test_requirements_stand_for_the_environment_where_there_is_none(run: Run, project: Path) -> None:

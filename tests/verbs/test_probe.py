@@ -179,7 +179,7 @@ def test_a_healthy_probe_passes_and_its_time_is_told(run: Run, stack: Path) -> N
     assert done.returncode == 0
     line, summary = done.stdout.splitlines()
     assert re.match(r"pass +cross_entropy +\d+\.\d s  .*bound 1, fails above 4", line)
-    assert re.match(r"1 pass; \d+\.\d s in all \(\d+% importing, 0% compiling, \d+% measuring\)", summary)
+    assert re.match(r"1 pass; \d+\.\d s in total \(\d+% importing, 0% compiling, \d+% measuring\)", summary)
     assert done.stderr == "probing cross_entropy\n"
     required = run("cross_entropy", "labels_masked", "--require-probe")
     assert (required.returncode, run("cross_entropy", "labels_masked").returncode) == (4, 0)

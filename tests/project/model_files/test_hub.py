@@ -142,7 +142,7 @@ def test_offline_a_model_that_is_not_here_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["nowhere", "../a/b", "org/..", "a/b/c", "org/tiny@", "-/x y"])
 def test_what_is_no_model_at_all(tmp_path: Path, name: str) -> None:
     done = compatcheck(tmp_path, "--", name)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "no hub id" in done.stderr
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "not a hub id" in done.stderr
 
 
 def test_the_revision_that_main_names_is_taken(tmp_path: Path) -> None:
