@@ -74,7 +74,7 @@ def test_the_package_that_asks_gets_the_releases_that_do_not(known: matrix.Matri
     (found,) = verdict.occurrences
     assert verdict.holds and found.packages == ("huggingface-hub", "sentence-transformers")
     assert found.pins == {"huggingface-hub": "<0.26.0"} and found.instead == {"sentence-transformers": ">=2.3.0"}
-    assert "sentence-transformers 2.2.2 asks for it" in found.summary
+    assert "sentence-transformers 2.2.2 requires it" in found.summary
     assert judged(known, IMPORT, huggingface_hub="0.26.1").occurrences[0].packages == ("huggingface-hub",)
 
 
