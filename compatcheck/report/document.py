@@ -70,8 +70,8 @@ class Document(NamedTuple):
     """What a subject reports.
 
     ``title`` is the verdict in one line. ``judged`` says what was looked at, ``body`` what was found, and ``ending``
-    holds the closing parts, the verdict first; where ``repeats_title``, a terminal shows it at both ends. ``shape`` is
-    what JSON holds. ``report`` has the findings for formats that hold nothing else, None where a subject has none.
+    holds the closing parts, the verdict first; where ``repeats_title``, text shows it at both ends. ``shape`` is what
+    JSON holds. ``report`` has the findings for formats that hold nothing else, None where a subject has none.
     ``page`` makes the body of the subject's own page. Text is folded to ``width``.
     """
 

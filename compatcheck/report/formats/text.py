@@ -26,16 +26,15 @@ def render(document: Document, screen: Screen) -> str:
 
 
 def _lines(document: Document, screen: Screen) -> Iterator[Line]:
-    """On a terminal the verdict of a long document is at both ends, so that it is seen however long the text is."""
-    twice = screen.is_terminal and document.repeats_title
-    if twice:
+    """Yield the verdict of a long document first, and on a terminal, which scrolls, at the end too."""
+    if document.repeats_title:
         yield document.title
     yield from document.judged
     for block in document.body:
         yield from _block(block, screen)
-    for part in reversed(document.ending) if twice else document.ending:
+    for part in reversed(document.ending) if document.repeats_title else document.ending:
         yield from part
-    if twice and not document.ending:
+    if document.repeats_title and screen.is_terminal and not document.ending:
         yield document.title
 
 
