@@ -10,12 +10,14 @@ from compatcheck.report._places import place
 from compatcheck.report._plain_text import first_fix
 from compatcheck.report.document import Document
 from compatcheck.results.findings import Finding, Report
+from compatcheck.terminal.cells import visible
 from compatcheck.terminal.screen import Screen
 
 
 def render(document: Document, screen: Screen) -> str:
     """The findings, the worst first, then what could not be read, and the verdict in words at the end."""
-    return "".join(f"{line}\n" for line in (*_lines(document.findings), f"compatcheck: {document.exit.reason}"))
+    said = f"compatcheck: {document.exit.reason}"
+    return "".join(f"{visible(line)}\n" for line in (*_lines(document.findings), said))
 
 
 def _lines(report: Report) -> Iterator[str]:

@@ -14,6 +14,7 @@ from compatcheck.report._places import Place, below, place
 from compatcheck.report._plain_text import lines, more
 from compatcheck.report.document import Document
 from compatcheck.results.findings import Finding, Remark, Status
+from compatcheck.terminal.cells import spelled_out
 from compatcheck.terminal.screen import Screen
 
 MOST_SHOWN = 10
@@ -34,7 +35,8 @@ def render(document: Document, screen: Screen) -> str:
     shown = report.findings
     commands = [_annotation(each, place(each, report, root)) for each in shown]
     commands += [_remark(each, root) for each in report.remarks]
-    return "".join(f"{line}\n" for line in (*commands, *_too_many(shown), f"compatcheck: {data(document.exit.reason)}"))
+    said = f"compatcheck: {data(document.exit.reason)}"
+    return "".join(f"{spelled_out(line)}\n" for line in (*commands, *_too_many(shown), said))
 
 
 def _annotation(finding: Finding, at: Place) -> str:
