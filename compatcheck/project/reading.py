@@ -110,7 +110,7 @@ def _model_of(inputs: Sequence[Input], run: Joined) -> tuple[str | None, str]:
         alike = [path for path in found if _last(path) == _last(run.model)]
         if folders or len(alike) == 1:
             return (folders or alike)[0], ""
-        return None, f"{run.model}, which the training names, is not a folder here"
+        return None, f"the training settings name {run.model}, but there is no such folder here"
     if len(found) > 1:
         return None, more_than_one(found)
     return (found[0] if found else None), ""

@@ -84,7 +84,7 @@ def test_what_is_dumped_is_loaded_again(environment: Environment) -> None:
         ({"schema_version": 1, "training": {"deepspeed": {"overlap_comm": "yes"}}}, "training.deepspeed.overlap_comm"),
         ({"schema_version": 1, "locations": {"a": 1}}, "locations.a"),
         ({"schema_version": 1, "report": {"newest": ["torch"]}}, "report.newest: .*dictionary"),
-        ([], "it holds a list"),
+        ([], "it contains a list"),
         ('{"schema_version": 1,\n "python": }', "line 2, column 12"),
         ("", "line 1, column 1"),
     ],

@@ -103,7 +103,7 @@ def test_what_every_objective_asks_is_certain_and_told_once(known: matrix.Matrix
     found = verdict(known, **stated)
     assert found.holds is True
     assert [each.summary.partition(" (")[0] for each in found.occurrences] == [
-        "trl 0.12.2 gives transformers.Trainer.__init__ the argument processing_class, "
+        "trl 0.12.2 passes transformers.Trainer.__init__ the argument processing_class, "
         "which transformers 4.45.2 does not take"
     ]
     assert verdict(known, {"training": {"objective": "kto"}}, **stated).holds is None

@@ -47,7 +47,7 @@ def test_keyword_that_is_gone_is_found_at_its_line_with_new_name_and_pin(tmp_pat
     assert str(found.location) == f"{tmp_path / 'train.py'}:9"
     assert "SFTTrainer(tokenizer=...) fails: trl 0.24.0 does not take tokenizer." in found.summary
     assert "0.15.2" in found.summary
-    assert "It is processing_class now." in found.summary
+    assert "Its new name is processing_class." in found.summary
     assert found.packages == ("trl",)
     code, pins = found.remedies[:2]
     assert code.code == "SFTTrainer(..., processing_class=...)"
@@ -208,5 +208,5 @@ def test_name_that_needs_an_absent_package_is_reported_for_a_whole_list(
     found = [each for each in matrix.judge(known, Environment(stated)).findings if each.id == "CC-2026-3125"]
     assert len(found) == expected
     for each in found:
-        assert "accelerate 1.13.0 has accelerate.utils.DummyOptim only where deepspeed is installed." in each.summary
+        assert "accelerate 1.13.0 has accelerate.utils.DummyOptim only if deepspeed is installed." in each.summary
         assert each.remedies[0].pins == {"deepspeed": ""}

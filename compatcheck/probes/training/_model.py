@@ -86,7 +86,7 @@ def build(request: Request) -> Built:
             return _tried(model_class, config_class(**small), seed, None if square else small.get("head_dim"))
         except config_errors() as error:
             problems.append(_one_line(error))
-    raise Unbuildable(f"{model_class.__name__} does not run when shrunk: {problems[0]}")
+    raise Unbuildable(f"a scaled-down {model_class.__name__} does not run: {problems[0]}")
 
 
 def instance(built: Built, dtype: str, attention: Optional[str] = None) -> Module:

@@ -206,4 +206,4 @@ def _compared(records: List[Record]) -> Row:
             says = "the %s differs first between two replays (its sum by %.2g of it), then %d of %d others"
             told = says % (name, changed, len(differing) - 1, len(first) - 1)
             return {**row, "theta": float("inf"), "tensor": name, "says": told.replace("the the", "the")}
-    return {**row, "says": "%d outputs, gradients and weights are the same in every bit" % len(first)}
+    return {**row, "says": "%d outputs, gradients and weights are bit-identical" % len(first)}

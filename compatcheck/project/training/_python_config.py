@@ -49,7 +49,7 @@ def _names_of(document: Document, reading: _Reading) -> dict[str, Node]:
     """The names that a file assigns or brings in, with their values."""
     real = os.path.realpath(document.path)
     if real in reading.chain:
-        raise InputError(DOING, document.path, "it is based on itself", "remove the cycle of _base_ files")
+        raise InputError(DOING, document.path, "its _base_ files form a cycle", "remove the cycle of _base_ files")
     reading.opened[0] += 1
     if reading.opened[0] > limits.PYTHON_FILES:
         raise OversizeError(

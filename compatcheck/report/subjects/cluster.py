@@ -192,7 +192,7 @@ def _slow(links: Sequence[Link]) -> Iterator[str]:
     lame = {node for node, own in of_node.items() if len(own) > 1 and all(link.slow for link in own)}
     for node in sorted(lame):
         speed = _speed(max(link.speed for link in of_node[node]))
-        yield _("every link of {node}: {speed} each way at most").format(node=node, speed=speed)
+        yield _("every link of {node}: at most {speed} in each direction").format(node=node, speed=speed)
     pairs = [link for link in links if link.slow and not lame & set(link.nodes)]
     for link in pairs[:_MOST_NODES]:
         yield _("{nodes}: {speed} each way").format(nodes=" - ".join(link.nodes), speed=_speed(link.speed))

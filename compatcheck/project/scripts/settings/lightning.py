@@ -108,7 +108,7 @@ def _strategy_object(sheet: Sheet, strategy: Call) -> None:
         if read_deepspeed(inner, ("config",)):
             sheet.include(inner)
         elif strategy.gap or isinstance(strategy.keywords.get("stage"), Open):
-            sheet.unknown("training.deepspeed", strategy.gap or "its stage is computed", keys)
+            sheet.unknown("training.deepspeed", strategy.gap or "the ZeRO stage is computed by the script", keys)
         else:
             sheet.inline("deepspeed", keys, {"zero_optimization": {"stage": strategy.keywords.get("stage", 2)}})
     else:
