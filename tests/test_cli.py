@@ -453,7 +453,7 @@ def test_an_interrupt_ends_the_probe_and_is_status_130(venv: Path, tmp_path: Pat
     child = int(waited_for(tmp_path / "pid"))
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
-    assert process.returncode == 130 and out.startswith("compatcheck ") and "interrupted" in out + err
+    assert process.returncode == 130 and out.startswith("1 affected\ncompatcheck ") and "interrupted" in out + err
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
 

@@ -73,7 +73,7 @@ def test_pairs_of_one_list(check: Callable[..., dict[str, Any]], text: str, stat
 def test_both_lines_and_both_ways_out_are_named(check: Callable[..., dict[str, Any]]) -> None:
     found = check({"requirements.txt": "peft\n\ntrl==0.20.0\ntransformers==4.52.4\n"})[EXCLUDED]
     assert found["summary"] == (
-        "trl 0.20.0 requires transformers>=4.53.2; requirements.txt:4 asks for transformers 4.52.4"
+        "trl 0.20.0 requires transformers>=4.53.2; requirements.txt:4 requires transformers 4.52.4"
     )
     assert found["location"] == {"file": "requirements.txt", "line": 4}
     assert [each["pins"] for each in found["remedies"][:2]] == [

@@ -52,7 +52,7 @@ def write(folder: Path, pins: str = "", script: str = "", model: str = "") -> No
 
 def areas(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[bool, str]]:
     """Each area of a text report by its label: whether it has a tick, and what stands beside it."""
-    rows = done.stdout.splitlines()[1:]
+    rows = done.stdout.splitlines()[2:]
     head = rows[: next(at for at, row in enumerate(rows) if not row)]
     return {row[2:15].strip(): (row[0] == "✓", row[15:]) for row in head if row[0] != " "}
 
@@ -270,4 +270,4 @@ def test_a_chinese_report_has_no_english_line(folder: Path, command: Command) ->
 def test_a_terminal_without_unicode_gets_plain_signs(folder: Path) -> None:
     write(folder, pins=PINS)
     done = run_command(sys.executable, "check", "--no-probe", ".", cwd=folder, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
-    assert done.stdout.splitlines()[1].startswith("+ packages     requirements.txt (3 pinned)")
+    assert done.stdout.splitlines()[2].startswith("+ packages     requirements.txt (3 pinned)")

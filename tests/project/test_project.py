@@ -158,7 +158,7 @@ def test_a_folder_without_bounds_is_refused(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("compatcheck.files.limits.FOLDER_ENTRIES", 3)
     for number in range(5):
         (tmp_path / f"{number}.log").touch()
-    with pytest.raises(InputError, match="holds over 3 files"):
+    with pytest.raises(InputError, match="contains over 3 files"):
         read_paths([str(tmp_path)])
 
 

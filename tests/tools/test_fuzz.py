@@ -66,12 +66,15 @@ def run() -> Run:
         if event == "call":
             codes.add((frame.f_code.co_filename, frame.f_code.co_name))
 
-    with bounded():
-        sys.setprofile(note)
+    def look(name: str, data: bytes) -> Fault | None:
+        sys.setprofile(note)  # Python drops a profiler in which a RecursionError is raised
         try:
-            found = {name: [fault_of(name, data) for data in seeds.of(name)] for name in TARGETS}
+            return fault_of(name, data)
         finally:
             sys.setprofile(None)
+
+    with bounded():
+        found = {name: [look(name, data) for data in seeds.of(name)] for name in TARGETS}
     root = f"{PACKAGE}/"
     called = {(file.removeprefix(root), name) for file, name in codes if file.startswith(root)}
     return Run(called, {name: [fault for fault in faults if fault] for name, faults in found.items()})

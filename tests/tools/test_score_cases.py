@@ -293,7 +293,10 @@ def test_a_report_on_several_models_is_judged_by_the_first() -> None:
 
 
 def test_another_gpu_is_a_fix(known: matrix.Matrix) -> None:
-    case = changed(env__packages={}, context__framework="unsloth", context__zero_stage=None, cause__packages=["triton"])
+    packages = {"triton": "2.3.1"}
+    case = changed(
+        env__packages=packages, context__framework="unsloth", context__zero_stage=None, cause__packages=["triton"]
+    )
     case["env"]["gpus"] = ["Tesla P100-PCIE-16GB"]
     assert status(known, {**case, "fix": {"packages": {}, "config": {"gpu": "a T4, of capability 7.5"}}}) == "affected"
     assert status(known, {**case, "fix": {"packages": {}, "config": {"gpu": "another P100"}}}) is None

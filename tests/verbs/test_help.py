@@ -46,7 +46,7 @@ def rows(text: str, heading: str) -> list[str]:
 
 def test_verbs_are_listed_by_purpose() -> None:
     text = shown("--help")
-    assert {"check", "hook", "probe"} <= {*rows(text, "Judge")}
+    assert {"check", "hook", "probe"} <= {*rows(text, "Check")}
     assert {"pin", "ignore"} == {*rows(text, "Fix")}
     assert {"diagnose", "explain", "compare"} <= {*rows(text, "Understand")}
     assert {"cluster", "env"} == {*rows(text, "Many machines")}

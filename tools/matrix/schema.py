@@ -25,7 +25,10 @@ _COMPARED: dict[Kind, tuple[str, list[dict[str, Any]]]] = {
     ),
     "text": ("a word, or a list of those it may be", [{"type": "string"}, {"$ref": "#/$defs/words"}]),
     "flag": ("true or false", [{"type": "boolean"}]),
-    "labels": ("a label that must be there, or a list of those of which one must", [{"$ref": "#/$defs/words"}]),
+    "labels": (
+        "a label that must be there, or a list of labels, one of which must",
+        [{"type": "string"}, {"$ref": "#/$defs/words"}],
+    ),
 }
 
 
