@@ -67,7 +67,7 @@ def test_pages_stay_light(site: Path) -> None:
 def test_an_entry_is_told_whole(site: Path) -> None:
     page = " ".join("".join(Page((site / "entries" / "CC-2024-0040.html").read_text(encoding="utf-8")).words).split())
     for words in (
-        "Gradient accumulation multiplies the gradient",
+        "scales the gradient by the accumulation steps",
         "training.gradient_accumulation_steps >=2",
         "1 of 2",
         "transformers>=4.48.3",
