@@ -28,7 +28,7 @@ def test_an_ignored_hook_is_named(plant: Plant) -> None:
     code = IN_EVERY_PROCESS.format(code="import torch.nn.parallel.distributed\n" + HOOK_IGNORED)
     outcome, why, _ = measured("reduction_dtype", plant(code), {"ways": ["ddp"]})
     assert outcome == "fail"
-    assert "gradients are reduced in float32 where bfloat16 is asked" in why
+    assert "gradients are reduced in float32 instead of the requested bfloat16" in why
     assert "DDP, bf16_compress_hook" in why
 
 
