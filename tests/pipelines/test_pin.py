@@ -115,8 +115,8 @@ def test_where_no_version_is_left_a_setting_clears_it_and_the_finding_stays_told
     assert [finding.id for finding in found.report.left] == ["CC-2024-0001"]
     assert "attn_implementation" in found.report.choices[0].settings[0].what[0]
     assert found.report.notes[0] == (
-        "no nearby versions fix CC-2024-0001: the matrix requires torch==2.5.*,>=2.5.1 and requirements.in:1 has the requirement "
-        "torch>=2.5.0,<2.5.1"
+        "no nearby versions fix CC-2024-0001: the matrix requires torch==2.5.*,>=2.5.1 and requirements.in:1 "
+        "has the requirement torch>=2.5.0,<2.5.1"
     )
 
 
