@@ -126,7 +126,8 @@ def _require_readable(folder: str) -> About:
             (WithdrawnEntry if "withdrawn" in entry else Entry).model_validate(entry)
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
-            seen = f"{entry.get('id')}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+            name = entry.get("id") if isinstance(entry, dict) else type(entry).__name__
+            seen = f"{name}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
             raise InputError(
                 "reading", _FETCHED, seen, f"upgrade compatcheck, which is too old for it; {_STAYS}"
             ) from None

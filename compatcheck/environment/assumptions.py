@@ -8,6 +8,7 @@ from typing import Any
 
 from compatcheck.environment import Environment, paths, snapshot, vocabulary
 from compatcheck.errors import InputError
+from compatcheck.files import limits
 from compatcheck.language import gettext as _
 from compatcheck.language.suggestion import did_you_mean
 from compatcheck.packages.names import normalised
@@ -74,5 +75,22 @@ def _typed(path: str, value: str) -> Any:
         parsed = json.loads(value)
     except (ValueError, RecursionError):
         return value
+    if _is_deeper(parsed, limits.STATED_DEPTH):
+        raise InputError(_DOING, path, "it is nested too deeply", "pass an ordinary value")
     as_written = vocabulary.is_text(path) and parsed is not None and not isinstance(parsed, str)
     return value if as_written else parsed
+
+
+def _is_deeper(value: Any, most: int) -> bool:
+    """Return whether tables and lists in the value are nested in more than ``most`` levels."""
+    level = [value]
+    for _level in range(most + 1):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, (dict, list))
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return True

@@ -24,6 +24,9 @@ DOCKERFILE_BYTES = 1 << 20
 YAML_DEPTH = 60
 """Nesting of a lock file in YAML. Refused."""
 
+STATED_DEPTH = 60
+"""Nesting of a value passed with --assume. Refused."""
+
 YAML_ALIASED_VALUES = 20_000
 """Values of a lock file in YAML that aliases repeat. Refused."""
 

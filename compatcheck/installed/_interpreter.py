@@ -124,11 +124,19 @@ def _answer(executable: str, output: bytes) -> dict[str, Any]:
     return answer
 
 
+_LONGEST_PART = 8
+"""Characters of a part of a version of Python, as ``0rc12+``."""
+
+
 def _is_description(answer: dict[str, Any]) -> bool:
     texts = [answer.get(name) for name in ("version", "executable", "prefix")]
     folders = answer.get("folders")
     texts += folders if isinstance(folders, list) else [None]
-    return all(isinstance(each, str) and "\0" not in each for each in texts)
+    return all(isinstance(each, str) and "\0" not in each for each in texts) and _is_version(answer["version"])
+
+
+def _is_version(text: str) -> bool:
+    return text[:1].isdecimal() and max(map(len, text.split("."))) <= _LONGEST_PART
 
 
 def _failure(executable: str, seen: str) -> NothingInspectedError:

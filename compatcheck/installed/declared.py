@@ -120,7 +120,7 @@ def _is_local(found: Installation) -> bool:
     try:
         with open_text(os.path.join(found.metadata, "direct_url.json"), errors="strict") as stream:
             return '"file:' in stream.read(limits.HEAD_BYTES)
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return False
 
 

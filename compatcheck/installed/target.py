@@ -204,9 +204,14 @@ def _settings(path: str) -> dict[str, str]:
     return {key.strip().lower(): value.strip() for key, _, value in pairs}
 
 
+_VERSION = re.compile(
+    r"(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)(?!\d)(?:\.?(a|alpha|b|beta|c|rc|candidate)\.?(\d{1,3}))?", re.ASCII
+)
+
+
 def _plain(version: str) -> str:
     """``3.11.7.final.0``, as virtualenv writes it, becomes ``3.11.7``."""
-    match = re.match(r"(\d+\.\d+(?:\.\d+)?)(?:\.?(a|alpha|b|beta|c|rc|candidate)\.?(\d+))?", version)
+    match = _VERSION.match(version)
     if not match:
         return ""
     short = {"alpha": "a", "beta": "b", "c": "rc", "candidate": "rc"}

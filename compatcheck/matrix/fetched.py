@@ -58,7 +58,7 @@ def read_pointer() -> Pointer | None:
         pointer = Pointer(told["folder"], About(*(told[key] for key in ABOUT_KEYS)), told["url"], told.get("previous"))
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise DataError("reading which matrix is in use in", path, f"{error!r}", _AGAIN) from None
     return pointer
 
@@ -70,7 +70,7 @@ def read_about(folder: str, advice: str = "reinstall compatcheck") -> About:
         with open_text(path, errors="strict") as stream:
             told = json.load(stream)
         return About(*(told[key] for key in ABOUT_KEYS))
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise DataError("reading", path, f"{error!r}", advice) from None
 
 
