@@ -25,7 +25,7 @@ TRIALS: dict[str, tuple[str, Mapping[str, Any]]] = {
 """Probes with a request, by the name of their column; any other column is a probe with its defaults."""
 TRAINER = (
     *("gradient_accumulation", "micro_training", "packed_sequences", "gradient_checkpointing", "save_reload"),
-    *("packed_sequences, packed", "save_reload, LoRA"),
+    *("packed_sequences, packed", "save_reload, LoRA", "trainer_ranks"),
 )
 ADAPTERS = (*("save_reload, LoRA", "micro_training, LoRA", "gradient_checkpointing, LoRA", "low_precision_trainables"),)
 TRL = ("trl_sft", "trl_dpo", "trl_dpo, dropout", "trl_reward", "trl_grpo")

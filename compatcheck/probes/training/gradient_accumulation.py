@@ -29,27 +29,13 @@ Request: seed, device, config, models (default loss_kwargs and no_kwargs, or own
 
 from __future__ import annotations
 
-import inspect
-import math
-import tempfile
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import TYPE_CHECKING, Dict, Iterator, Tuple
 
-from compatcheck.probes._criterion import (
-    UNIT_ROUNDOFF,
-    Measured,
-    Measuring,
-    Module,
-    Request,
-    Row,
-    Stage,
-    Tensor,
-    Tensors,
-    Unusable,
-    judge_rows,
-    verdict,
-)
+from compatcheck.probes._criterion import Measured, Measuring, Request, Row, Stage, judge_rows, verdict
 from compatcheck.probes._device import NO_DEVICE, device_of
-from compatcheck.probes.training._model import BUILD_ERRORS, Unbuildable, build, instance
+from compatcheck.probes.training import _trainer_step
+from compatcheck.probes.training._model import Unbuildable
+from compatcheck.probes.training._trainer_step import MODELS, Trial
 
 if TYPE_CHECKING:
     from compatcheck.results.findings import Outcome
@@ -60,50 +46,7 @@ PROFILE = "deep"
 SECONDS: float = 6.0
 ASKED_BY: Tuple[str, ...] = ("training.gradient_accumulation_steps",)
 
-Make = Callable[[], Module]
-
-VOCABULARY = 32
-IGNORED = -100
-MODELS = ("loss_kwargs", "no_kwargs")
-ROUNDINGS = 64
 MEAN_OF_MEANS = "the Trainer averages micro-batches with equal weight for models that do not accept a token count"
-LLAMA = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 16,
-    "intermediate_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 64,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-}
-
-
-class Update(NamedTuple):
-    """Parameters before and after one step at learning rate 1, as flat float64 vectors on the CPU."""
-
-    before: Tensor
-    after: Tensor
-
-    @property
-    def change(self) -> Tensor:
-        return self.after - self.before
-
-
-class Trial(NamedTuple):
-    """One model and the sequences of one step; ``name`` is the model's."""
-
-    make: Make
-    name: str
-    lengths: str
-    samples: List[Tensors]
-    device: str
-
-    @property
-    def steps(self) -> int:
-        return len(self.samples)
 
 
 def measure(request: Request, stage: Stage) -> Measuring:
@@ -117,13 +60,13 @@ def measure(request: Request, stage: Stage) -> Measuring:
     seed = int(request["seed"])
     stage("models")
     try:
-        models = _models(request)
+        models = _trainer_step.models(request)
     except Unbuildable as reason:
         return {"unsupported": str(reason)}
     for name in request.get("models") or (("own",) if "own" in models else MODELS):
         for lengths in ("equal", "unequal"):
             stage(f"{name} {lengths}")
-            yield from _rows(Trial(models[name], name, lengths, _samples(lengths, steps, seed), device))
+            yield from _rows(Trial(models[name], name, lengths, _trainer_step.samples(lengths, steps, seed), device))
     return {"device": device}
 
 
@@ -136,184 +79,24 @@ def judge(measured: Measured) -> Tuple[Outcome, str]:
 
 def _rows(trial: Trial) -> Iterator[Row]:
     """The control's row, and those of the Trainer with one batch and with micro-batches."""
-    batches, shares = _micro_batches(trial.samples)
-    exact = _plain_update(trial, [_pad(trial.samples)], [1.0])
-    row: Row = {"case": _case(trial), "dtype": "float32", "tensor": "update", "model": trial.name}
-    plain = _plain_update(trial, batches, shares)
-    yield {**row, "variant": "plain torch loop", "control": True, **_compare(plain, exact)}
-    single, _ = _trained(trial, 1)
-    yield {**row, "variant": "Trainer, one batch", **_told(_compare(single, exact), "one batch")}
-    accumulated, weighs_means = _trained(trial, trial.steps)
-    found = {**row, "variant": "Trainer, micro-batches", **_compare(accumulated, exact)}
-    if weighs_means and verdict(found["theta"]) != "pass":
-        means = _plain_update(trial, batches, [1 / trial.steps] * trial.steps)
-        if verdict(_compare(accumulated, means)["theta"]) == "pass":
-            found.update(by_design=MEAN_OF_MEANS, difference=found["distance"])
-    yield _told(found, f"accumulating {trial.steps} micro-batches")
-
-
-def _case(trial: Trial) -> str:
-    model = "your architecture" if trial.name == "own" else trial.name
-    return f"{model}, {trial.lengths} lengths"
-
-
-def _told(row: Row, what: str) -> Row:
-    """The row with its finding in words: theta is no rounding error."""
-    ratio, distance, bound = (float(row[key]) for key in ("ratio", "distance", "bound"))
-    says = f"{what} gives {ratio:.4g} times the exact update, relative distance {distance:.2g} (bound {bound:.1g})"
-    return {**row, "says": says}
-
-
-def _models(request: Request) -> Dict[str, Make]:
-    """Makers of equal models by name; ``own`` only where the request has a config."""
-    import torch
-    from torch.nn.functional import cross_entropy
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    class NoKwargs(LlamaForCausalLM):  # type: ignore[misc]
-        """Computes its own loss, as remote code does."""
-
-        def forward(self, input_ids: Tensor = None, attention_mask: Tensor = None, labels: Tensor = None) -> Row:
-            hidden = self.model(input_ids=input_ids, attention_mask=attention_mask)[0]
-            logits = self.lm_head(hidden).float()
-            targets = labels[:, 1:].reshape(-1)
-            return {"loss": cross_entropy(logits[:, :-1].reshape(-1, VOCABULARY), targets), "logits": logits}
-
-    class IgnoredKwargs(NoKwargs):
-        def forward(
-            self, input_ids: Tensor = None, attention_mask: Tensor = None, labels: Tensor = None, **kwargs: object
-        ) -> Row:
-            return super().forward(input_ids, attention_mask, labels)
-
-    def maker(model_class: Any) -> Make:
-        def make() -> Module:
-            torch.manual_seed(int(request["seed"]))
-            return model_class(LlamaConfig(**LLAMA)).float()
-
-        return make
-
-    classes = {"loss_kwargs": LlamaForCausalLM, "no_kwargs": NoKwargs, "ignored_kwargs": IgnoredKwargs}
-    models = {name: maker(model_class) for name, model_class in classes.items()}
-    if request.get("config"):
-        built = build(request)
-        models["own"] = lambda: instance(built, "float32")
-    return models
-
-
-def _samples(lengths: str, count: int, seed: int) -> List[Tensors]:
-    import torch
-
-    generator = torch.Generator().manual_seed(seed + 1)
-    sizes = [12] * count if lengths == "equal" else [4 * (number + 1) for number in range(count)]
-    return [{"input_ids": torch.randint(3, VOCABULARY, (size,), generator=generator)} for size in sizes]
-
-
-def _pad(samples: Sequence[Tensors]) -> Row:
-    """One batch padded on the right; the first token, which nothing predicts, has no label."""
-    import torch
-
-    length = max(len(sample["input_ids"]) for sample in samples)
-    ids = torch.zeros(len(samples), length, dtype=torch.long)
-    mask, labels = torch.zeros_like(ids), torch.full_like(ids, IGNORED)
-    for row, sample in enumerate(samples):
-        size = len(sample["input_ids"])
-        ids[row, :size], mask[row, :size] = sample["input_ids"], 1
-        labels[row, 1:size] = sample["input_ids"][1:]
-    return {"input_ids": ids, "attention_mask": mask, "labels": labels}
-
-
-def _micro_batches(samples: Sequence[Tensors]) -> Tuple[List[Row], List[float]]:
-    """A batch for each sequence, and the share of the labels that each has."""
-    batches = [_pad([sample]) for sample in samples]
-    counts = [int((batch["labels"] != IGNORED).sum()) for batch in batches]
-    return batches, [count / sum(counts) for count in counts]
-
-
-def _trained(trial: Trial, steps: int) -> Tuple[Update, bool]:
-    """The Trainer's update, and whether it documents the mean of means for such a model.
-
-    Raises Unusable where the Trainer cannot be built or does not train.
-    """
-    import torch
-
-    model = trial.make()
-    before = _flat(model)
-    doing = "built"
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            from transformers import Trainer
-
-            arguments = _arguments(folder, trial.steps // steps, steps, trial.device)
-            trainer = Trainer(model=model, args=arguments, train_dataset=trial.samples, data_collator=_pad)
-            doing = "run"
-            trainer.train()
-        except torch.cuda.OutOfMemoryError:
-            raise
-        except BUILD_ERRORS as error:
-            raise Unusable(f"the Trainer cannot be {doing}", error) from error
-    return Update(before, _flat(model)), getattr(trainer, "model_accepts_loss_kwargs", None) is False
-
-
-def _plain_update(trial: Trial, batches: Sequence[Row], shares: Sequence[float]) -> Update:
-    """The same step by a loop over batches, each loss weighted by its share."""
-    import torch
-
-    model = trial.make().to(trial.device).train()
-    before = _flat(model)
-    for batch, share in zip(batches, shares):
-        output = model(**{name: value.to(trial.device) for name, value in batch.items()})
-        (output["loss"] * share).backward()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.grad is not None:
-                parameter.sub_(parameter.grad)
-    return Update(before, _flat(model))
-
-
-def _arguments(folder: str, batch_size: int, steps: int, device: str) -> object:
-    """Arguments spelt as every Trainer since 4.31 knows them; one GPU at most."""
-    import torch
-    from transformers import TrainingArguments
-
-    known = inspect.signature(TrainingArguments.__init__).parameters
-    on_cpu = device == "cpu" or not torch.cuda.is_available()
-    arguments = TrainingArguments(
-        output_dir=folder,
-        per_device_train_batch_size=batch_size,
-        gradient_accumulation_steps=steps,
-        max_steps=1,
-        learning_rate=1.0,
-        lr_scheduler_type="constant",
-        optim="sgd",
-        max_grad_norm=0.0,
-        weight_decay=0.0,
-        report_to="none",
-        disable_tqdm=True,
-        save_strategy="no",
-        remove_unused_columns=False,
-        **{"use_cpu" if "use_cpu" in known else "no_cuda": on_cpu},
-    )
-    if arguments.device.type == "cuda":
-        arguments._n_gpu = 1
-    return arguments
-
-
-def _flat(model: Module) -> Tensor:
-    import torch
-
-    return torch.cat([parameter.detach().double().cpu().flatten() for parameter in model.parameters()])
-
-
-def _compare(update: Update, exact: Update) -> Row:
-    """Ratio and relative distance of two updates, the bound of the latter, and theta, their quotient."""
-    size = float(exact.change.norm())
-    distance = float((update.change - exact.change).norm()) / size
-    bound = ROUNDINGS * UNIT_ROUNDOFF["float32"] * (1 + float(exact.before.norm()) / size)
-    return {
-        "ratio": float(update.change.norm()) / size,
-        "distance": distance,
-        "bound": bound,
-        "theta": distance / bound if math.isfinite(distance) else math.inf,
-        "rho": 0.0,
-        "nonfinite": int(not math.isfinite(distance)),
+    steps = len(trial.samples)
+    batches, shares = _trainer_step.micro_batches(trial.samples)
+    exact = _trainer_step.plain_update(trial, [_trainer_step.pad(trial.samples)], [1.0])
+    row: Row = {
+        "case": _trainer_step.case(trial.name, trial.lengths),
+        "dtype": "float32",
+        "tensor": "update",
+        "model": trial.name,
     }
+    plain = _trainer_step.plain_update(trial, batches, shares)
+    yield {**row, "variant": "plain torch loop", "control": True, **_trainer_step.compare(plain, exact)}
+    single = _trainer_step.trained(trial, steps, 1)
+    compared = _trainer_step.compare(single.update, exact)
+    yield {**row, "variant": "Trainer, one batch", **_trainer_step.told(compared, "one batch")}
+    accumulated = _trainer_step.trained(trial, 1, steps)
+    found = {**row, "variant": "Trainer, micro-batches", **_trainer_step.compare(accumulated.update, exact)}
+    if accumulated.averages and verdict(found["theta"]) != "pass":
+        means = _trainer_step.plain_update(trial, batches, [1 / steps] * steps)
+        if verdict(_trainer_step.compare(accumulated.update, means)["theta"]) == "pass":
+            found.update(by_design=MEAN_OF_MEANS, difference=found["distance"])
+    yield _trainer_step.told(found, f"accumulating {steps} micro-batches")
