@@ -1,16 +1,16 @@
 """The transformers Trainer on two processes, against one step on the whole batch.
 
 Two ranks take one SGD step of a tiny random model with DistributedDataParallel. It is compared with the same step in
-plain torch on all their sequences: the gradient of the mean over all tokens that are predicted. The sequences have equal
-or unequal label counts, and each rank takes them in one batch or in two micro-batches. The Trainer weights the ranks as
-it does by default, or by their tokens (`average_tokens_across_devices`). The model is Llama as it stands, one whose
-forward takes no token count, or the user's architecture in place of both.
+plain torch on all their sequences: the gradient of the mean over all tokens that are predicted. The sequences have
+equal or unequal label counts, and each rank takes them in one batch or in two micro-batches. The Trainer weights the
+ranks as it does by default, or by their tokens (`average_tokens_across_devices`). The model is Llama as it stands, one
+whose forward takes no token count, or the user's architecture in place of both.
 
-Bound: that of [gradient_accumulation](../training/gradient_accumulation.py). A failure also is ranks whose parameters
-differ in a bit after the step. The control is the same step in one process of plain torch, over the ranks' shares.
-Differs by design: unless told to weigh by tokens, the Trainer documents the mean of the ranks' means, and for models
-that take no number of tokens the mean of all micro-batches' means. Where the update is that, the size of the
-difference is reported.
+Bound: that of [gradient_accumulation](../training/gradient_accumulation.py). It also fails if the parameters of the
+ranks differ in a bit after the step. The control is the same step in one process of plain torch.
+Differs by design: unless it weights by tokens, the Trainer documents the mean of the ranks' means, and for models that
+take no token count the mean of the means of all micro-batches. Where the update is that, the size of the difference is
+reported.
 
 Runs over gloo on the CPU, over NCCL where two GPUs are free.
 
