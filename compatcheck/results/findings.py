@@ -89,14 +89,16 @@ class ProbeResult(NamedTuple):
 
     @property
     def by_design(self) -> tuple[ByDesign, ...]:
-        """Where the libraries compute something else than the probe's reference, and say so."""
+        """Where the libraries compute something else than the probe's reference, and say so: the largest of each."""
         rows = self.measured.get("rows")
         rows = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
-        return tuple(
+        found = [
             ByDesign(str(row["case"]), str(row["by_design"]), float(row["difference"]))
             for row in rows
             if "by_design" in row and "case" in row and isinstance(row.get("difference"), (int, float))
-        )
+        ]
+        largest = {each.meaning: each for each in sorted(found, key=lambda each: each.difference)}
+        return tuple(each for each in found if each is largest[each.meaning])
 
 
 class HeldFact(NamedTuple):

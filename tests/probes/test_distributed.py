@@ -17,7 +17,10 @@ from tests.probes.conftest import Plant
 pytestmark = [pytest.mark.stack, pytest.mark.slow]
 
 SAMPLE = Path(__file__).parent / "samples" / "ranks.py"
-PROBES = ("all_reduce", "ddp_gradients", "zero_gradients", "zero_backward_passes", "zero_default_clipping", "zero_init")
+PROBES = (
+    *("all_reduce", "ddp_gradients", "trainer_ranks", "zero_gradients", "zero_backward_passes"),
+    *("zero_default_clipping", "zero_init"),
+)
 
 IN_EVERY_PROCESS = """
     import os, sys, tempfile
@@ -117,7 +120,15 @@ def test_gradients_that_are_not_averaged_are_convicted(plant: Plant) -> None:
     assert {round(row["ratio"], 3) for row in rows if row["variant"] == "DDP, as it stands"} == {2.0}
 
 
-@pytest.mark.parametrize("name", ["all_reduce", "ddp_gradients"])
+def test_the_trainer_on_two_ranks_takes_the_step_of_the_whole_batch(stack: Target) -> None:
+    outcome, why, rows = measured("trainer_ranks", stack, {})
+    assert outcome == "pass", why
+    by_design = [row for row in rows if "by_design" in row]
+    assert {row["case"].rpartition(",")[0] for row in by_design} == {"no_kwargs, unequal lengths"}
+    assert all(row["difference"] > 0.1 for row in by_design)
+
+
+@pytest.mark.parametrize("name", ["all_reduce", "ddp_gradients", "trainer_ranks"])
 def test_one_process_has_nothing_to_exchange(stack: Target, name: str) -> None:
     probe = _units.unit(name)
     trace = _process.attempt(_units.paths()[name], stack, {"training": {"world_size": 1}}, 60)

@@ -162,8 +162,24 @@ def leave(self, *raised):
     return original(self, *raised)
 partition_parameters.GatheredParameters.__exit__ = leave
 """
+OWN_TOKENS = """
+from transformers import trainer
+original = trainer.Trainer.get_batch_samples
+def get_batch_samples(self, *args, **options):
+    batches, _ = original(self, *args, **options)
+    return batches, sum((batch["labels"] != -100).sum() for batch in batches)
+trainer.Trainer.get_batch_samples = get_batch_samples
+"""
+RANKS_FORGOTTEN = """
+from transformers import trainer
+original = trainer.Trainer.compute_loss
+def compute_loss(self, *args, **options):
+    return original(self, *args, **options) / self.accelerator.num_processes
+trainer.Trainer.compute_loss = compute_loss
+"""
 DIST, DDP, ENGINE = "torch.distributed", "torch.nn.parallel.distributed", "deepspeed.runtime.engine"
-DEEPSPEED = ("deepspeed",)
+TRAINER = "transformers.trainer"
+DEEPSPEED, TRANSFORMERS = ("deepspeed",), ("transformers", "accelerate")
 ZERO = {"stages": [2], "dtype": "float32"}
 TRAINED = {"training": {"deepspeed": {"zero_stage": 2}, "gradient_accumulation_steps": 2}, "dtype": "float32"}
 SHORT = {"seconds": 3}
@@ -177,6 +193,9 @@ FAULTS = (
     Fault("passes under no_sync lost", "ddp_gradients", start_up=(DDP, FIRST_PASS_LOST)),
     Fault("ranks begin with weights of their own", "ddp_gradients", start_up=(DDP, NOT_ALIKE)),
     Fault("buffers of ranks drift apart", "ddp_gradients", start_up=(DDP, BUFFERS_APART)),
+    Fault("tokens of one rank counted", "trainer_ranks", start_up=(TRAINER, OWN_TOKENS), needs=TRANSFORMERS),
+    Fault("loss divided by the ranks", "trainer_ranks", start_up=(TRAINER, RANKS_FORGOTTEN), needs=TRANSFORMERS),
+    Fault("gradients never exchanged", "trainer_ranks", start_up=(DDP, NOT_SYNCHRONISED), needs=TRANSFORMERS),
     Fault(
         "last pass alone counts",
         "zero_backward_passes",
