@@ -172,7 +172,9 @@ def the_loss_is_not_divided(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["packed_sequences", "gradient_checkpointing", "save_reload", "memory_growth"])
+@pytest.mark.parametrize(
+    "name", ["packed_sequences", "gradient_checkpointing", "rollout_logprobs", "save_reload", "memory_growth"]
+)
 @pytest.mark.parametrize("config", [None, GLM], ids=["default", "glm"])
 def test_this_stack_passes(name: str, config: dict[str, Any] | None, patched_window: None) -> None:
     outcome, why, _ = judged(name, {**CPU, "config": config})
@@ -243,6 +245,21 @@ def test_a_mask_of_ones_counts_where_it_can_come(request_: dict[str, Any], outco
     assert (found, words in why) == (outcome, True), why
     if request_ is SINGLE:
         assert all("recorded" in row for row in measured["rows"] if "packed row" in row["variant"])
+
+
+@pytest.mark.parametrize(("model_type", "scored"), [("llama", True), ("opt", True), ("gpt2", False)])
+def test_a_model_that_counts_padding_is_scored_at_other_positions_than_it_generates(
+    model_type: str, scored: bool
+) -> None:
+    request = {**SINGLE, "config": {"model_type": model_type}}
+    outcome, why, measured = judged("rollout_logprobs", request)
+    assert (outcome, {row["recorded"] for row in measured["rows"] if "recorded" in row}) == (
+        "pass",
+        {"the objective draws no completions"},
+    ), why
+    outcome, why, _ = judged("rollout_logprobs", {**request, "training": {"objective": "grpo"}})
+    assert outcome == ("pass" if scored else "fail"), why
+    assert scored or "forward pass, padded on both sides" in why
 
 
 def test_an_attention_that_does_not_run_is_named_and_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
