@@ -59,6 +59,15 @@ def test_flash_attn_that_is_missing_is_not_compiled_by_another_major_version(
     assert (bool(verdict.occurrences), verdict.holds) == (told, holds)
 
 
+@pytest.mark.parametrize(("torch", "holds"), [("2.3.1", True), ("2.4.0", None), ("2.8.0+cu128", None), ("2.9.0", True)])
+def test_flash_attn_with_a_wheel_for_torch_may_need_no_compiler(
+    known: matrix.Matrix, torch: str, holds: bool | None
+) -> None:
+    facts = {"distributions": {"flash-attn": None, "torch": torch}, "cuda": {"runtime": "12.1", "toolkit": "11.8"}}
+    verdict = flash_attn_cannot_be_compiled.find(Environment({**facts, "training": FLASH}), known.table)
+    assert (bool(verdict.occurrences), verdict.holds) == (True, holds)
+
+
 @pytest.mark.parametrize(
     ("torch", "cuda", "holds", "pins"),
     [

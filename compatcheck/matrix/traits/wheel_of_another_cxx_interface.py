@@ -1,7 +1,9 @@
 """A wheel whose label says which C++ interface it is compiled for stands beside a torch built for the other one.
 
 The project's own Linux x86_64 builds of torch use the old interface up to 2.5 and the new one from 2.7 on; of 2.6 the
-one for CUDA 12.6 alone is new. NVIDIA's and conda-forge's builds use the new one throughout.
+one for CUDA 12.6 alone is new. NVIDIA's and conda-forge's builds use the new one throughout. A label that says FALSE is
+wrong where the wheel is compiled against a torch with the new one: setup.py can turn it on and not off.
+https://github.com/Dao-AILab/flash-attention/blob/v2.8.3/setup.py
 https://github.com/pytorch/pytorch/pull/142064, https://github.com/pytorch/pytorch/issues/143962
 """
 
@@ -14,12 +16,14 @@ from compatcheck.environment import Environment, Unknown
 from compatcheck.inference.torch_builds import backend_of, minor, numbers
 from compatcheck.matrix._traits import Table
 from compatcheck.matrix.matching.match import Occurrence, TraitVerdict
-from compatcheck.packages.versions import is_vendor_build
+from compatcheck.packages.versions import is_vendor_build, parse_version
 
 _LABELLED = ("flash-attn", "causal-conv1d", "mamba-ssm")
 _LABEL = re.compile(r"\+cu\d+torch(?P<torch>\d+\.\d+)(?:\.\d+)?cxx11abi(?P<new>TRUE|FALSE)", re.IGNORECASE)
 _AGE = {True: "new", False: "old"}
 _LAST_OLD, _FIRST_NEW = (2, 5), (2, 7)
+_FIRST_BUILT_WITH_NEW_2_6 = {"flash-attn": "2.8.0", "causal-conv1d": "1.5.1", "mamba-ssm": "2.2.5"}
+"""From these on, the wheels for torch 2.6 are compiled against its build for CUDA 12.6."""
 _CUDA_WHEELS = ("nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime")
 
 
@@ -53,12 +57,23 @@ def _apart(environment: Environment, name: str, installed: str) -> tuple[Occurre
     interface, is_new = _interface(environment, release, known), label["new"].upper() == "TRUE"
     if interface is None or interface.is_new == is_new or minor(release) != label["torch"]:
         return None
+    if not is_new and _is_new_despite_label(name, installed, label["torch"]):
+        return None
     built = f"torch {torch}" if known else f"the project's own build of torch {release}"
     summary = (
         f"{name} {installed} is compiled for the {_AGE[is_new]} C++ interface; {built} has the "
         f"{_AGE[interface.is_new]} one, whose wheels say cxx11abi{str(interface.is_new).upper()}"
     )
     return Occurrence(summary, (name, "torch")), interface.certain
+
+
+def _is_new_despite_label(name: str, installed: str, torch: str) -> bool:
+    """Whether a wheel labelled FALSE is compiled against a torch with the new interface."""
+    release, version = (numbers(torch) or (0,))[:2], parse_version(installed)
+    first = parse_version(_FIRST_BUILT_WITH_NEW_2_6[name])
+    if release <= _LAST_OLD or version is None or first is None:
+        return False
+    return release >= _FIRST_NEW or version >= first
 
 
 def _interface(environment: Environment, torch: str, known: bool) -> Interface | None:
