@@ -54,6 +54,7 @@ _WORD = re.compile(r"[A-Za-z]{2,}|\ba\b")
 _PLACE = re.compile(r"\{\w*\}")
 _PERCENT = re.compile(r"%%|%(?:\.\d+)?[sdgfr]")
 _PATTERN = re.compile(r"[\\^$|]|\(\?|\n")
+_SEARCHES = ("replace", "removesuffix", "removeprefix", "partition", "split", "startswith", "endswith")
 _CODE = ("compatcheck ", "from ", "import ", "#", "--", "[", "Traceback", "CUDA used", "ROCM used")
 _FUNCTION_WORDS = frozenset(
     ("the", "is", "are", "not", "no", "and", "with", "of", "for", "to", "in", "a", "an", "but", "which", "has", "have")
@@ -160,12 +161,19 @@ def _sentences_of(tree: ast.Module) -> Iterator[str]:
             text = _numbered(node.value) if isinstance(node.value, str) else ""
         else:
             continue
-        if _is_sentence(text) and not _is_handed_over(node, parent):
+        if _is_sentence(text) and not _is_handed_over(node, parent) and not _is_searched(parent):
             yield text
 
 
 def _is_handed_over(node: ast.AST, parent: ast.AST | None) -> bool:
     return isinstance(parent, ast.Call) and node in parent.args and _name(parent) in _TEXTS
+
+
+def _is_searched(parent: ast.AST | None) -> bool:
+    """Whether a literal is looked for in another text, and shown to nobody."""
+    if isinstance(parent, ast.Compare):
+        return True
+    return isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr in _SEARCHES
 
 
 def _template(joined: ast.JoinedStr) -> str:
