@@ -1,4 +1,4 @@
-"""What scripts and notebooks call. Nothing is printed; every refusal is a `CompatcheckError` that says what to do.
+"""Functions for scripts and notebooks. They print nothing; a failure is a `CompatcheckError` that says what to do.
 
     import compatcheck
 
@@ -6,9 +6,9 @@
     if not verdict.ok:
         print(verdict)
 
-``check`` gives what the command gives for the same paths: the environment is the active one, else the project's
-``.venv``, else what its requirements pin, and ``[tool.compatcheck]`` of the nearest ``pyproject.toml`` counts. Without
-paths, the environment is the one that the caller runs in.
+``check`` returns the result of the command for the same paths. It checks the active environment, else the project's
+``.venv``, else the pins in its requirements, and uses ``[tool.compatcheck]`` of the nearest ``pyproject.toml``.
+Without paths, it checks the environment that the caller runs in.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ PathLike = str | os.PathLike[str]
 
 
 class Verdict(NamedTuple):
-    """What the matrix and its probes say of an environment; printed, it is the report of the command.
+    """The result of a check. When printed, it is the report of the command.
 
-    ``report`` is that of the worst project, ``projects`` holds each by its folder.
+    ``report`` is the report of the worst project; ``projects`` has the report of each project by its folder.
     """
 
     report: Report
@@ -63,12 +63,12 @@ class Verdict(NamedTuple):
 
     @property
     def areas(self) -> tuple[Area, ...]:
-        """What was judged: packages, gpu, training, model, imports and numerics, each with where from or why not."""
+        """The areas (packages, gpu, training, model, imports, numerics), each with its sources or why not judged."""
         return self.report.areas
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Every finding, the worst of each project first: confirmed, affected, possible, refuted."""
+        """All findings, in each project in this order: confirmed, affected, possible, refuted."""
         return tuple(finding for _folder, report in self._reports for finding in report.findings)
 
     @property
@@ -103,7 +103,7 @@ class Verdict(NamedTuple):
 
 
 class Measurements(NamedTuple):
-    """What came of the probes that ran, in their order; printed, it is the report of the command."""
+    """The results of the probes that ran, in their order. When printed, they are the report of the command."""
 
     results: tuple[ProbeResult, ...]
 
@@ -121,7 +121,7 @@ class Measurements(NamedTuple):
 
 
 class Pins(NamedTuple):
-    """Pins that leave no affected finding: the ``text`` of a file, and the ``report`` of what moved and why."""
+    """Pins without affected findings: the ``text`` of a file, and the ``report`` of what changed and why."""
 
     text: str
     report: PinReport
@@ -158,13 +158,14 @@ def check(
     """Judge an environment with the training configurations, requirements and model folders among ``paths``.
 
     ``snapshot`` is a file that ``compatcheck env`` wrote, or its content. ``assume`` states facts by dotted names, such
-    as ``{"gpu.compute_capability": "9.0"}``; None states that something is absent. ``probe`` runs the probes of
-    what matched in the interpreter that is judged, by default if no stranger's folder brings it; ``imports`` follows
-    every import of a training run. ``baseline`` is an earlier JSON report whose findings are known; ``require`` names
-    areas without which the verdict is not ``ok``, such as ``training``. ``settings`` is a file whose
-    ``[tool.compatcheck]`` counts, by default the nearest ``pyproject.toml``; ``isolated`` ignores it.
+    as ``{"gpu.compute_capability": "9.0"}``; the value None states that the fact is absent. ``probe`` runs the probes
+    of the findings in the judged interpreter; by default they run unless an untrusted folder contains the interpreter.
+    ``imports`` follows every import of a training run. ``baseline`` is an earlier JSON report whose findings are
+    suppressed. ``require`` names areas that must be judged, such as ``training``; otherwise the verdict is not ``ok``.
+    ``settings`` is a file with ``[tool.compatcheck]``, by default the nearest ``pyproject.toml``; ``isolated`` ignores
+    all such settings.
 
-    Raises `CompatcheckError` where an input cannot be read, an id is unknown, or nothing could be inspected.
+    Raises `CompatcheckError` if an input cannot be read, an id is unknown, or nothing could be inspected.
     """
     known = matrix.load()
     project = _settings(settings, isolated)
@@ -209,11 +210,11 @@ def probe(
     budget_seconds: float | None = None,
     fresh: bool = False,
 ) -> Measurements:
-    """Run the named probes, or those of the profile, in the interpreter that is judged.
+    """Run the named probes, or the probes of the profile, in the judged interpreter.
 
-    ``model`` is a model folder, a ``config.json`` or a cached hub id, ``training`` a configuration or launch script:
-    the probes then try that architecture and those settings. Raises `CompatcheckError` for a name that no probe has and
-    for an input that cannot be read.
+    ``model`` is a model folder, a ``config.json`` or a cached hub id; ``training`` is a configuration or a launch
+    script. The probes then use this architecture and these settings. Raises `CompatcheckError` if no probe has a given
+    name, or if an input cannot be read.
     """
     given = {"device": probes.require_device(device), "profile": profile, "trust_remote_code": trust_remote_code}
     context = probing.context(_name(model), _name(training))
@@ -240,11 +241,11 @@ def pin(
     build: bool = False,
     budget_seconds: float = 120.0,
 ) -> Pins:
-    """Pins that leave no affected finding, as near as can be to what the requirements or the environment have.
+    """Return the pins without affected findings that are closest to the requirements or the environment.
 
-    Nothing is written. ``build`` allows local projects to be built, which runs their code. ``verify`` builds the
-    set apart and runs there the probes that failed before. Raises `CompatcheckError` where the requirements
-    contradict one another, no set is clean, or the index does not answer.
+    Nothing is written. ``build`` allows local projects to be built, which runs their code. ``verify`` builds the set
+    in a temporary environment and re-runs the failed probes there. Raises `CompatcheckError` if the requirements
+    contradict one another, if every set has a finding, or if the index does not answer.
     """
     known = matrix.load()
     subject = pinning.subject(

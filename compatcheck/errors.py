@@ -6,9 +6,9 @@ from os import PathLike
 
 
 class CompatcheckError(Exception):
-    """Work that could not be done, told in one line.
+    """An error with a message of one line.
 
-    The line names what was being done, to which file, what was seen, and what to do next.
+    The line names the operation, the file, what went wrong, and what to do next.
     """
 
     exit_status = 2

@@ -69,7 +69,7 @@ def main() -> int:
 def table(lines: list[dict]) -> str:
     """Markdown: a line for each probe and dtype."""
     rows = [
-        "| probe | seeds | convictions | watched | in float32: theta, rho | in bfloat16 |",
+        "| probe | seeds | failures | watched | in float32: theta, rho | in bfloat16 |",
         "|---|---|---|---|---|---|",
     ]
     for probe in dict.fromkeys(line["probe"] for line in lines):

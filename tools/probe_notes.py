@@ -19,7 +19,7 @@ def listed() -> str:
     from compatcheck import probes
     from compatcheck.probes import _units
 
-    lines = ["| probe | tries | runs | seconds |", "|---|---|---|---|"]
+    lines = ["| probe | tests | runs | seconds |", "|---|---|---|---|"]
     for name in probes.names():
         unit = _units.unit(name)
         title, _ = probes.describe(name)

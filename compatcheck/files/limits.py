@@ -10,7 +10,7 @@ TEXT_BYTES = 16 << 20
 """Any file of text without a limit of its own: JSON, snapshots, `pyproject.toml`, lock files. Refused."""
 
 HEAD_BYTES = 1 << 16
-"""A file that only shows its kind or version. Its beginning counts."""
+"""A file that only shows its kind or version. Only its beginning is read."""
 
 REQUIREMENTS_BYTES = 4 << 20
 """A list of requirements. Refused."""
@@ -37,10 +37,10 @@ CONFIGURATION_VALUES = 50_000
 """Values of a training configuration, aliases counted as often as they are used. Refused."""
 
 SCRIPT_BYTES = 1 << 20
-"""A Python script. Refused if it is passed, else unread with the reason."""
+"""A Python script. Refused if it is passed; otherwise not read, with the reason."""
 
 NOTEBOOK_BYTES = 64 << 20
-"""A notebook. As a script."""
+"""A notebook. Treated like a script."""
 
 MET_BYTES = 1 << 20
 """A configuration in a folder that was not passed. Skipped."""
@@ -75,10 +75,10 @@ SCRIPT_STEPS = 300_000
 """Steps in which a script is followed. Later steps are unknown."""
 
 SCRIPT_ROUNDS = 64
-"""Rounds of a loop that are followed. Values that it changes are unknown."""
+"""Rounds of a loop that are followed. Values that the loop changes are unknown."""
 
 ARGUMENTS_DEPTH = 20
-"""Values within the arguments of a call. Deeper ones are unknown."""
+"""Values within the arguments of a call. Deeper values are unknown."""
 
 PYTHON_FILES = 50
 """Files that a configuration in Python builds on. Refused."""
@@ -96,16 +96,16 @@ INTERPOLATED_CHARACTERS = 4096
 """A value with placeholders. Left as it is."""
 
 INTERPOLATED_DEPTH = 16
-"""Placeholders for placeholders. Left open."""
+"""Placeholders for placeholders. The value is unknown."""
 
 SHELL_WORD_CHARACTERS = 1 << 14
-"""A word of a shell script, its variables filled in. Left open."""
+"""A word of a shell script, its variables filled in. The value is unknown."""
 
 SHELL_WORDS = 50_000
 """Words of a shell script. Refused."""
 
 RUNS = 12
-"""Trainings in one folder that are compared. With more, none decides."""
+"""Trainings in one folder that are compared. With more trainings, none of them is used."""
 
 
 # Models
@@ -113,7 +113,7 @@ HEADER_BYTES = 100 << 20
 """The header of a safetensors file, the limit of safetensors itself. The file is reported as damaged."""
 
 EMBEDDING_ROW_BYTES = 1 << 20
-"""A row of the embedding, which `data` compares with others. They are not compared."""
+"""A row of the embedding, which `data` compares with others. The rows are not compared."""
 
 ZIP_LISTING_BYTES = 64 << 20
 """The listing of a zip of weights. The file is reported as damaged."""
@@ -137,7 +137,7 @@ TOKENIZER_BYTES = 128 << 20
 """`tokenizer.json`. Refused."""
 
 REF_BYTES = 200
-"""A ref in a Hugging Face cache. Its beginning counts."""
+"""A ref (branch or tag) in a Hugging Face cache. Only its beginning is read."""
 
 REFS = 500
 """Refs of a model in a Hugging Face cache. Others are not read."""
@@ -151,13 +151,13 @@ REMEMBERED_HASHES = 10_000
 
 # Installed environments
 METADATA_BYTES = 4 << 20
-"""The header of a distribution's metadata. Its beginning counts."""
+"""The header of a distribution's metadata. Only its beginning is read."""
 
 RECORD_BYTES = 16 << 20
 """The list of a distribution's files. Not read."""
 
 PTH_BYTES = 1 << 20
-"""A `.pth` or `.egg-link`. Its beginning counts."""
+"""A `.pth` or `.egg-link`. Only its beginning is read."""
 
 PTH_FOLDERS = 500
 """Folders that `.pth` files add. Others are not searched."""
@@ -166,37 +166,37 @@ DISTRIBUTION_REQUIREMENTS = 5000
 """Requirements that a distribution declares. Others are not read."""
 
 EGG_REQUIREMENTS_BYTES = 1 << 20
-"""`requires.txt` of an egg. Its beginning counts."""
+"""`requires.txt` of an egg. Only its beginning is read."""
 
 MODULE_BYTES = 2 << 20
-"""A module of a release that the tables lack. It counts as unread."""
+"""A module of a release that the tables lack. The module counts as unread."""
 
 MODULES_BYTES = 24 << 20
 """All modules of such a release. The rest counts as unread."""
 
 TOOLKIT_BYTES = 64 << 10
-"""A file that states CUDA's release. Its beginning counts."""
+"""A file that states CUDA's release. Only its beginning is read."""
 
 LIBRARY_SECTIONS = 4096
 """Sections of torch's library. Its architectures are unknown."""
 
 ANSWER_BYTES = 1 << 20
-"""The answer of an interpreter to the question for its folders. It is ended, exit status 3."""
+"""The answer of an interpreter to the question for its folders. The interpreter is ended, exit status 3."""
 
 ANSWER_SECONDS = 20.0
-"""The time for that answer. It is ended with all that it started, exit status 3."""
+"""The time for that answer. The interpreter and all that it started are ended, exit status 3."""
 
 IMPORTED_BYTES = 8 << 20
-"""A file of Python, stubs or records that `--imports` follows. It counts as unknown."""
+"""A file of Python, stubs or records that `--imports` follows. The file counts as unknown."""
 
 IMPORTS_SECONDS = 900.0
-"""How long `--imports` follows imports. It ends with an error."""
+"""How long `--imports` follows imports. The search ends with an error."""
 
 IMPORTS_STEPS = 20_000
 """Steps of one module that `--imports` follows. The rest is unknown."""
 
 IMPORTS_ROUNDS = 3000
-"""Rounds of a loop that `--imports` follows. Values that it changes are unknown."""
+"""Rounds of a loop that `--imports` follows. Values that the loop changes are unknown."""
 
 IMPORTS_FRAMES = 60_000
 """Frames of the process that follows imports, in a stack of 256 MiB. The module counts as unread."""
@@ -249,25 +249,25 @@ LOG_LINE_BYTES = 1 << 16
 """A line of a log. A longer one is read in pieces."""
 
 MATCHED_CHARACTERS = 4_000
-"""A line that is compared with error patterns. Its beginning counts."""
+"""A line that is compared with error patterns. Only its beginning is read."""
 
 PATTERN_WAYS = 20_000
-"""Ways in which a pattern can match a line, a bound on the cost of a comparison. `matrix lint` refuses others."""
+"""Ways in which a pattern can match a line, a bound on the cost of a comparison. `matrix lint` rejects others."""
 
 OBJECT_CHARACTERS = 1 << 16
 """A reading in JSON that goes over several lines. It is not read."""
 
 LOG_CRASHES = 24
-"""Exceptions of a log that are kept. Others are counted."""
+"""Exceptions of a log that are kept. Further exceptions are only counted."""
 
 LOG_RUNS = 50
-"""Runs of a log that are kept. The earliest go."""
+"""Runs of a log that are kept. The earliest are dropped."""
 
 OPEN_TRACEBACKS = 64
 """Open tracebacks in a log, such as those of several ranks. The oldest is closed."""
 
 CURVE_POINTS = 600
-"""Points of a curve that are kept. They are thinned out."""
+"""Points of a curve that are kept. Points in between are dropped."""
 
 
 # Training data
@@ -275,10 +275,10 @@ ROW_BYTES = 16 << 20
 """A row of a file of conversations. It is reported as broken."""
 
 ROW_HASHES = 2_000_000
-"""Rows that are compared for repeats. Later ones are not."""
+"""Rows that are compared for repeats. Later rows are not compared."""
 
 SAMPLED_CHARACTERS = 1 << 18
-"""A row that is drawn for the tokenizer. Larger ones are not drawn."""
+"""A row that is drawn for the tokenizer. Larger rows are not drawn."""
 
 
 # Updates, clusters, caches
@@ -318,13 +318,13 @@ WORD_CHARACTERS = 300
 """A word of an error line. Shortened, with its length."""
 
 TAIL_BYTES = 4096
-"""The last output of a child process. Its end counts."""
+"""The last output of a child process. Only its end is kept."""
 
 SIZE_SECONDS = 10.0
-"""How long an index may take to state the size of a wheel. It counts as nothing."""
+"""How long an index may take to state the size of a wheel. The size counts as nothing."""
 
 UV_LINES = 400
-"""Lines of uv that are kept. The last ones."""
+"""Lines of uv that are kept. Only the last lines are kept."""
 
 UV_CHARACTERS = 500
 """Output of uv in an error line. Shortened."""

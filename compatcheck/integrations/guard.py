@@ -54,17 +54,19 @@ class Host(NamedTuple):
 
 
 class Guard:
-    """Judges the environment before the first step, then watches gradients, parameters, losses and memory.
+    """Check the environment before the first step, then watch gradients, parameters, losses and memory.
 
-    ``model`` and ``optimizer`` are those of the loop, or sequences of them; hooks see each step. `step` hands over the
-    loss where the model does not return it. Close the guard when the training is over, or use it in a ``with``.
+    ``model`` and ``optimizer`` are the model and the optimizer of the loop, or sequences of several. Hooks see each
+    step. Pass the loss to `step` if the model does not return it. Close the guard at the end of the training, or use it
+    in a ``with`` statement.
 
-    ``on`` is what an alarm does: ``warn`` prints it once with what explains it, ``stop`` also raises `TrainingStopped`
-    where going on is useless, and `TrainingRefused` at the start where a finding is at or above ``fail_on``.
-    ``trainable`` is what was asked for: ``full``, ``lora`` or a fraction of the elements. ``replicated`` says that
-    every rank of ``group`` holds the same parameters, which is known of DistributedDataParallel. ``share`` is the part
-    of the time that the checks may take once the first steps are over, ``ignore`` holds signatures of alarms that are
-    no fault here, and ``report`` is the file that is written with the first alarm. ``host`` is for callbacks.
+    ``on`` selects what an alarm does. ``warn`` prints the alarm once, with its explanations. ``stop`` also raises
+    `TrainingStopped` if continuing is useless, and `TrainingRefused` at the start if a finding is at or above
+    ``fail_on``. ``trainable`` states which parameters should train: ``full``, ``lora`` or a fraction of the elements.
+    ``replicated`` states that every rank of ``group`` holds the same parameters; for DistributedDataParallel this is
+    known. ``share`` limits the part of the time that the checks take after the first steps. ``ignore`` lists the
+    signatures of alarms that are no fault here. ``report`` is the file that is written with the first alarm. ``host``
+    is for callbacks.
     """
 
     def __init__(
@@ -312,8 +314,8 @@ def require_options(on: str, fail_on: str, window: int, every: int, share: float
     if not fits:
         seen = f"on={on!r}, fail_on={fail_on!r}, window={window}, every={every}, share={share}, trainable={trainable!r}"
         advice = (
-            "on is warn or stop, fail_on a status, window 9 or more, every 1 or more, share and a fraction of trainable"
-            " elements between 0 and 1"
+            "set on to warn or stop, fail_on to a status, window to 9 or more, every to 1 or more, "
+            "and share and the fraction of trainable elements to numbers between 0 and 1"
         )
         raise CompatcheckError("setting up", "the guard", seen, advice)
 

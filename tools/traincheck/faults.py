@@ -75,11 +75,11 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "pytorch-115607",
-        "a compiled step does nothing for good once gradients were None",
+        "once gradients were None, a compiled step no longer has any effect",
         "nothing",
         program=reproductions.steps_skipped_after_no_gradient,
         requires=("torch==2.2.2", "numpy<2"),
-        why="tried under torch 2.2.2, where the whole loop is compiled: the hooks raise no alarm",
+        why="tried with torch 2.2.2 and a loop that is compiled as a whole: the hooks raise no alarm",
     ),
     Fault(
         "pytorch-84803",
@@ -101,7 +101,7 @@ FAULTS: tuple[Fault, ...] = (
         "baichuan2-86",
         "copies between GPUs arrive as zeros, in inference",
         "nothing",
-        why="no training step; needs two GPUs whose copies fail",
+        why="the fault has no training step, and needs two GPUs whose copies fail",
     ),
     Fault(
         "pytorch-104336",
@@ -109,7 +109,7 @@ FAULTS: tuple[Fault, ...] = (
         "guard",
         "replicas-differ",
         reproductions.moved_after_wrapping,
-        why="two gloo ranks; a change of type does what the move does",
+        why="two gloo ranks; a change of dtype has the same effect as the move",
     ),
     Fault(
         "x-jxmnop-ddp-out-of-sync",
@@ -121,14 +121,14 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "pytorch-51800",
-        "spectral norm is evaluated before a pass in training",
+        "spectral norm is evaluated before any pass in training mode",
         "guard",
         "spectral-norm-not-initialised",
         reproductions.spectral_norm_evaluated_first,
     ),
     Fault(
         "pytorch-forum-84911",
-        "everything that the optimizer holds is frozen",
+        "all parameters in the optimizer are frozen",
         "guard",
         "optimizer-holds-frozen-parameters",
         reproductions.frozen_after_the_optimizer_was_built,
@@ -157,7 +157,7 @@ FAULTS: tuple[Fault, ...] = (
         "guard",
         "autocast-without-effect",
         reproductions.primitives_that_autocast_misses,
-        why="layers of our own that run with autocast off, as the traced ones do",
+        why="our own layers, which run with autocast off like the traced layers",
     ),
     Fault(
         "mmpretrain-702",
@@ -165,7 +165,7 @@ FAULTS: tuple[Fault, ...] = (
         "guard",
         "stages-not-frozen",
         reproductions.stages_that_are_not_frozen,
-        why="a backbone of our own that freezes as theirs do",
+        why="our own backbone, which freezes its stages like the backbones of mmpretrain",
     ),
     Fault(
         "accelerate-2665",
